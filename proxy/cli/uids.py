@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +12,11 @@ import typer
 from proxy import errors
 from proxy.config import loader
 from proxy.kit import shipped
+from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
-    from proxy.compare.recording import recorded, uid_learning
+    from proxy.compare import responses
+    from proxy.compare.recording import recorded, recorder, uid_learning
     from proxy.mapping.uids import Uids
 
 SHOWN = 20  # conflicts that are printed
@@ -47,17 +50,21 @@ def learn(
     own = loader.load(config_file, os.environ).uids if config_file else None
     known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
     answers = recorded.Recording(recording)
+    unusable: Counter[str] = Counter()
     try:
-        learned = _learnt(answers, known)
+        learned = _learnt(answers, known, unusable)
     finally:
         answers.close()
     if learned.learnt:
         _write(_table(learned, recording.name), output)
+    _lines(f"{counted(number, 'response')} of the old service {reason}" for reason, number in unusable.most_common())
     _say(learned, output)
 
 
-def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_learning.LearnedUids":
-    """Learn uids from all recorded responses of a file."""
+def _learnt(
+    answers: "recorded.Recording", known: "dict[str, Uids]", unusable: Counter[str]
+) -> "uid_learning.LearnedUids":
+    """Learn uids from all recorded responses of a file; count the responses of which nothing can be learnt."""
     from proxy.compare import responses
     from proxy.compare.recording import uid_learning
 
@@ -70,11 +77,22 @@ def _learnt(answers: "recorded.Recording", known: "dict[str, Uids]") -> "uid_lea
             responses.read_body(request, each.response()) if each else None for each in (line.baseline, line.candidate)
         )
         if baseline is None or baseline.refused or baseline.problem:
+            unusable[_reason(line.baseline, baseline)] += 1
             continue
         readable = candidate is not None and not candidate.refused and candidate.problem is None
         both = both or line.candidate is not None
         learner.take(baseline.document.value, candidate.document.value if candidate and readable else None)
     return learner.learnt(both=both)
+
+
+def _reason(recorded_response: "recorder.RecordedResponse", body: "responses.ResponseBody | None") -> str:
+    """Return why nothing can be learnt from a response, worded to complete "a response …"."""
+    from proxy.compare import responses
+
+    if body is not None and body.problem and recorded_response.status < 400:
+        return f"skipped: {body.problem}"
+    suffix = responses.message_suffix(recorded_response.response())
+    return f"skipped: it is an error (HTTP {recorded_response.status}){suffix}"
 
 
 def _table(learned: "uid_learning.LearnedUids", source: str) -> str:

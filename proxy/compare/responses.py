@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol
@@ -18,6 +19,10 @@ FAST = msgspec.json.Decoder(float_hook=Decimal)
 SPACED = re.compile(rb"[\[{,:]\s")
 
 SideName = Literal["baseline", "candidate"]
+
+KEY_STATUSES = (401, 403)
+KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name
+MESSAGE_MAX = 200  # characters of a side's own message
 
 
 class SideResponse(msgspec.Struct, frozen=True):
@@ -37,6 +42,38 @@ class SideResponse(msgspec.Struct, frozen=True):
     def price(self) -> int | None:
         """Cost in parts, 0 for a 4xx response; None where unknown."""
         return 0 if self.parts is None and 400 <= self.status < 500 else self.parts
+
+
+class _Refusal(msgspec.Struct):
+    """Fields of an error response with a message."""
+
+    message: str
+
+
+def refusal(response: SideResponse, client: str) -> str | None:
+    """Return why a response proves nothing about a translation, worded to complete "the baseline …"; None otherwise."""
+    if response.status in KEY_STATUSES:
+        reason = f"{KEY_REFUSED} {client}"
+    elif response.status == 429:
+        reason = "limits the request rate"
+    elif response.status >= 500:
+        reason = "failed"
+    else:
+        return None
+    return f"{reason} (HTTP {response.status}){message_suffix(response)}"
+
+
+def message_suffix(response: SideResponse) -> str:
+    """Format the side's own message, such as an exhausted quota or a rate limit. Cut between words, so that a key in it
+    is whole and will be redacted.
+    """
+    try:
+        message = msgspec.json.decode(response.body, type=_Refusal).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+    text = "".join(each if each.isprintable() else " " for each in message)
+    words = textwrap.shorten(text, MESSAGE_MAX, placeholder=" …", break_on_hyphens=False, break_long_words=False)
+    return f": {words}" if words else ""
 
 
 class ComparedSide(Protocol):

@@ -16,9 +16,6 @@ from proxy.compare.judging.findings import Cause, Kind
 SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-# prefix of the failure of a request whose API key the candidate rejects
-NO_APPLICATION = "no application has the key of"
-
 Verdict = Literal["ready", "not ready", "inconclusive"]
 
 
@@ -40,7 +37,8 @@ class EndpointResult(msgspec.Struct, frozen=True):
     """Result of one client at one endpoint.
 
     `requests` were compared, `occurrences` is the number of such requests in the source, repetitions included;
-    `not_compared` failed. `share` is the share of equivalent requests, None without any.
+    `not_compared` failed; to `succeeded` of the compared ones both services responded with 200. `share` is the share of
+    equivalent requests, None without any.
     """
 
     client: str
@@ -49,13 +47,15 @@ class EndpointResult(msgspec.Struct, frozen=True):
     occurrences: int
     equivalent: int
     not_compared: int
+    succeeded: int
     share: float | None
     interval: Interval | None
     verdict: Verdict
 
 
 class DifferenceSample(msgspec.Struct, frozen=True):
-    """Sample of a difference. `old` and `new` are JSON text, None where a side has no value, truncated where long.
+    """Sample of a difference. `baseline` and `candidate` are JSON text, None where a side has no value, truncated where
+    long.
 
     `message` is the error message of the side that refused, empty if none did; a curl line is empty where its side
     cannot be requested.
@@ -120,8 +120,8 @@ class LatencyDistribution(msgspec.Struct, frozen=True):
 
 
 class ComparisonCost(msgspec.Struct, frozen=True):
-    """Cost in parts. `spent` is that of this run, `a_month` the extrapolated cost of the source's requests in 30 days,
-    None where the source covers an unknown period or the candidate does not state its costs.
+    """Cost in parts. `spent` is that of this run, `per_month` the extrapolated cost of the source's requests in 30
+    days, None where the source covers an unknown period or the candidate does not state its costs.
     """
 
     spent: int

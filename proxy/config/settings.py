@@ -164,7 +164,7 @@ class SunsetSettings(Settings, frozen=True):
 
 
 _Sunset = SunsetSettings | Literal["never"] | None
-_SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or the block below"
+_SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or a block with date, since and link"
 
 
 class ApiKeySettings(Settings, frozen=True):
@@ -205,7 +205,7 @@ class ApplicationSettings(Settings, frozen=True):
         tuple[ApiKeySettings, ...],
         Meta(
             min_length=1,
-            description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be the block below",
+            description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be a block",
         ),
     ]
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None

@@ -44,6 +44,7 @@ async def test_uids_learn_prints_table_and_summary(recording_file: str, learn: C
         "Seller": [{"uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284", "source": "learnt"}]
     }
     assert "uids: 1 learnt, 1 already known, 2 conflicting, 0 not matched." in found.err
+    assert "1 response of the old service skipped: it is an error (HTTP 403)" in found.err
     assert f"Brand twice has the uids {'2' * 16}, {'3' * 16}" in found.err
     assert "SECRET_KEY" not in found.out + found.err
 

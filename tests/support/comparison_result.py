@@ -107,7 +107,8 @@ def _row(
     share = equivalent / requests if requests else None
     wide = 1.96 * math.sqrt(max(share * (1 - share), 0.25 / requests) / requests) if share is not None else 0
     interval = Interval(max(0.0, share - wide), min(1.0, share + wide)) if share is not None else None
-    return EndpointResult(client, endpoint, requests, occurrences, equivalent, not_compared, share, interval, verdict)
+    counts = (requests, occurrences, equivalent, not_compared, requests)
+    return EndpointResult(client, endpoint, *counts, share, interval, verdict)
 
 
 def _rows() -> tuple[EndpointResult, ...]:

@@ -77,7 +77,7 @@ def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> N
     if ended.stopped:
         spending.say(f"stopped: {ended.stopped}")
     if ended.not_compared:
-        spending.say(f"{counted(ended.not_compared, 'request')} could not be compared")
+        spending.say(f"{counted(ended.not_compared, 'request was', 'requests were')} not recorded: {ended.failure}")
     if ended.left_out:
         spending.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
     spending.say(f"progress is saved: run the same command again to resume ({chosen.record})")

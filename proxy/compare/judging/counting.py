@@ -103,9 +103,9 @@ class GroupCombination(msgspec.Struct, frozen=True):
 class RowCount(msgspec.Struct, frozen=True):
     """Counts of one client at one endpoint.
 
-    `differing` requests have findings; `patterns` holds their group combinations, up to PATTERNS. `paid` is the cost in
-    parts of the `priced` requests, which are those of known cost; each is weighted with its number of occurrences in
-    the source.
+    `differing` requests have findings; to `succeeded` ones both services responded with 200; `patterns` holds their
+    group combinations, up to PATTERNS. `paid` is the cost in parts of the `priced` requests, which are those of known
+    cost; each is weighted with its number of occurrences in the source.
     """
 
     client: str
@@ -114,6 +114,7 @@ class RowCount(msgspec.Struct, frozen=True):
     occurrences: int = 0
     differing: int = 0
     not_compared: int = 0
+    succeeded: int = 0
     paid: int = 0
     priced: int = 0
     patterns: dict[str, GroupCombination] = {}
@@ -126,6 +127,7 @@ class RowCount(msgspec.Struct, frozen=True):
             self.occurrences + other.occurrences,
             self.differing + other.differing,
             self.not_compared + other.not_compared,
+            self.succeeded + other.succeeded,
             self.paid + other.paid,
             self.priced + other.priced,
             smallest(added(self.patterns, other.patterns, GroupCombination.__add__), PATTERNS),

@@ -76,7 +76,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     `failure` is the reason why the responses could not be compared, and names the side. Seconds are of each side's
     first response, None without one. `parts` is the cost of all responses of the candidate, `price` the cost of its
-    first one, None where the response does not state it. `at` is in seconds since 1970.
+    first one, None where the response does not state it. `succeeded`: both services responded with 200. `at` is in
+    seconds since 1970.
     """
 
     request: V3Request
@@ -91,6 +92,7 @@ class Comparison(msgspec.Struct, frozen=True):
     parts: int = 0
     price: int | None = None
     unknown_uids: tuple[Finding, ...] = ()
+    succeeded: bool = False
 
     @property
     def equivalent(self) -> bool:

@@ -18,24 +18,30 @@ from proxy.compare.judging.unknown_uids import UnknownUids
 from proxy.compare.redaction import Trimming
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import JsonDocument, ResponseBody, SideResponse
-from proxy.compare.results import NO_APPLICATION
-
-KEY_REFUSED = (401, 403)
 
 Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
 
 
 class ParsedResponse(NamedTuple):
-    """Response with its parsed body. `requested_uids` are the uids that the request names."""
+    """Response with its parsed body. `requested_uids` are the uids that the request names; `failure` is the reason why
+    the response proves nothing, None for one that can be compared.
+    """
 
     response: SideResponse
     body: ResponseBody
     requested_uids: frozenset[str] = frozenset()
+    failure: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """True for a 200 that is no error document."""
+        return self.response.status == 200 and not self.body.refused
 
 
 def parse_response(request: V3Request, response: SideResponse) -> ParsedResponse:
     """Parse a side's response to a request for comparison."""
-    return ParsedResponse(response, responses.read_body(request, response), unknown_uids.requested(request))
+    failure = response.failure or responses.refusal(response, request.client)
+    return ParsedResponse(response, responses.read_body(request, response), unknown_uids.requested(request), failure)
 
 
 class ResponsePair(NamedTuple):
@@ -77,7 +83,7 @@ class Judge:
         responses cannot be compared.
         """
         sides = parse_response(request, baseline), parse_response(request, candidate)
-        if _failure(*sides) or _key_refused(request, *sides):
+        if _failure(*sides):
             return []
         return self.rules.apply(request.endpoint, self._found(*sides), request.uids).left
 
@@ -93,8 +99,7 @@ class Judge:
         """Judge one request, sent at `at`; either side's response to a repetition may be given."""
         paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
         baseline, candidate = parse_response(request, pair.baseline), parse_response(request, pair.candidate)
-        # A refused API key says nothing about the translation, so it is a failure and not a difference.
-        if failure := _failure(baseline, candidate) or _key_refused(request, baseline, candidate):
+        if failure := _failure(baseline, candidate):
             return Comparison(request, at, failure=self._trimming.text(failure, 300), parts=paid)
         later = tuple(parse_response(request, again) if again else None for again in (baseline_again, candidate_again))
         applied = self._applied(request, baseline, candidate)
@@ -118,6 +123,7 @@ class Judge:
             candidate_seconds=pair.candidate.seconds,
             parts=paid,
             price=_price(request, pair.candidate),
+            succeeded=baseline.succeeded and candidate.succeeded,
         )
 
     def _finding(self, difference: Difference, cause: Cause) -> Finding:
@@ -200,7 +206,7 @@ def _is_like(side: ParsedResponse, first: ParsedResponse) -> bool:
     A difference that is absent from an error or from an HTML page has not disappeared.
     """
     return (
-        side.response.failure is None
+        side.failure is None
         and side.body.problem is None
         and (side.response.status, side.body.refused) == (first.response.status, first.body.refused)
     )
@@ -211,30 +217,13 @@ def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
 
     The baseline is the reference and must be readable; an unreadable candidate is a difference.
     """
-    if baseline.response.failure:
-        return f"baseline: {baseline.response.failure}"
-    if candidate.response.failure:
-        return f"candidate: {candidate.response.failure}"
+    if baseline.failure:
+        return f"baseline: {baseline.failure}"
+    if candidate.failure:
+        return f"candidate: {candidate.failure}"
     if baseline.body.problem and baseline.response.status < 400:
         return f"baseline: {baseline.body.problem}"
     return None
-
-
-def _key_refused(request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
-    """Describe a request whose API key only one side rejects: a fault of the setup, which says nothing about the
-    responses.
-    """
-    if candidate.response.status in KEY_REFUSED and baseline.response.status not in KEY_REFUSED:
-        return f"candidate: {NO_APPLICATION} {request.client}{_message_suffix(candidate)}"
-    if baseline.response.status in KEY_REFUSED and candidate.response.status not in KEY_REFUSED:
-        return f"baseline: the side does not know the key of {request.client}{_message_suffix(baseline)}"
-    return None
-
-
-def _message_suffix(side: ParsedResponse) -> str:
-    """Format status and message of an error response."""
-    message = _message(side)
-    return f" (HTTP {side.response.status}: {message})" if message else f" (HTTP {side.response.status})"
 
 
 def _message(side: ParsedResponse) -> str:

@@ -79,7 +79,9 @@ class ReadinessSettings(Block, frozen=True):
 class ComparisonSettings(Block, frozen=True):
     """All settings. `rules` holds those of the file first, then the shipped ones where these are enabled."""
 
-    keys: Annotated[tuple[ClientKeys, ...], Meta(description="a list of blocks with name, source, old and new")] = ()
+    keys: Annotated[
+        tuple[ClientKeys, ...], Meta(description="a list of blocks with name, source, baseline and candidate")
+    ] = ()
     rules: Annotated[tuple[IgnoreRule, ...], Meta(description="a list of blocks with path, reason and expires")] = ()
     shipped_rules: Annotated[bool, Meta(description="true or false")] = True
     fail_on: Annotated[tuple[Threshold, ...], Meta(description="a list of thresholds such as missing-part")] = ()

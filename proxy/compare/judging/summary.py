@@ -5,7 +5,7 @@ Pure. The caller passes the facts about the run: addresses of the sides, content
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -83,7 +83,7 @@ class Summary:
             ended=run.ended,
             source=run.source,
             sides=(SideInfo("baseline", run.baseline), SideInfo("candidate", run.candidate)),
-            verdict=verdict.run_verdict(rows, failed, complete=run.complete, single=_single(run)),
+            verdict=verdict.run_verdict(rows, failed, complete=run.complete),
             rows=rows,
             groups=self._groups(tally, run, counting_groups),
             rules=self._rules.uses(tally.ignored),
@@ -97,7 +97,7 @@ class Summary:
             ),
             keys=run.keys,
             failed=failed,
-            notes=(*run.notes, *_notes(tally, run)),
+            notes=(*run.notes, *_notes(tally, run), *_unproven(rows)),
             complete=run.complete,
         )
 
@@ -121,10 +121,15 @@ class Summary:
         rows_by_place = {(row.client, row.endpoint): row for row in tally.rows.values()}
         for client, endpoint in run.source_counts or ():
             rows_by_place.setdefault((client, endpoint), RowCount(client, endpoint))
-        rows = (self._row(row, run, tally, counts) for _, row in sorted(rows_by_place.items()))
-        return tuple(rows)
+        succeeded = {row.client for row in rows_by_place.values() if row.succeeded}
+        return tuple(
+            self._row(row, run, tally, counts, succeeded=row.client in succeeded)
+            for _, row in sorted(rows_by_place.items())
+        )
 
-    def _row(self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str]) -> EndpointResult:
+    def _row(
+        self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str], *, succeeded: bool
+    ) -> EndpointResult:
         excused = sum(
             pattern.requests
             for pattern in row.patterns.values()
@@ -140,9 +145,10 @@ class Summary:
             row.occurrences,
             equivalent,
             row.not_compared,
+            row.succeeded,
             equivalent / row.compared if row.compared else None,
             verdict.wilson_interval(equivalent, row.compared) if row.compared else None,
-            verdict.row_verdict(equivalent, row.compared, self._settings.ready, whole=whole),
+            verdict.row_verdict(equivalent, row.compared, self._settings.ready, whole=whole, succeeded=succeeded),
         )
 
     def _groups(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[DifferenceGroup, ...]:
@@ -211,11 +217,6 @@ def _compared(tally: Tally) -> Counter[str]:
     return requests
 
 
-def _single(run: RunInfo) -> frozenset[ClientEndpoint]:
-    """Return clients and endpoints with a single request in the source."""
-    return frozenset(place for place, count in (run.source_counts or {}).items() if count.requests == 1)
-
-
 def _sample(sample: KeptSample, run: RunInfo) -> DifferenceSample:
     request = sample.request
     baseline, candidate = (
@@ -239,6 +240,11 @@ def _times(tally: Tally) -> Iterable[LatencyDistribution]:
         yield LatencyDistribution(
             count.endpoint, count.side, sum(count.buckets), p50, p95, p99, counting.BOUNDS, count.buckets
         )
+
+
+def _unproven(rows: Sequence[EndpointResult]) -> Iterable[str]:
+    for client in verdict.without_success(rows):
+        yield f"{client} has no compared request that both services answered with 200, and so is never ready"
 
 
 def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:

@@ -159,6 +159,7 @@ def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
         compared=1,
         occurrences=request.times,
         differing=1 if groups else 0,
+        succeeded=1 if comparison.succeeded else 0,
         paid=(price or 0) * request.times,
         priced=0 if price is None else request.times,
         patterns={digest(*groups): GroupCombination(groups, 1)} if fits else {},

@@ -6,9 +6,8 @@ docs/reference/comparison.md has the table of verdicts in words.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from proxy.compare.judging.counting import ClientEndpoint
 from proxy.compare.judging.settings import ReadinessSettings
 from proxy.compare.results import ComparisonResult, EndpointResult, Interval, Verdict
 
@@ -51,43 +50,41 @@ def in_noise_sample(request_key: str, share: float) -> bool:
 EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
 
 
-def row_verdict(equivalent: int, compared: int, ready: ReadinessSettings, *, whole: bool) -> Verdict:
+def row_verdict(
+    equivalent: int, compared: int, ready: ReadinessSettings, *, whole: bool, succeeded: bool = True
+) -> Verdict:
     """Return the verdict for one client at one endpoint. With `whole`, all requests of the source were compared, so no
-    interval is needed.
+    interval is needed. `succeeded`: the client had a compared 200 at any endpoint.
     """
-    # One request proves nothing about a client, whatever its result.
-    if compared <= 1:
+    # One equivalent request proves nothing about a client.
+    if compared == 0 or (compared == 1 and equivalent):
         return "inconclusive"
     share, interval = equivalent / compared, wilson_interval(equivalent, compared)
-    if whole:
-        return "ready" if share >= ready.share else "not ready"
     # Too many differences are certain after few requests, equivalence is not.
-    if interval.high < ready.share:
+    if interval.high < ready.share or (whole and share < ready.share):
         return "not ready"
-    if compared < ready.min_requests:
+    # Equal errors do not show that a client is served.
+    if not succeeded or not (whole or compared >= ready.min_requests):
         return "inconclusive"
-    if interval.low >= ready.share:
+    if whole or interval.low >= ready.share:
         return "ready"
     return "not ready" if share < ready.share else "inconclusive"
 
 
-def run_verdict(
-    rows: Sequence[EndpointResult], failed: Sequence[str], *, complete: bool, single: Collection[ClientEndpoint] = ()
-) -> Verdict:
+def run_verdict(rows: Sequence[EndpointResult], failed: Sequence[str], *, complete: bool) -> Verdict:
     """Return the verdict of a run: the worst of its rows, and never ready with an exceeded threshold or an incomplete
     run.
-
-    `single` are the rows with one request in the source: equivalent, they do not block the verdict "ready"; different,
-    they make the run not ready.
     """
-    # A row of one request can never be ready by itself; it must not block the others.
-    alone = [row for row in rows if (row.client, row.endpoint) in single and row.requests == 1]
-    verdicts = {row.verdict for row in rows if row not in alone}
-    differs = any(not row.equivalent for row in alone)
-    if failed or "not ready" in verdicts or (differs and len(rows) > 1):
+    verdicts = {row.verdict for row in rows}
+    if failed or "not ready" in verdicts:
         return "not ready"
-    equal = verdicts == {"ready"} or (not verdicts and len(alone) > 1)
-    return "ready" if equal and complete and not differs else "inconclusive"
+    return "ready" if complete and verdicts == {"ready"} else "inconclusive"
+
+
+def without_success(rows: Sequence[EndpointResult]) -> list[str]:
+    """List the clients without any compared request to which both services responded with 200."""
+    succeeded = {row.client for row in rows if row.succeeded}
+    return [client for client in dict.fromkeys(row.client for row in rows) if client not in succeeded]
 
 
 def exit_code(result: ComparisonResult, *, thresholds: bool) -> int:
@@ -97,4 +94,5 @@ def exit_code(result: ComparisonResult, *, thresholds: bool) -> int:
     if result.failed or (not thresholds and any(group.counts for group in result.groups)):
         return DIFFERENT
     compared = result.rows and all(row.requests > 0 and not row.not_compared for row in result.rows)
-    return EQUIVALENT if compared and result.complete else NOT_COMPARED
+    proven = compared and result.complete and not without_success(result.rows)
+    return EQUIVALENT if proven else NOT_COMPARED

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from proxy.compare.judging.findings import Cause
 from proxy.compare.reports import ordering, visible, words
-from proxy.compare.results import NO_APPLICATION, ComparisonResult, FailedRequests
+from proxy.compare.responses import KEY_REFUSED
+from proxy.compare.results import ComparisonResult, FailedRequests
 
 NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
@@ -30,25 +31,31 @@ def next_steps(result: ComparisonResult) -> list[str]:
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
-    """Yield steps for API keys that the candidate rejects; their requests could not be compared at all."""
+    """Yield steps for refused API keys; their requests could not be compared at all."""
     names = {key.client: words.key(key) for key in result.keys}
     for failure in _refused(result)[:NAMED]:
-        client = failure.reason.partition(NO_APPLICATION)[2].partition(" (HTTP")[0].strip()
-        yield (
-            f"{NO_APPLICATION.capitalize()} {visible.line(names.get(client, client))}: add it to the apikeys of an "
-            f"application, or set keys[].candidate or --candidate-key to a known one. "
-            f"{words.count(failure.requests, 'request')} could not be compared for this reason."
-        )
+        client = failure.reason.partition(KEY_REFUSED)[2].partition(" (HTTP")[0].strip()
+        key, requests = visible.line(names.get(client, client)), words.count(failure.requests, "request")
+        if "baseline" in failure.reason.partition(KEY_REFUSED)[0]:
+            yield (
+                f"The baseline {KEY_REFUSED} {key}: set keys[].baseline or --baseline-key to one that it accepts. "
+                f"{requests} could not be compared, and nothing was sent to the candidate for them."
+            )
+        else:
+            yield (
+                f"The candidate {KEY_REFUSED} {key}: add the key to the apikeys of an application, or set "
+                f"keys[].candidate or --candidate-key to one that it accepts. {requests} could not be compared."
+            )
 
 
 def _refused(result: ComparisonResult) -> list[FailedRequests]:
-    return [failure for failure in result.failures if NO_APPLICATION in failure.reason]
+    return [failure for failure in result.failures if KEY_REFUSED in failure.reason]
 
 
 def _incomplete_run(result: ComparisonResult) -> Iterator[str]:
     if not result.complete:
         yield "The run is not complete: run the same command again to resume it."
-    others = [failure for failure in result.failures if NO_APPLICATION not in failure.reason]
+    others = [failure for failure in result.failures if KEY_REFUSED not in failure.reason]
     if others:
         first = max(others, key=lambda failure: failure.requests)
         requests = words.count(sum(failure.requests for failure in others), "request")

@@ -58,11 +58,11 @@ def render(result: ComparisonResult) -> str:
     parts = [
         f"## {_ICONS[result.verdict]} v3 comparison\n\n**{sentence(words.headline(result))}**",
         _list(result.failed, "Failed:"),
+        _list((f"{t.reason}: {words.count(t.requests, 'request')}" for t in result.failures), "Could not be compared:"),
         _rows(result),
         _groups(result),
         *_fitting((_details(group, result) for group in ordering.groups(result) if group.counts), DETAILS),
         _list(_rules(result), "Rules:"),
-        _list((f"{t.reason}: {words.count(t.requests, 'request')}" for t in result.failures), "Could not be compared:"),
         _list((words.spent(result.cost), words.per_month(result.cost)), "Cost:"),
         _list(map(words.key, result.keys), "API keys without a name in the settings:"),
         _list(result.notes, "Notes:"),

@@ -18,12 +18,12 @@ LINES = 12  # entries per list; further ones are only counted
 def render(result: ComparisonResult, console: Console) -> None:
     """Print the report. Markup and control characters in client data are escaped."""
     _verdict(result, console)
+    _section(console, "Could not be compared", _lines(_failures(result)))
     if result.rows:
         _section(console, "Clients and endpoints", [_rows(result, console.width >= WIDE)])
     _section(console, "Differences", _group_parts(result))
     _section(console, "Rules", _rules(result))
     _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
-    _section(console, "Could not be compared", _lines(_failures(result)))
     _section(console, "API keys without a name in the settings", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
     _section(console, "Next steps", _steps(result))

@@ -100,7 +100,13 @@ def headline(result: ComparisonResult) -> str:
 
 def because(result: ComparisonResult) -> str:
     """Format the reasons of the verdict."""
-    message = [equivalence(sum(row.equivalent for row in result.rows), compared(result))]
+    failed, few = not_compared(result), [row for row in result.rows if row.verdict == "inconclusive"]
+    message = [f"{count(failed, 'request')} could not be compared"] if failed and compared(result) else []
+    message.append(equivalence(sum(row.equivalent for row in result.rows), compared(result)))
+    if few and compared(result) and result.verdict == "inconclusive":
+        alone = len({row.client for row in result.rows}) == 1
+        places = ("endpoint", None) if alone else ("pair of client and endpoint", "pairs of client and endpoint")
+        message.append(f"too few for {number(len(few))} of {count(len(result.rows), *places)}")
     left = sum(group.counts for group in result.groups)
     if left or compared(result):
         message.append(f"{count(left, 'kind')} of difference remain" if left else "no difference remains")

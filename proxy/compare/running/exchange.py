@@ -1,8 +1,8 @@
 """Exchange: one request sent to both sides, within the budget, and repeated where that gives information.
 
-The baseline is first: it is free, and if it fails, nothing is spent. Then the candidate; then the baseline again, where
-the request is in the noise sample or the responses differ. The candidate is paid a second time only where the baseline
-has changed meanwhile.
+The baseline is first: it is free, and if it fails or refuses the API key, nothing is spent. Then the candidate; then
+the baseline again, where the request is in the noise sample or the responses differ. The candidate is paid a second
+time only where the baseline has changed meanwhile.
 """
 
 import asyncio
@@ -13,9 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from proxy.compare import responses
 from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
-from proxy.compare.responses import ComparedSide, SideResponse
+from proxy.compare.responses import ComparedSide, SideName, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
@@ -73,7 +74,8 @@ class Exchange(NamedTuple):
     """Responses to one request.
 
     `cost` is in parts, over all responses of the candidate; `failure` is the reason why they cannot be compared, and
-    `of` the side that failed; `notes` are the GraphQL operations behind the candidate's latest response.
+    `of` the side that failed, None where it only refused a client's API key; `notes` are the GraphQL operations behind
+    the candidate's latest response.
     """
 
     baseline: SideResponse | None = None
@@ -129,17 +131,17 @@ class Exchanger:
         except BaseException:
             await self._budget.settle(reserved, 0)
             raise
+        exchange = _failed(Exchange(baseline), "baseline", baseline, self._baseline, request)
         # The candidate is not requested: without a baseline response its parts would be spent for nothing.
-        if baseline is not None and baseline.failure:
+        if exchange.failure is not None:
             await self._budget.settle(reserved, 0)
-            return Exchange(baseline, failure=f"the baseline {baseline.failure}", of=self._baseline)
+            return exchange
         if self._candidate is None:
-            return Exchange(baseline)
+            return exchange
         candidate, cost, notes = await self._fetch_candidate(request, reserved)
         exchange = Exchange(baseline, candidate, cost=cost, notes=notes)
-        if candidate.failure:
-            return exchange._replace(failure=f"the candidate {candidate.failure}", of=self._candidate)
-        if baseline is None or self._judge is None:
+        exchange = _failed(exchange, "candidate", candidate, self._candidate, request)
+        if exchange.failure is not None or baseline is None or self._judge is None:
             return exchange
         return await self._repeat(self._judge, request, exchange, (baseline, candidate), twice)
 
@@ -223,6 +225,18 @@ class Exchanger:
 
     def _id(self) -> str:
         return f"{self._process}-{next(self._numbers)}"
+
+
+def _failed(
+    exchange: Exchange, name: SideName, response: SideResponse | None, side: ComparedSide | None, request: V3Request
+) -> Exchange:
+    """Return the exchange, as a failure where the response of a side cannot be compared."""
+    reason = response and (response.failure or responses.refusal(response, request.client))
+    if response is None or not reason:
+        return exchange
+    # A refused key is the client's failure: the side still serves other clients.
+    of = None if response.status in responses.KEY_STATUSES else side
+    return exchange._replace(failure=f"the {name} {reason}", of=of)
 
 
 def _cost(response: SideResponse, worst: int) -> int:

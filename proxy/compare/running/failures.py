@@ -6,11 +6,10 @@ They name no address, and hold no key except in the side's own message; messages
 
 import os
 import ssl
-import textwrap
 
 import aiohttp
-import msgspec
 
+from proxy.compare import responses
 from proxy.compare.responses import SideResponse
 
 _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
@@ -26,15 +25,6 @@ _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = 
     ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError), "closed the connection without a response"),
 )
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ssl.SSLCertVerificationError)
-
-
-_LONGEST = 200  # characters of a side's own message
-
-
-class _Refusal(msgspec.Struct):
-    """Fields of an error response with a message."""
-
-    message: str
 
 
 class SideError(Exception):
@@ -61,21 +51,10 @@ def check_response(response: SideResponse) -> None:
     if response.content_type in ("text/html", "application/xhtml+xml") or start.startswith((b"<!doctype", b"<html")):
         raise SideError(f"sent HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
     if response.status == 429:
-        raise SideError(f"limits the request rate (HTTP 429){_message_suffix(response)}", free=not response.parts)
+        raise SideError(
+            f"limits the request rate (HTTP 429){responses.message_suffix(response)}", free=not response.parts
+        )
     if response.status == 503:
-        raise SideError(f"is unavailable (HTTP 503){_message_suffix(response)}")
+        raise SideError(f"is unavailable (HTTP 503){responses.message_suffix(response)}")
     if response.status >= 500 and not start.startswith(b"{"):
         raise SideError(f"sent HTTP {response.status} without a reason")
-
-
-def _message_suffix(response: SideResponse) -> str:
-    """Format the side's own message, such as an exhausted quota or a rate limit. Cut between words, so that a key in it
-    is whole and will be redacted.
-    """
-    try:
-        message = msgspec.json.decode(response.body, type=_Refusal).message
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
-    text = "".join(each if each.isprintable() else " " for each in message)
-    words = textwrap.shorten(text, _LONGEST, placeholder=" …", break_on_hyphens=False, break_long_words=False)
-    return f": {words}" if words else ""

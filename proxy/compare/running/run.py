@@ -57,13 +57,15 @@ class RunProgress(NamedTuple):
 
 class RunOutcome(NamedTuple):
     """End of a run. `stopped` is the reason of an early end; `left_out` requests were not covered by the budget,
-    `not_compared` ones failed. `spent` parts are booked, including those that may have been billed.
+    `not_compared` ones failed, the first of them because of `failure`. `spent` parts are booked, including those that
+    may have been billed.
     """
 
     stopped: str | None
     left_out: int
     not_compared: int
     spent: int = 0
+    failure: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -108,6 +110,7 @@ class ComparisonRun:
         self._counts: Counter[str] = Counter()
         self._in_a_row: Counter[int] = Counter()
         self._stopped: str | None = None
+        self._failure: str | None = None
 
     async def run(self, requests: Sequence[V3Request], stop: asyncio.Event) -> RunOutcome:
         """Send all requests, no new one after `stop` is set. Raises ConfigError if the outputs cannot be written."""
@@ -120,7 +123,9 @@ class ComparisonRun:
         except* OSError as failures:
             words = getattr(failures.exceptions[0], "strerror", None) or "unknown disk error"
             raise errors.ConfigError(f"the results cannot be written: {words}") from None
-        return RunOutcome(self._stopped, self._counts["left out"], self._counts["not_compared"], self._spent())
+        return RunOutcome(
+            self._stopped, self._counts["left out"], self._counts["not_compared"], self._spent(), self._failure
+        )
 
     async def _work(self, queue: Iterator[V3Request], stop: asyncio.Event) -> None:
         for request in queue:
@@ -139,6 +144,7 @@ class ComparisonRun:
         except exchanging.OutOfBudgetError:
             self._counts["left out"] += 1
             return
+        self._failure = self._failure or exchange.failure
         self._stop_if_failing(exchange)
         self._counts["not_compared" if exchange.failure else "done"] += 1
         if exchange.failure is None:

@@ -43,7 +43,7 @@ class JudgePair(msgspec.Struct, frozen=True, tag=True):
 class PairVerdict(msgspec.Struct, frozen=True, tag=True):
     """Outcome of a pair. "repeat" requests the same pair once more, with a second response of the old service.
 
-    `side` is the origin of a failure: old, new, or inside.
+    `side` is the origin of a failure: baseline, candidate, or internal.
     """
 
     outcome: Literal["equivalent", "different", "failure", "repeat"]

@@ -24,8 +24,8 @@ from proxy.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
 
 OTHER_METHOD = "its method is not GET or HEAD"
 
-# JSONP parameters that differ in every request; responses are compared without the callback.
-VOLATILE_PARAMETERS = {"callback", "_"}
+# JSONP parameters that differ in every request, and one that hides errors: responses are compared as JSON, by status.
+VOLATILE_PARAMETERS = {"callback", "_", "suppress_status_codes"}
 
 
 class SkipCount(msgspec.Struct, frozen=True):

@@ -26,6 +26,24 @@ async def test_equal_services_are_equivalent(run_command: Any, services: Any, ma
     assert set(services.candidate.keys) == {SEEN}
 
 
+async def test_refused_requests_are_failures_and_cost_nothing(
+    run_command: Any, services: Any, make_request_file: Any
+) -> None:
+    def refuse(_q: str) -> web.Response:
+        return web.json_response({"__class__": "ClientErrorResponse", "message": "Invalid apikey"}, status=403)
+
+    services.baseline.answer = services.candidate.answer = refuse
+    found = await run_command("compare", *services.sides, "--requests", make_request_file(12), "--yes")
+    assert found.code == 2, found
+    assert found.out.startswith("Inconclusive: no request could be compared")
+    first_section, steps = found.out.partition("Next steps")[0], found.out.partition("Next steps")[2]
+    reason = "12 requests: the baseline refuses the key of key 1 (HTTP 403): Invalid apikey"
+    assert reason in first_section.partition("Could not be compared")[2].partition("Clients and")[0]
+    assert "1. The baseline refuses the key of key 1" in steps
+    assert "nothing was sent to the candidate for them" in " ".join(steps.split())
+    assert (len(services.baseline.requests), services.candidate.requests) == (12, [])
+
+
 async def test_no_output_holds_an_api_key(
     run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 SEARCH, PART, BRANDS = "/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas"
-REFUSED = "HTTP 403: Forbidden request"  # the words of v3 (contract v3-rest.md §5)
+REFUSED = "(HTTP 403): Forbidden request"  # the words of v3 (contract v3-rest.md §5)
 CONFIG = """
 upstream: sandbox
 store: "memory:"
@@ -54,11 +54,11 @@ async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: P
     assert result["groups"] == []  # one cause, not a difference at each endpoint
     (failure,) = result["failures"]
     assert (failure["reason"], failure["requests"]) == (
-        f"candidate: no application has the key of key 1 ({REFUSED})",
+        f"the candidate refuses the key of key 1 {REFUSED}",
         3,
     )
     shown = hashlib.sha256(key.encode()).hexdigest()[:4]
     first = found.out.partition("Next steps")[2].splitlines()[1]
     assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())
-    assert first.startswith("1. No application has the key of key 1")
+    assert first.startswith("1. The candidate refuses the key of key 1")
     assert "c4n4ry" not in found.out + found.err + json.dumps(result)

@@ -40,6 +40,7 @@ def summarise(load: Any, causes: Any) -> Any:
 
 def requests(number: Any, findings: Any = (), start: int = 0, client: str = "erp", **more: Any) -> Any:
     path = ("/parts/match", (("q", "x"),))
+    more.setdefault("succeeded", "failure" not in more)
     return [
         Comparison(V3Request(*path, client, 2, f"log:{n}"), float(n), findings, **more)
         for n in range(start, start + number)

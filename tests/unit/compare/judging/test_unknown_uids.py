@@ -184,7 +184,7 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
         (V3Request(f"/brands/{TI}"), (200, PART["brand"]), (404, NOT_FOUND), "status"),  # on record: it has to be found
         (V3Request(f"/brands/{MINE}"), (404, NOT_FOUND), (200, PART["brand"]), "status"),
         (V3Request(f"/brands/{BRAND}"), (404, NOT_FOUND), (200, PART["brand"]), "unknown uid requested"),
-        (V3Request(f"/brands/{MINE}"), (200, PART["brand"]), (500, NOT_FOUND), "status"),
+        (V3Request(f"/brands/{MINE}"), (200, PART["brand"]), (400, NOT_FOUND), "status"),
         (
             V3Request("/brands/get_multi", (("uid", MINE),)),
             (200, {MINE: PART["brand"]}),

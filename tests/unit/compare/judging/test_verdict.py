@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy.compare.judging import verdict
@@ -51,7 +52,7 @@ def test_minimum_number_of_requests_applies_to_any_share() -> None:
 
 def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) -> EndpointResult:
     return EndpointResult(
-        "erp", "/parts/match", requests, requests, requests, not_compared, 1.0, Interval(0.7, 1.0), judged
+        "erp", "/parts/match", requests, requests, requests, not_compared, requests, 1.0, Interval(0.7, 1.0), judged
     )
 
 
@@ -117,28 +118,14 @@ def test_exit_code_follows_the_verdict(made: Any, thresholds: bool, code: int) -
     assert verdict.exit_code(made, thresholds=thresholds) == code
 
 
-def test_single_request_is_inconclusive() -> None:
+def test_single_equivalent_request_is_inconclusive() -> None:
     assert verdict.row_verdict(1, 1, READY, whole=True) == "inconclusive"
-    assert verdict.row_verdict(0, 1, READY, whole=True) == "inconclusive"
+    assert verdict.row_verdict(0, 1, READY, whole=True) == "not ready"
 
 
-@pytest.mark.parametrize(
-    "equivalent, others, whole",
-    [
-        (1, ["ready"], "ready"),  # a client that asks one thing once does not hold the others back
-        (0, ["ready"], "not ready"),
-        (1, ["inconclusive"], "inconclusive"),
-        (1, ["not ready"], "not ready"),
-        (1, [], "inconclusive"),
-        (0, [], "inconclusive"),
-    ],
-)
-def test_client_with_a_single_request_gets_its_verdict(equivalent: int, others: Any, whole: str) -> None:
-    alone = EndpointResult("shop", "/parts/{uid}", 1, 1, equivalent, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
-    rows = [alone, *(row(each) for each in others)]
-    assert verdict.run_verdict(rows, (), complete=True, single={("shop", "/parts/{uid}")}) == whole
-
-
-def test_one_of_many_uncompared_requests_makes_the_run_inconclusive() -> None:
-    alone = EndpointResult("shop", "/parts/{uid}", 1, 1, 1, 0, 1.0, Interval(0.2, 1.0), "inconclusive")
-    assert verdict.run_verdict([alone, row()], (), complete=True) == "inconclusive"
+def test_client_without_a_compared_200_is_never_ready() -> None:
+    assert verdict.row_verdict(400, 400, READY, whole=True, succeeded=False) == "inconclusive"
+    unserved = msgspec.structs.replace(row("inconclusive"), succeeded=0)
+    assert verdict.exit_code(result(rows=(unserved,)), thresholds=True) == verdict.NOT_COMPARED
+    elsewhere = msgspec.structs.replace(row(), endpoint="/brands/search")
+    assert verdict.exit_code(result(rows=(unserved, elsewhere)), thresholds=True) == verdict.EQUIVALENT

@@ -18,7 +18,7 @@ def html(text: str) -> str:
 
 def test_verdict_is_first_and_advice_near_the_end() -> None:
     text = markdown.render(comparison_result.result())
-    assert text.startswith("## 🔴 v3 comparison\n\n**Not ready: equivalent on 98.8")
+    assert text.startswith("## 🔴 v3 comparison\n\n**Not ready: 17 requests could not be compared, equivalent")
     assert "Begin with" in text.split("**Next steps:**")[1]
 
 

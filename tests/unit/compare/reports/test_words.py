@@ -43,8 +43,9 @@ def test_interval_names_its_bounds() -> None:
 
 def test_headline_has_verdict_and_its_basis() -> None:
     assert plain(words.headline(comparison_result.result())) == (
-        "Not ready: equivalent on 98.8 % of 12 480 requests, 3 kinds of difference remain, "
-        "rules ignored 100 684 differences (click links 88 204, msec 12 480), a month will cost 1 240 000 parts."
+        "Not ready: 17 requests could not be compared, equivalent on 98.8 % of 12 480 requests, 3 kinds of difference "
+        "remain, rules ignored 100 684 differences (click links 88 204, msec 12 480), "
+        "a month will cost 1 240 000 parts."
     )
 
 
