@@ -1,4 +1,5 @@
-"""Columns of bills of materials: their names in several languages, the header row, encoding and delimiter of CSV.
+"""Columns of bills of materials: their names in several languages and programs, the header row, encoding and delimiter
+of CSV.
 
 `compare` reads such tables into requests, `sheet` fills them. Names are compared without case, accents, spaces and
 punctuation, so that one name stands for many spellings.
@@ -7,40 +8,28 @@ punctuation, so that one name stands for many spellings.
 import codecs
 import csv
 import io
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
 HEADER_ROWS = 30  # rows in which the header is searched for, because exports begin with titles
+EXAMINED_ROWS = 200  # that a header may explain
 DELIMITERS = ",;\t|"
 SAMPLE = 30  # rows that are examined to detect the delimiter
 SAMPLE_CHARACTERS = 1 << 20
 NUMBERS = ("mpn", "sku")  # keys of the columns of which a table needs one
+_FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-# By v3's key; the best names come first: those that name the manufacturer before those of any part number, because a
-# company's own numbers are called so, too.
-COLUMNS = {
+# Headings by role: v3's keys and `quantity`. The best come first: those of the manufacturer's number before those of
+# any number, because a company's own numbers are called so, too.
+HEADINGS = {
     "mpn": (
         *("mpn", "manufacturer part number", "manufacturer part no", "manufacturer part", "manufacturer pn"),
         *("manufacturer product number", "mfr part number", "mfr part no", "mfr part", "mfr pn", "mfr no"),
-        *("mfg part number", "mfg part no", "mfg part", "mfg pn", "part number", "part no", "partno", "pn"),
-    ),
-    "brand": ("manufacturer", "manufacturer name", "mfr", "mfr name", "mfg", "mfg name", "brand", "maker"),
-    "sku": (
-        *("sku", "distributor part number", "distributor pn", "supplier part number", "supplier pn"),
-        *("vendor part number", "vendor pn", "order code", "order number"),
-    ),
-    "seller": ("seller", "distributor", "supplier", "vendor"),
-    "quantity": (
-        *("order quantity", "order qty", "total quantity", "total qty", "quantity", "qty", "qnty", "quant"),
-        *("quantity per board", "qty per board", "quantity required", "qty required", "count"),
-    ),
-}
-
-_SPECIFIC = {
-    "mpn": (
-        *("manufacturers part number", "manufacturer no", "manufacturer number", "manf part number", "manf part no"),
-        *("manf no", "mfg no", "mfn"),
+        *("mfg part number", "mfg part no", "mfg part", "mfg pn", "manufacturers part number", "manufacturer no"),
+        *("manufacturer number", "manufacture part number", "manf part number", "manf part no", "manf no", "mfg no"),
+        *("manuf part number", "manuf part no", "mfr part number input", "mfn", "mp"),
         *("Herstellerteilenummer", "Herstellerteilenr", "Herstellerartikelnummer", "Herstellerartikelnr"),
         *("Herstellernummer", "Herstellernr", "Herstellerbezeichnung", "Herstellertyp", "Teilenummer Hersteller"),
         *("Artikelnummer Hersteller", "Artikelnr Hersteller"),
@@ -63,9 +52,18 @@ _SPECIFIC = {
         *("原廠料號", "原廠型號", "廠商料號"),
         *("メーカー型番", "メーカ型番", "メーカー品番", "メーカ品番", "メーカー部品番号", "製造元品番", "製造元型番"),
         *("제조사 부품번호", "제조사 품번", "제조업체 부품번호"),
+        # Any part number.
+        *("part number", "part no", "partno", "pn", "requested part number"),
+        *("Teilenummer", "Teilenr", "Teile Nr", "Artikelnummer", "Artikelnr", "Typenbezeichnung"),
+        *("numéro de pièce", "référence pièce", "référence article", "número de pieza", "número de parte"),
+        *("numero di parte", "codice parte", "número da peça", "número de peça", "onderdeelnummer", "typenummer"),
+        *("numer części", "nr części", "numer katalogowy", "číslo dílu", "парт-номер"),
+        *("零件编号", "零件号", "器件型号", "规格型号", "型号", "料号", "零件編號", "型號", "料號"),
+        *("部品番号", "部品型番", "型番", "品番", "型式", "型名", "부품번호", "품번"),
     ),
     "brand": (
-        *("manf", "manf name", "make", "producer"),
+        *("manufacturer", "manufacturer name", "mfr", "mfr name", "mfg", "mfg name", "brand", "maker", "manf"),
+        *("manf name", "manuf", "make", "producer", "mf"),
         *("Hersteller", "Herstellername", "Name Hersteller", "Fabrikat", "Marke"),
         *("fabricant", "nom du fabricant", "constructeur", "marque", "fabricante", "marca"),
         *("produttore", "costruttore", "fabbricante", "fabrikant", "merk", "producent", "tillverkare", "výrobce"),
@@ -73,8 +71,17 @@ _SPECIFIC = {
         *("メーカー", "メーカ", "メーカー名", "メーカ名", "製造元", "製造メーカー", "제조사", "제조업체"),
     ),
     "sku": (
-        *("distributor part no", "distributor no", "supplier part no", "supplier no", "vendor part no", "vendor no"),
-        *("ordering code", "order no"),
+        *("sku", "distributor part number", "distributor pn", "supplier part number", "supplier pn"),
+        *("vendor part number", "vendor pn", "order code", "order number"),
+        *("distributor part no", "distributor part", "distributor no", "supplier part no", "supplier part"),
+        *("supplier no", "vendor part no", "vendor part", "vendor no", "ordering code", "order no"),
+        *("digikey part number", "digikey part no", "digikey part", "digikey pn", "digikey no", "dk part no"),
+        *("mouser part number", "mouser part no", "mouser part", "mouser pn", "mouser no"),
+        *("lcsc part number", "lcsc part no", "lcsc part", "lcsc pn", "lcsc no", "lcsc", "lcsc part no optional"),
+        *("jlcpcb part number", "jlcpcb part no", "jlcpcb part", "jlc part no", "jlc part"),
+        *("farnell order code", "farnell part number", "farnell part no", "farnell", "oc farnell"),
+        *("newark part number", "newark part no", "newark", "oc newark", "arrow part number", "arrow part no"),
+        *("rs part number", "rs part no", "rs stock no", "tme part number", "tme symbol"),
         *("Lieferantenartikelnummer", "Lieferantenartikelnr", "Lieferantenteilenummer", "Lieferantennummer"),
         *("Artikelnummer Lieferant", "Händlerartikelnummer", "Bestellnummer", "Bestellnr", "Bestellcode"),
         *("référence fournisseur", "réf fournisseur", "référence distributeur", "code commande"),
@@ -89,26 +96,21 @@ _SPECIFIC = {
         *("販売店品番", "仕入先品番", "発注コード", "注文コード", "商品コード", "공급업체 품번"),
     ),
     "seller": (
+        *("seller", "distributor", "supplier", "vendor"),
         *("Lieferant", "Händler", "Distributeur", "fournisseur", "proveedor", "distribuidor", "fornitore"),
         *("distributore", "fornecedor", "leverancier", "dostawca", "dystrybutor", "leverantör", "dodavatel"),
         *("поставщик", "供应商", "分销商", "供應商", "販売店", "仕入先", "購入先", "공급업체"),
     ),
     "quantity": (
-        *("Bestellmenge", "Gesamtmenge", "Menge", "Anzahl", "Stückzahl", "Stück", "Stk", "quantité", "qté"),
+        *("order quantity", "order qty", "total quantity", "total qty", "quantity", "qty", "qnty", "quant"),
+        *("quantity per board", "qty per board", "qty board", "quantity board", "qty pcb", "qty per pcb"),
+        *("qty per unit", "quantity required", "qty required", "required quantity", "required qty"),
+        *("requested quantity", "requested qty", "quantity pcs", "qty pcs", "count", "pcs", "pieces", "units"),
+        *("Bestellmenge", "Gesamtmenge", "Menge", "Anzahl", "Anz", "Stückzahl", "Stück", "Stk", "quantité", "qté"),
         *("cantidad", "cant", "uds", "quantità", "qtà", "quantidade", "qtd", "qtde", "aantal", "hoeveelheid", "stuks"),
         *("ilość", "liczba sztuk", "szt", "antal", "množství", "počet", "počet kusů", "количество", "кол-во"),
         *("数量", "用量", "總數量", "數量", "個数", "員数", "수량"),
     ),
-}
-_GENERAL = {
-    "mpn": (
-        *("partnumber", "Teilenummer", "Teilenr", "Teile Nr", "Artikelnummer", "Artikelnr", "Typenbezeichnung"),
-        *("numéro de pièce", "référence pièce", "référence article", "número de pieza", "número de parte"),
-        *("numero di parte", "codice parte", "número da peça", "número de peça", "onderdeelnummer", "typenummer"),
-        *("numer części", "nr części", "numer katalogowy", "artikelnummer", "číslo dílu", "парт-номер"),
-        *("零件编号", "零件号", "器件型号", "规格型号", "型号", "料号", "零件編號", "型號", "料號"),
-        *("部品番号", "部品型番", "型番", "品番", "型式", "型名", "부품번호", "품번"),
-    )
 }
 
 Names = Mapping[str, str]  # column name by v3's key
@@ -121,12 +123,7 @@ def plain(name: str) -> str:
     return "".join(filter(str.isalnum, letters)).lower() or name.strip()
 
 
-_KNOWN = {
-    key: [plain(name) for name in (*COLUMNS[key], *_SPECIFIC.get(key, ()), *_GENERAL.get(key, ()))] for key in COLUMNS
-}
-# English names of any number come after those of the manufacturer's number in other languages.
-_ANY_NUMBER = set(map(plain, ("part number", "part no", "pn", *_GENERAL["mpn"])))
-_KNOWN["mpn"].sort(key=_ANY_NUMBER.__contains__)
+_KNOWN = {role: [plain(name) for name in names] for role, names in HEADINGS.items()}
 _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
 
 
@@ -139,11 +136,17 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
 
 
 def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each key whose name is in this row. A key of `named` has that name only."""
-    names, own = list(map(_known_name, row)), list(map(plain, row))
-    known_names = {key: _first(known, names) for key, known in _KNOWN.items() if key not in named}
-    entry = {key: names.index(name) for key, name in known_names.items() if name is not None}
-    return entry | {key: own.index(plain(name)) for key, name in named.items() if plain(name) in own}
+    """Return the column index of each role whose name is in this row. A role of `named` has that name only."""
+    own = list(map(plain, row))
+    # Of `Supplier 1` and `Supplier 2`, the first is used; `Supplier` comes before both.
+    places = {name.removesuffix("1"): index for index, name in reversed(list(enumerate(own))) if _FIRST.search(name)}
+    places |= {name: index for index, name in reversed(list(enumerate(map(_known_name, row))))}
+    entry = {
+        role: places[name]
+        for role, names in _KNOWN.items()
+        if role not in named and (name := next(filter(places.__contains__, names), None)) is not None
+    }
+    return entry | {role: own.index(plain(name)) for role, name in named.items() if plain(name) in own}
 
 
 def _known_name(cell: str) -> str:
@@ -152,8 +155,37 @@ def _known_name(cell: str) -> str:
     return numbered if numbered in _ALL_KNOWN else plain(cell)
 
 
-def _first(known: Sequence[str], names: Sequence[str]) -> str | None:
-    return next((name for name in known if name in names), None)
+def possible_headers(rows: Sequence[Sequence[str]], named: Names = NONE) -> dict[int, dict[str, int]]:
+    """Return the columns of each row that may be the header, by the row's index."""
+    found = {index: columns(row, named) for index, row in enumerate(rows[:HEADER_ROWS])}
+    return {index: places for index, places in found.items() if places}
+
+
+def best_header(rows: Sequence[Sequence[str]], possible: Mapping[int, Mapping[str, int]]) -> tuple[int, int]:
+    """Return the index of the row that explains the rows below it best, and how well.
+
+    A title such as `Part Number:` names a column, too, but what is below it is no line of parts. Each row counts by the
+    square of the number of its cells that fit. Of equals, the last is nearest to the parts.
+    """
+    scores: dict[int, int] = {}
+    seen = set[tuple[str, ...]]()
+    for index, places in possible.items():
+        headings = tuple(plain(rows[index][at]) for at in sorted(places.values()))
+        if headings not in seen:  # else those of a second block
+            below = (row for at, row in enumerate(rows[index + 1 :], index + 1) if at not in possible)
+            scores[index] = sum(_fit(row, places) ** 2 for row in below)
+        seen.add(headings)
+    best = max(scores, key=lambda index: (scores[index], len(possible[index]), index))
+    return best, scores[best]
+
+
+def _fit(row: Sequence[str], places: Mapping[str, int]) -> int:
+    """Return how many cells of a row may belong to the columns; 0 without a part number."""
+    cells = {role: row[at].strip() for role, at in places.items() if at < len(row)}
+    fitting = {role for role, text in cells.items() if any(map(str.isalnum, text)) and not text.endswith(":")}
+    if not cells.get("quantity", "")[:1].isdecimal():
+        fitting.discard("quantity")
+    return len(fitting) if fitting.intersection(NUMBERS) else 0
 
 
 def decoded(data: bytes) -> str:

@@ -21,6 +21,7 @@ HEADERS = {
     "ko": "번호;수량;제조사;제조사 부품번호;공급업체 품번;공급업체",
     "KiCost": "Refs;Qty;manf;manf#;digikey#;vendor",
     "Mouser": "Line;Order Qty.;Mfr. Name;Mfr. #;Order No.;Supplier",
+    "Altium": "Line #;Quantity;Manufacturer 1;Manufacturer Part Number 1;Supplier Part Number 1;Supplier 1",
 }
 
 
@@ -48,6 +49,31 @@ def test_number_of_the_manufacturer_is_preferred_to_any_other(header: str, index
 @pytest.mark.parametrize("spelling", ["QUANTITE", "Quantité", "quantite\u0301", " Quantité: "])
 def test_spellings_of_a_name_are_one(spelling: str) -> None:
     assert bom_columns.columns(["MPN", spelling])["quantity"] == 1
+
+
+@pytest.mark.parametrize(
+    "header, expected",
+    [
+        ("Reference,Value,Footprint,Qty,DNP,MPN,Manufacturer,LCSC", {"quantity": 3, "mpn": 5, "brand": 6, "sku": 7}),
+        ("Qty;Value;Device;Package;Parts;MF;MPN;OC_FARNELL", {"quantity": 0, "brand": 5, "mpn": 6, "sku": 7}),
+        ("Item,Quantity,Reference,Part,Manufacturer,Mfr. P/N", {"quantity": 1, "brand": 4, "mpn": 5}),
+        ("Qty,Value,MANUFACTURER,MANUFACTURER_PART_NUMBER", {"quantity": 0, "brand": 2, "mpn": 3}),
+        (
+            "LCSC Part Number,Manufacture Part Number,Manufacturer,Order Qty.",
+            {"sku": 0, "mpn": 1, "brand": 2, "quantity": 3},
+        ),
+        ("Comment,Designator,Footprint,JLCPCB Part #", {"sku": 3}),
+        ("Index,Quantity,DigiKey Part #,Manufacturer Part Number", {"quantity": 1, "sku": 2, "mpn": 3}),
+        ("Mouser Part Number,Mfr Part Number,Quantity 1,Quantity 2", {"sku": 0, "mpn": 1, "quantity": 2}),
+        ("MPN,Pcs", {"mpn": 0, "quantity": 1}),
+        ("MPN,Anz.", {"mpn": 0, "quantity": 1}),
+        ("MPN,Qty/Board", {"mpn": 0, "quantity": 1}),
+        ("MPN,Units", {"mpn": 0, "quantity": 1}),
+        ("Qty 1,Qty,MPN", {"quantity": 1, "mpn": 2}),
+    ],
+)
+def test_headings_of_programs_are_recognized(header: str, expected: dict[str, int]) -> None:
+    assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
 
 
 def test_row_without_a_number_is_no_header() -> None:

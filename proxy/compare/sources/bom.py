@@ -18,6 +18,7 @@ TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §
 NUMBER_MAX = 200  # characters per cell
 
 KEYS = {"mpn": "mpn", "sku": "sku", "manufacturer": "brand", "seller": "seller"}  # as people request v3's keys
+NAMES_SHOWN = 8  # of known headings of a kind, in a message
 HEADER_MAX = 60  # characters of a column's name in a message
 BESIDE = {"mpn": "brand", "sku": "seller"}
 PATH = "/v3/parts/match?queries="
@@ -38,13 +39,15 @@ class _Query(NamedTuple):
 def read(rows: Iterable[TableRow], named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:
     """Yield requests for the rows of a table; blank rows are skipped. `named` are columns by v3's keys."""
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
-    first = list(islice(filled, bom_columns.HEADER_ROWS))
-    header = next((n for n, (_, row) in enumerate(first) if bom_columns.columns(row, named)), None)
-    if header is None:
-        yield _no_column(first, named)
+    first = list(islice(filled, bom_columns.EXAMINED_ROWS))
+    cells = [row for _, row in first]
+    headers = bom_columns.possible_headers(cells, named)
+    if not headers:
+        yield _no_column(first[: bom_columns.HEADER_ROWS], named)
         return
+    header, _ = bom_columns.best_header(cells, headers)
     waiting: list[_Query] = []
-    for entry in _queries(chain(first[header + 1 :], filled), bom_columns.columns(first[header][1], named)):
+    for entry in _queries(chain(first[header + 1 :], filled), headers[header]):
         if not isinstance(entry, _Query):
             yield entry
             continue
@@ -66,7 +69,7 @@ def _no_column(first: list[TableRow], named: bom_columns.Names) -> Unreadable:
     if lacking:
         missing = f"no column {', '.join(map(repr, lacking))}"
     else:
-        known = ", ".join(name for key in NUMBERS for name in bom_columns.COLUMNS[key])
+        known = ", ".join(name for key in NUMBERS for name in bom_columns.HEADINGS[key][:NAMES_SHOWN])
         missing = f"no column of part numbers, which are named like {known}, or in another language"
         missing += "; --column mpn=NAME names another"
     return Unreadable(number, f"{missing}; the columns are {there}")

@@ -77,24 +77,31 @@ def read(
     Raises SheetError, which begins with `place`, for a table without a column of part numbers.
     """
     filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
-    first = list(islice(filled, bom_columns.HEADER_ROWS))
+    first = list(islice(filled, bom_columns.EXAMINED_ROWS))
     index, header = _header(first, named, place)
     return header, _lines(chain(first[index + 1 :], filled), header, place, problems)
 
 
 def _header(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> tuple[int, TableHeader]:
-    for index, (number, cells) in enumerate(first):
-        places = bom_columns.columns(cells, named)
-        if places:
-            return index, TableHeader(number, cells, places)
+    cells = [row for _, row in first]
+    searched = cells[: bom_columns.HEADER_ROWS]
+    possible = bom_columns.possible_headers(searched, named) or _headers_by_letter(searched, named)
+    if not possible:
+        raise errors.SheetError(_no_column(first[: bom_columns.HEADER_ROWS], named, place))
+    index, _ = bom_columns.best_header(cells, possible)
+    return index, TableHeader(first[index][0], cells[index], possible[index])
+
+
+def _headers_by_letter(rows: Sequence[Sequence[str]], named: Mapping[str, str]) -> dict[int, dict[str, int]]:
     by_letter = {key: column_number(text) - 1 for key, text in named.items() if _LETTERS.fullmatch(text.strip())}
     rest = {key: text for key, text in named.items() if key not in by_letter}
-    for index, (number, cells) in enumerate(first):
+    possible = {}
+    for index, cells in enumerate(rows if by_letter else ()):
         places = bom_columns.known_columns(cells, rest) | by_letter
         in_row = all(at < len(cells) and cells[at].strip() for at in by_letter.values())
-        if by_letter and in_row and rest.keys() <= places.keys() and any(key in places for key in bom_columns.NUMBERS):
-            return index, TableHeader(number, cells, places)
-    raise errors.SheetError(_no_column(first, named, place))
+        if in_row and rest.keys() <= places.keys() and any(key in places for key in bom_columns.NUMBERS):
+            possible[index] = places
+    return possible
 
 
 def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> str:
@@ -111,7 +118,7 @@ def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) 
     )
     if missing:
         return f"{place}: no column {', '.join(missing)}; the columns of row {number} are {there}"
-    names = ", ".join(bom_columns.COLUMNS["mpn"][:4])
+    names = ", ".join(bom_columns.HEADINGS["mpn"][:4])
     return (
         f"{place}: no column of part numbers, which are named like {names}, in many languages; "
         f"--mpn-column names another, by heading or letter; the columns of row {number} are {there}"

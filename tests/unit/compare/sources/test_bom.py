@@ -38,12 +38,12 @@ def test_non_ascii_letters_are_read_in_each_encoding(read_source: Any) -> None:
         assert queries(read_source("bom.csv", "mpn,brand\nX-1µ,Würth\n".encode(encoding)))[0][0]["brand"] == "Würth"
 
 
-@pytest.mark.parametrize("name", [name for key in bom_columns.NUMBERS for name in bom_columns.COLUMNS[key]])
+@pytest.mark.parametrize("name", [name for key in bom_columns.NUMBERS for name in bom_columns.HEADINGS[key][:12]])
 @pytest.mark.parametrize(
     "spelt", [str.upper, str.title, lambda name: name.replace(" ", "_"), lambda name: f" {name}. # "]
 )
 def test_column_has_many_recognised_names(read_source: Any, name: Any, spelt: Any) -> None:
-    key = next(key for key in bom_columns.NUMBERS if name in bom_columns.COLUMNS[key])
+    key = next(key for key in bom_columns.NUMBERS if name in bom_columns.HEADINGS[key])
     assert queries(read_source("bom.csv", f"Line,{spelt(name)}\n1,ABC\n")) == [[{key: "ABC", "reference": "2"}]]
 
 

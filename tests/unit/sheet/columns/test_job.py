@@ -133,6 +133,16 @@ def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: Memor
     ]
 
 
+@pytest.mark.parametrize("hits, outcome", [(1, "found"), (2, "ambiguous")])
+def test_number_of_two_makers_is_ambiguous(
+    fill_table: Fill, source: MemoryPartSource, tmp_path: Path, hits: int, outcome: str
+) -> None:
+    file = tmp_path / "BOM.csv"
+    file.write_text("MPN\nLM358N\n")
+    source.hits["LM358N"] = hits
+    assert fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package")[outcome] == 1
+
+
 def test_stopped_run_writes_what_it_has(source: MemoryPartSource, tmp_path: Path) -> None:
     file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
     file.write_text("MPN\nLM358N\n1234567\n")

@@ -53,3 +53,11 @@ def test_lines_without_a_part_number_and_totals_are_left_alone(tmp_path: Path, t
     file.write_text(f"Ref,MPN,Qty\nU1,A,5\n{total}\n")
     _, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv", [])
     assert [line.mpn for line, _ in read] == ["A"]
+
+
+def test_header_explains_the_rows_below_it_best(tmp_path: Path) -> None:
+    file = tmp_path / "BOM.csv"
+    title = "Bill of Materials,,,\nPart Number:,100-2233,,\nRevision,B,,\nDate,5/1/2024,,\n"
+    file.write_text(f"{title}#,Manufacturer 1,Manufacturer Part Number 1,Quantity\n1,TI,LM358N,20\n")
+    header, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv", [])
+    assert (header.row, [line[1:5] for line, _ in read]) == (5, [("LM358N", "TI", "", 20)])
