@@ -91,7 +91,7 @@ def image_mimetype(url: str) -> str:
 
 
 def is_datasheet_group(name: str) -> bool:
-    """Return whether a document collection holds datasheets (names as in the SDL descriptions, graphql.md §11.10)."""
+    """Return whether a document collection holds datasheets (names of the SDL descriptions; graphql.md §11, no. 10)."""
     return "datasheet" in name.lower()
 
 

@@ -60,7 +60,7 @@ def _rows(lines: Iterator[str]) -> Iterator[list[str]]:
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): Page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("contract/*.md"), *ROOT.glob("docs/**/*.md")])
 }
 
 

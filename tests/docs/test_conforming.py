@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from docs import citations
 from proxy.cli import conform
 from proxy.conformance import evidence, page, reading
 from proxy.conformance.assumptions import CONDITIONS
@@ -39,8 +40,8 @@ def test_the_example_of_an_assumption_is_one(pages: dict[str, Page], tmp_path: A
 
 def test_the_page_is_generated_from_the_evidence_file(pages: dict[str, Page]) -> None:
     file = ROOT / "docs/reference/compatibility.yaml"
-    fresh = page.render(reading.load(), evidence.load(file))
-    command = f"v3bridge conform --against sandbox --update {file.relative_to(ROOT)}"
+    fresh = citations.linked(page.render(reading.load(), evidence.load(file)), file.parent)
+    command = f"v3bridge conform --against sandbox --update {file.relative_to(ROOT)}; python -m docs.citations {LIST}"
     assert pages[LIST].text == fresh, f"{LIST} is stale; renew it with: {command}"
 
 

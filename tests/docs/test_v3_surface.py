@@ -8,6 +8,7 @@ import pytest
 from support import running_proxy, scripted_upstream
 from typer import testing
 
+from docs import citations
 from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
@@ -29,7 +30,7 @@ def book() -> Any:
 
 
 def test_page_is_up_to_date(book: Any) -> None:
-    fresh = surface_page.page(book)
+    fresh = citations.linked(surface_page.page(book), PAGE.parent)
     assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/reference/v3-surface.md is stale; renew it with: {RENEW}"
 
 

@@ -53,7 +53,8 @@ WORD = re.compile(rf"\b(?:{'|'.join(REPLACED)})", re.IGNORECASE)
 CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 # "Account" alone has several meanings: say whose it is.
 ACCOUNT = re.compile(r"(?<!quota )(?<!Nexar )\baccounts?\b(?! and an organization| to first)", re.IGNORECASE)
-NAMES = sorted(PAGES.keys() - EXEMPT)
+# The contract quotes the vendor and names files of other projects.
+NAMES = sorted(name for name in PAGES.keys() - EXEMPT if not name.startswith("contract/"))
 
 
 def _prose(page: Page) -> str:

@@ -25,11 +25,11 @@ Every path, parameter and field of v3, and its source in the Nexar API. This pag
 the route table. A test fails while it is stale; this renews it:
 
 ```sh
-.venv/bin/v3bridge surface > docs/reference/v3-surface.md
+v3bridge surface > docs/reference/v3-surface.md
+python -m docs.citations docs/reference/v3-surface.md
 ```
 
-The same is available as OpenAPI 3.1 at `/v3/openapi.json`, without an API key. § are sections of the contract,
-v3-rest.md.
+The same is available as OpenAPI 3.1 at `/v3/openapi.json`, without an API key.
 
 """
 COVERAGE = """\
@@ -215,8 +215,10 @@ def _action(own_parameters: tuple[Parameter, ...], group: list[Endpoint]) -> str
 
 
 def _table(described: tuple[Parameter, ...], first: str = "parameter") -> str:
-    rows = [(code([each.name]), value(each), default(each), each.meaning, each.source) for each in described]
-    return table((first, "value", "default", "meaning", "§"), rows)
+    rows = [
+        (code([each.name]), value(each), default(each), each.meaning, f"v3-rest.md {each.source}") for each in described
+    ]
+    return table((first, "value", "default", "meaning", "contract"), rows)
 
 
 def _parts(mappings: loader.Mappings) -> str:
