@@ -20,7 +20,7 @@ Every command with its arguments and options, as `v3bridge COMMAND --help` print
 program. A test fails while it is stale; this renews it:
 
 ```sh
-.venv/bin/python -m docs.command_line > docs/reference/command-line.md
+python -m docs.command_line > docs/reference/command-line.md
 ```
 
 - `v3bridge --version` prints the version of the program, and digests of its schema and of its mapping files. Programs

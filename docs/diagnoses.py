@@ -19,7 +19,7 @@ the stage configuration; a warning does not. This page is generated from the pro
 this renews it:
 
 ```sh
-.venv/bin/python -m docs.diagnoses > docs/reference/diagnoses.md
+python -m docs.diagnoses > docs/reference/diagnoses.md
 ```
 """
 TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"

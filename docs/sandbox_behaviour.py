@@ -25,7 +25,7 @@ A deviation has the name of the assumption that it contradicts. This page is gen
 while it is stale; this renews it:
 
 ```sh
-.venv/bin/python -m docs.sandbox_behaviour > docs/reference/sandbox-behaviour.md
+python -m docs.sandbox_behaviour > docs/reference/sandbox-behaviour.md
 ```
 
 In a test, `settings.SandboxSettings(behaviour=behaviour.Behaviour(...))` sets any behaviour to any value.

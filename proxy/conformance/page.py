@@ -32,7 +32,7 @@ them: [how to run it](../how-to/conform.md). This page is generated from `proxy/
 `docs/reference/compatibility.yaml`; this renews it:
 
 ```sh
-.venv/bin/v3bridge conform --against sandbox --update docs/reference/compatibility.yaml
+v3bridge conform --against sandbox --update docs/reference/compatibility.yaml
 ```
 """
 _ESCAPED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})

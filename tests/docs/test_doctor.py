@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from typing import Any, get_args
@@ -35,7 +36,7 @@ def outputs(page: Any, tmp_path_factory: pytest.TempPathFactory, needs_program: 
     commands = [page.blocks("sh")[0], *page.blocks("sh", "run")]
     return [
         subprocess.run(
-            ["sh", "-c", block.text.replace(".venv/bin/v3bridge", PROGRAM)],
+            ["sh", "-c", re.sub(r"^v3bridge\b", PROGRAM, block.text, flags=re.MULTILINE)],
             cwd=folder,
             env=environ,
             capture_output=True,

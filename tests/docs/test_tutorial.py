@@ -40,7 +40,9 @@ class _Reader:
     def follow(self, block: Block) -> None:
         """Do what the block asks for."""
         text = re.sub("|".join(self._ports), lambda match: self._ports[match[0]], block.text)
-        text = text.replace(".venv/bin/v3bridge", PROGRAM).replace("python3 client.py", f"{sys.executable} client.py")
+        text = re.sub(r"^v3bridge\b", PROGRAM, text, flags=re.MULTILINE).replace(
+            "python3 client.py", f"{sys.executable} client.py"
+        )
         if block.word in ("client.py", "migrate.yaml"):
             (self._folder / block.word).write_text(text, encoding="utf-8")
         elif block.word == "background":

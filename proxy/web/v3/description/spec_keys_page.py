@@ -15,7 +15,7 @@ v3 named technical attributes by keys of its own: `specs.resistance_tolerance`. 
 `mappings/spec_names.yaml` and `mappings/spec_keys.yaml`. A test fails while it is stale; this renews it:
 
 ```sh
-.venv/bin/v3bridge surface --page spec-keys > docs/reference/spec-keys.md
+v3bridge surface --page spec-keys > docs/reference/spec-keys.md
 ```
 
 Responses have the key of the first column. `show[]`, `hide[]`, `slice[]`, filters, facets, statistics and `sortby`
