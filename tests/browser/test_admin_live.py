@@ -39,8 +39,8 @@ def send(background: Background, admin: running_admin.AdminClient) -> Send:
 
 
 def rows(window: webdriver.Chrome, region: str) -> list[str]:
-    """Texts of the rows of the first table in a region."""
-    return [row.text for row in window.find_elements(By.CSS_SELECTOR, f"#{region} table tbody tr")]
+    """Texts of the rows of a table's body."""
+    return [row.text for row in window.find_elements(By.CSS_SELECTOR, f"#{region} tr")]
 
 
 def test_requests_arrive_without_reloading(
@@ -65,11 +65,54 @@ def test_operations_arrive_without_reloading(
     admin_window: webdriver.Chrome, admin: running_admin.AdminClient, send: Send
 ) -> None:
     admin_window.get(f"{admin.url}/upstream")
-    before = len(admin_window.find_elements(By.CSS_SELECTOR, "#upstream tbody tr"))
+    before = len(rows(admin_window, "recent"))
     send("ANOTHER-NEW-PART")
-    WebDriverWait(admin_window, PATIENCE).until(
-        lambda window: len(window.find_elements(By.CSS_SELECTOR, "#upstream tbody tr")) > before
+    WebDriverWait(admin_window, PATIENCE).until(lambda window: len(rows(window, "recent")) > before)
+
+
+def test_update_keeps_focus_selection_and_scroll_positions(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient, send: Send
+) -> None:
+    send(*(f"{'LONG' * 20}-{number}" for number in range(40)))
+    admin_window.get(f"{admin.url}/requests")
+    # In a row in the middle of the page: a text is selected, its control has the focus, its table is scrolled.
+    admin_window.execute_script(
+        """
+        document.querySelector(".scroll table").style.width = "3000px";
+        document.querySelector(".scroll").scrollLeft = 40;
+        window.row = document.querySelectorAll("#requests tr")[20];
+        row.scrollIntoView({block: "center"});
+        row.querySelector("summary").focus({preventScroll: true});
+        document.getSelection().selectAllChildren(row.querySelector("code"));
+        """
     )
+    kept = """return [
+        document.activeElement === row.querySelector("summary"),
+        document.getSelection().toString(),
+        document.querySelector(".scroll").scrollLeft,
+        Math.round(row.getBoundingClientRect().top),
+    ]"""
+    before = admin_window.execute_script(kept)
+    assert before[0]
+    assert "LONG-19" in before[1]
+    assert before[2] == 40
+    send("ARRIVED-MEANWHILE")
+    WebDriverWait(admin_window, PATIENCE).until(lambda window: "ARRIVED-MEANWHILE" in rows(window, "requests")[0])
+    assert admin_window.execute_script(kept) == before
+
+
+def test_selected_text_changes_when_the_selection_has_ended(
+    admin_window: webdriver.Chrome, admin: running_admin.AdminClient, send: Send
+) -> None:
+    admin_window.get(f"{admin.url}/requests")
+    held = admin_window.find_element(By.CSS_SELECTOR, "#held p")
+    before = held.text
+    admin_window.execute_script("document.getSelection().selectAllChildren(arguments[0])", held)
+    send("WHILE-TEXT-IS-SELECTED")
+    WebDriverWait(admin_window, PATIENCE).until(lambda window: "WHILE-TEXT-IS-SELECTED" in rows(window, "requests")[0])
+    assert admin_window.execute_script("return document.getSelection().toString()").strip() == before
+    admin_window.execute_script("document.getSelection().removeAllRanges()")
+    WebDriverWait(admin_window, PATIENCE).until(lambda _: held.text != before)
 
 
 def test_overview_shows_the_requests_of_the_last_minute(

@@ -15,12 +15,13 @@ from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
 from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage, Query
+from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
 # Files that pages load, and their types.
 FILES = {"admin.css": "text/css", "admin.js": "text/javascript", "icon.svg": "image/svg+xml"}
+HELD = "V3bridge-Held"  # header with the digests of the pieces that a page shows
 NOTICE = "__Host-v3bridge-notice"  # cookie with the result of an action, for the page that is shown next
 NOTICE_SECONDS = 30
 NOTICE_MAX = 1_000  # characters
@@ -45,7 +46,8 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     app.router.add_get("/static/{name}", _file)
     app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
-        app.router.add_get(page.url, _page_handler(page, context))
+        for path in page.paths:
+            app.router.add_get(path, _page_handler(page, context))
         app.router.add_get(f"/{page.name}.json", _json_handler(page, context))
         if page.posts:
             app.router.add_post(page.url, _page_handler(page, context))
@@ -62,8 +64,10 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
 def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
     async def show(request: web.Request) -> web.Response:
         data = await page.data(context, await _parameters(request))
-        notice = _decoded(request.cookies.get(NOTICE, ""))
         csrf = request.get(guard.CSRF, "")
+        if (held := request.headers.get(HELD)) is not None:
+            return await _changes(page, data, set(held.split()), csrf)
+        notice = _decoded(request.cookies.get(NOTICE, ""))
         # In a thread: 200 requests with long targets take 50 ms, in which no v3 client would get a response.
         text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, csrf=csrf, notice=notice)
         response = web.Response(text=text, content_type="text/html")
@@ -72,6 +76,14 @@ def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
         return response
 
     return show
+
+
+async def _changes(page: AdminPage, data: PageData, held: set[str], csrf: str) -> web.Response:
+    """Return the pieces of a page that have changed, for its script."""
+    pieces = await asyncio.to_thread(rendering.changes, page, data, held, csrf=csrf)
+    if not pieces:
+        return web.Response(status=204)
+    return web.Response(body=msgspec.json.encode(pieces), content_type="application/json")
 
 
 def _json_handler(page: AdminPage, context: AdminContext) -> Handler:
@@ -189,7 +201,7 @@ def _sign_in_page(target: str, mistake: str = "") -> web.Response:
 def _page_target(text: str) -> str:
     """Return a target that is a page of this interface, else the overview: never another site (open redirect)."""
     path = text.partition("?")[0]
-    return text if any(page.url == path for page in pages.PAGES) and text.isprintable() else "/"
+    return text if any(path in page.paths for page in pages.PAGES) and text.isprintable() else "/"
 
 
 def _set_cookie(response: web.Response, name: str, value: str, seconds: int) -> None:

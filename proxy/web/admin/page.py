@@ -61,6 +61,11 @@ class AdminPage:
         """Path of the HTML page."""
         return self.path or f"/{self.name}"
 
+    @property
+    def paths(self) -> set[str]:
+        """Paths that show the page: its own, and that of its name."""
+        return {self.url, f"/{self.name}"}
+
 
 @dataclass(frozen=True, slots=True)
 class AdminAction:

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from proxy.explain import explanation
 from proxy.telemetry.metrics import SECONDS
 from proxy.web.admin import burn_down_chart
 from proxy.web.admin.page import AdminPage, PageData
+from proxy.web.admin.pieces import LivePiece, LivePieces
 
 if TYPE_CHECKING:
     import jinja2
@@ -24,16 +25,20 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, *, csrf: str, notice: str = "") -> str:
     """Render a page with its data."""
-    return render(
-        f"{page.name}.html",
-        title=page.title,
-        name=page.name,
-        pages=pages,
-        json=f"/{page.name}.json",
-        csrf=csrf,
-        notice=notice,
-        data=data,
-    )
+    pieces = LivePieces()
+    html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", csrf=csrf, notice=notice)
+    return pieces.fill(html)
+
+
+def changes(page: AdminPage, data: PageData, held: Collection[str], *, csrf: str) -> list[LivePiece]:
+    """Render the pieces of a page that have changed: those with other digests than the `held` ones."""
+    pieces = LivePieces()
+    _page(page, pieces, data, csrf=csrf)
+    return pieces.changed(held)
+
+
+def _page(page: AdminPage, pieces: LivePieces, data: PageData, **values: Any) -> str:
+    return render(f"{page.name}.html", page.title, name=page.name, data=data, pieces=pieces, **values)
 
 
 def render(template: str, title: str, **values: Any) -> str:
@@ -89,7 +94,11 @@ def _environment() -> "jinja2.Environment":
     def csrf_field(context: jinja2.runtime.Context) -> Markup:
         return Markup('<input type="hidden" name="csrf" value="{}">').format(context["csrf"])
 
-    environment.globals["csrf_field"] = csrf_field
+    @jinja2.pass_context
+    def live(context: jinja2.runtime.Context, name: str, tag: str = "div", *, caller: Callable[[], str]) -> Markup:
+        return Markup(context["pieces"].add(_printable(name), tag, str(caller())))  # noqa: S704 - it is made of escaped text
+
+    environment.globals |= {"csrf_field": csrf_field, "live": live}
     return environment
 
 

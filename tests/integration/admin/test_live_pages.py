@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,8 @@ from support import running_admin, running_proxy, scripted_upstream
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import activity
+from proxy.web.admin import listener, pages
+from proxy.web.admin.page import AdminPage
 
 A, B, NONE = {"mpn": "SN74S74N"}, {"mpn": "1N4007", "limit": 3}, {"mpn": "no such part"}
 PLANTED = "k3yPLANTED"
@@ -191,3 +194,36 @@ async def test_no_page_holds_an_api_key(start: StartEnvironment) -> None:
         for path in ("/overview.json", "/requests.json", "/upstream.json"):
             assert "PLANTED" not in json.dumps(await environment.admin.json(path))
         assert (await environment.admin.json("/requests.json"))["held"] > 2 * len(SPELLINGS)
+
+
+async def changes(admin: running_admin.AdminClient, path: str, shown: str) -> tuple[list[str], int]:
+    """Return the ids of the pieces that a page which shows this HTML gets at its next update, and how many bytes."""
+    digests = re.findall(r'data-live="([^"]+)"', shown)
+    headers = running_admin.BEARER | {listener.HELD: " ".join(digests)}
+    response = await admin.send("GET", path, headers=headers)
+    assert digests
+    body = await response.text()
+    assert response.status == (200 if body else 204)
+    return [name for name, _, _ in json.loads(body or "[]")], len(body)
+
+
+async def test_open_page_gets_only_what_has_changed(cached: ProxyEnvironment) -> None:
+    admin = cached.admin
+    for number in range(150):
+        await cached.reply({"mpn": f"PART-{number}", "reference": "x" * 300})
+    shown = await admin.page("/requests")
+    assert await changes(admin, "/requests", shown) == ([], 0)
+    await cached.reply(A)
+    names, size = await changes(admin, "/requests", shown)
+    (request, *_) = (await admin.json("/requests.json"))["requests"]
+    assert names == ["requests", f"request-{request['id']}", "held"]
+    assert size < len(shown) / 10
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: str(page.name))
+async def test_idle_page_gets_nothing(managed: ProxyEnvironment, page: AdminPage) -> None:
+    await managed.reply(A, B)
+    shown = await managed.admin.page(page.url)
+    if "data-live=" in shown:
+        names, _ = await changes(managed.admin, page.url, shown)
+        assert [name for name in names if not name.startswith("worker-")] == []  # its memory changes

@@ -37,6 +37,18 @@ async def test_template_has_no_inline_style_or_script(admin: running_admin.Admin
     assert html.count("<script") == 1
 
 
+async def test_overview_has_the_address_of_its_name(admin: running_admin.AdminClient) -> None:
+    assert "<h1>Overview</h1>" in await admin.page("/overview")
+    signed_in = await admin.sign_in(target="/overview")
+    assert signed_in.headers["Location"] == "/overview"
+
+
+async def test_pages_are_shown_in_no_frame(admin: running_admin.AdminClient) -> None:
+    for path in ("/", "/sign-in", "/no/such/page", "/overview.json"):
+        policy = (await admin.send("GET", path, headers=running_admin.PAGE)).headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy.split("; ")
+
+
 async def test_overview_shows_version_and_uptime(managed: ProxyEnvironment) -> None:
     managed.time.advance(3_700)
     assert "1 h 1 min" in await managed.admin.page("/")

@@ -19,9 +19,10 @@ How to add a page:
    lacks become fields of `context.AdminContext`. Import heavy packages within the function. Parameters of the URL are
    in `query`; describe them in `AdminPage.parameters`, and raise `errors.BadRequest` for wrong ones.
 
-2. `templates/NAME.html` extends `layout.html` and fills the block `main` with what is in `data`, the struct. Elements
-   with `id` and `data-live` are replaced every two seconds, except where a field is filled in or text is
-   selected. Text is escaped, and characters that do not print are made visible.
+2. `templates/NAME.html` extends `layout.html` and fills the block `main` with what is in `data`, the struct.
+   `{% call live("totals", "tbody") %}…{% endcall %}` makes a piece, an element with this id, whose content is renewed
+   while the page is open: in place, and only if it has changed. Long tables have a piece for each row, named for what
+   the row shows. Text is escaped, and characters that do not print are made visible.
 
    Filters: `time` (seconds since 1970, to a <time>), `number(digits)`, `percent` (a share), `duration` (seconds),
    `bytes`. Classes: `figures` (a <dl> of large numbers), `rows` (a <dl> of names and values), `scroll` around each

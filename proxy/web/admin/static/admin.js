@@ -1,9 +1,11 @@
-// Live regions: the page is fetched again every two seconds while it is visible, and the content of the elements with
-// `data-live` is replaced by the new one. Without this script a page shows the state of its loading.
+// Live pages: every two seconds a visible page sends the digests of its pieces (elements with `data-live`), and gets
+// those with another content. They are changed in place, so that focus, selection, scroll positions, what is open and
+// what is filled in stay. Without this script a page shows the state of its loading.
 "use strict";
 
 const SECONDS = 2;
-const regions = () => document.querySelectorAll("[data-live][id]");
+const PIECES_MAX = 1600; // digests that fit into a header; pieces beyond them are sent each time
+const pieces = () => [...document.querySelectorAll("[data-live]")];
 const state = document.getElementById("live");
 let timer = 0;
 let running = false;
@@ -13,39 +15,94 @@ function show(text) {
   state.hidden = false;
 }
 
-// What a person fills in, or has selected to copy, must not be replaced under them.
-function inUse(region) {
-  const field = document.activeElement;
-  const fills = region.contains(field) && field.matches("input, select, textarea");
+// To change, move or remove the node would change what somebody has selected to copy.
+function isSelected(node) {
   const selection = document.getSelection();
-  return fills || (selection && !selection.isCollapsed && selection.containsNode(region, true));
+  return !selection.isCollapsed && selection.containsNode(node, true);
 }
 
-function replace(page) {
-  for (const region of regions()) {
-    const fresh = page.getElementById(region.id);
-    if (!fresh || fresh.innerHTML === region.innerHTML || inUse(region)) continue;
-    const focused = region.contains(document.activeElement) ? document.activeElement.id : "";
-    const open = new Set([...region.querySelectorAll("details[open][id]")].map((each) => each.id));
-    const scrolled = [...region.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
-    region.innerHTML = fresh.innerHTML;
-    for (const each of region.querySelectorAll("details[id]")) each.open = each.open || open.has(each.id);
-    region.querySelectorAll(".scroll").forEach((each, place) => { each.scrollLeft = scrolled[place] || 0; });
-    if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+// Return whether nothing had to wait for the end of a selection.
+function unlessSelected(node, action) {
+  const waits = isSelected(node);
+  if (!waits) action();
+  return !waits;
+}
+
+// Make the node like the fresh one; return whether all of it could be changed.
+function update(node, fresh) {
+  if (node.nodeType !== Node.ELEMENT_NODE) {
+    return node.data === fresh.data || unlessSelected(node, () => { node.data = fresh.data; });
   }
+  if (node.hasAttribute("data-live")) return true; // a piece of its own
+  for (const { name } of [...node.attributes]) {
+    if (name !== "open" && !fresh.hasAttribute(name)) node.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+  return updateChildren(node, fresh);
+}
+
+// Children with an id are kept by it, others by their kind and order.
+function updateChildren(parent, fresh) {
+  const wanted = new Set([...fresh.children].map((child) => child.id));
+  const isGone = (child) => child.id && !wanted.has(child.id);
+  let isDone = true;
+  const attempt = (child, action) => { isDone = unlessSelected(child, action) && isDone; };
+  for (const child of [...parent.children].filter(isGone)) attempt(child, () => child.remove());
+
+  let next = parent.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    while (next && isGone(next)) next = next.nextSibling; // it waits
+    let kept = next;
+    if (child.id) {
+      while (kept && kept.id !== child.id) kept = kept.nextSibling;
+      while (kept && next !== kept && !next.id) next = removed(next, attempt);
+    } else if (next && (next.id || next.nodeName !== child.nodeName)) {
+      kept = null;
+    }
+    if (!kept) {
+      parent.insertBefore(child, next);
+      continue;
+    }
+    if (kept === next) next = next.nextSibling;
+    else attempt(kept, () => parent.insertBefore(kept, next));
+    isDone = update(kept, child) && isDone;
+  }
+  while (next) next = removed(next, attempt);
+  return isDone;
+}
+
+function removed(node, attempt) {
+  const next = node.nextSibling;
+  attempt(node, () => node.remove());
+  return next;
+}
+
+function apply(changes) {
+  const focused = document.activeElement;
+  for (const [id, digest, html] of changes) {
+    const piece = document.getElementById(id);
+    if (!piece) continue; // in a part of the page that only a reload renews
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    if (updateChildren(piece, fresh.content)) piece.dataset.live = digest;
+  }
+  if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true });
 }
 
 async function poll() {
   if (running || document.hidden) return;
   running = true;
   try {
-    const response = await fetch(location.href, { cache: "no-store" });
+    const held = pieces().map((piece) => piece.dataset.live).slice(0, PIECES_MAX).join(" ");
+    const response = await fetch(location.href, { cache: "no-store", headers: { "V3bridge-Held": held } });
     if (response.status === 401) {
       show("Signed out: reload the page");
       return;
     }
     if (!response.ok) throw new Error(String(response.status));
-    replace(new DOMParser().parseFromString(await response.text(), "text/html"));
+    if (response.status !== 204) apply(await response.json());
     show("Live");
   } catch {
     show("Not live: the service does not respond");
@@ -60,8 +117,8 @@ function plan() {
   if (!document.hidden) timer = setTimeout(poll, SECONDS * 1000);
 }
 
-// A result of a form (a POST) cannot be fetched again, and a page without live regions need not be.
-if (state && regions().length) {
+// A page without pieces need not be renewed.
+if (state && pieces().length) {
   document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : poll()));
   show("Live");
   plan();
