@@ -19,6 +19,7 @@ LIMITS = {
     "text of a cell, written": f"{cells.TEXT_MAX:,} characters",
     "text of a cell, read": f"{strings.TEXT_READ_MAX:,} characters",
     "shared formula": f"{reading.FORMULA_MAX:,} characters",
+    "shared formulas of a workbook, in all their cells": f"{reading.EXPANDED_MAX:,} characters",
     "nesting of XML": f"{xml_events.DEPTH_MAX} elements",
     "a tag or comment": f"{xml_events.TAG_MAX // MIB} MiB",
 }
