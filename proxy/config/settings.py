@@ -65,6 +65,9 @@ class ListenSettings(Settings, frozen=True):
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
     idle_seconds: Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 up to 86400")] = 120.0
     write_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
+    unread_bytes: Annotated[
+        int, Meta(ge=1_048_576, le=1_000_000_000_000, description="bytes, 1048576 to 1000000000000")
+    ] = 134_217_728
     failed_auth_per_minute: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")

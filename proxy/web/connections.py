@@ -16,7 +16,8 @@ from proxy.kit.aiohttp_internals.server import ConnectionHandler
 
 MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
 PIPELINE_SECONDS = 0.05  # between two checks for queued requests of a half-closed connection
-LOG_SECONDS = 10.0  # between two log lines about refused connections
+LOG_SECONDS = 10.0  # between two log lines about refused connections, or about slow readers
+JUDGED_SECONDS = 1.0  # after which the speed of a reader counts before that of newer ones
 
 HEAD_END = b"\r\n\r\n"
 
@@ -28,17 +29,21 @@ log = structlog.get_logger()
 
 class ConnectionLimits(NamedTuple):
     """`connections`: their number in this process. `header_seconds`: from the first to the last byte of a request head.
-    `idle_seconds`: between requests. `write_seconds`: in which a client must read at least 16 KiB of a response."""
+    `idle_seconds`: between requests. `write_seconds`: in which a client must read at least 16 KiB of a response.
+    `unread_bytes`: of responses that wait to be read, over all connections."""
 
     connections: int = 1_000
     header_seconds: float = 20.0
     idle_seconds: float = 120.0
     write_seconds: float = 30.0
+    unread_bytes: int = 134_217_728
 
     @classmethod
     def of(cls, listen: config.ListenSettings) -> "ConnectionLimits":
         """The limits of a configuration."""
-        return cls(listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds)
+        return cls(
+            listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds, listen.unread_bytes
+        )
 
 
 class ConnectionLimiter:
@@ -57,7 +62,8 @@ class ConnectionLimiter:
         self._loop = loop
         # A dict for its order: the oldest first.
         self._open: dict[LimitedConnection, None] = {}
-        self._logged = -LOG_SECONDS
+        self._unread: dict[LimitedConnection, None] = {}
+        self._logged: dict[str, float] = {}
 
     def replace(self, limits: ConnectionLimits, hits: HitFilter | None) -> None:
         """Apply other limits and hits, also to open connections, except that these keep their idle time."""
@@ -77,8 +83,30 @@ class ConnectionLimiter:
     def closed(self, connection: "LimitedConnection") -> None:
         """Remove a connection."""
         self._open.pop(connection, None)
+        self._unread.pop(connection, None)
         if self.draining and not self._open:
             self._all_closed.set()
+
+    def waits_for_reader(self, connection: "LimitedConnection") -> None:
+        """Note that a response waits to be read. Beyond `unread_bytes` the slowest readers are disconnected, but never
+        the last one, whose response alone may be longer."""
+        self._unread[connection] = None
+        total, limit = sum(each.unread_bytes() for each in self._unread), self.limits.unread_bytes
+        if total <= limit:
+            return
+        if self._is_to_be_logged("slow readers"):
+            log.warning("slow readers disconnected", unread_bytes=total, limit=limit)
+        others = [each for each in self._unread if each is not connection]
+        for reader in sorted(others, key=LimitedConnection.reading_speed):
+            total -= reader.unread_bytes()
+            del self._unread[reader]
+            reader.abort()
+            if total <= limit:
+                return
+
+    def was_read(self, connection: "LimitedConnection") -> None:
+        """Note that no response of a connection waits any more."""
+        self._unread.pop(connection, None)
 
     async def drain(self, seconds: float) -> None:
         """Let clients move to new connections: each response says `Connection: close` from now on. Waits until no
@@ -93,27 +121,34 @@ class ConnectionLimiter:
                     await self._all_closed.wait()
 
     def _close_oldest_idle(self) -> None:
-        if self._loop.time() - self._logged >= LOG_SECONDS:
-            self._logged = self._loop.time()
+        if self._is_to_be_logged("connection limit"):
             log.warning("connection limit reached", open=len(self._open), limit=self.limits.connections)
         idle = next((connection for connection in self._open if connection.is_idle()), None)
         if idle is not None:
             del self._open[idle]
             idle.force_close()
 
+    def _is_to_be_logged(self, subject: str) -> bool:
+        now = self._loop.time()
+        if now - self._logged.get(subject, -LOG_SECONDS) < LOG_SECONDS:
+            return False
+        self._logged[subject] = now
+        return True
+
 
 class LimitedConnection(ConnectionHandler):
     """Connection handler with the limits. `over_limit`: there are too many connections; this one serves health checks
     only."""
 
-    __slots__ = ("_at_boundary", "_head_timer", "_limiter", "_unread", "_write_timer", "over_limit")
+    __slots__ = ("_at_boundary", "_head_timer", "_limiter", "_unread", "_unread_since", "_write_timer", "over_limit")
 
     def __init__(self, manager: object, *, limiter: ConnectionLimiter, **settings: Any) -> None:
         super().__init__(manager, keepalive_timeout=limiter.limits.idle_seconds, **settings)
         self._limiter = limiter
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
-        self._unread = 0
+        self._unread = 0  # bytes at `_unread_since`
+        self._unread_since = 0.0
         self._at_boundary = True  # the parser has no beginning of a request
         self.over_limit = False
 
@@ -122,7 +157,7 @@ class LimitedConnection(ConnectionHandler):
         excess = self._limiter.opened(self)
         self.over_limit = excess > 0
         if excess > config.HEALTH_CHECK_CONNECTIONS:
-            self._abort()
+            self.abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._limiter.closed(self)
@@ -145,7 +180,7 @@ class LimitedConnection(ConnectionHandler):
                 self._head_timer = None
         # From the first byte, not renewed by further ones: a client that sends one byte at a time runs out of time.
         elif self._head_timer is None and self.is_idle():
-            self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self._abort)
+            self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self.abort)
 
     def _is_answered_unparsed(self, data: bytes) -> bool:
         """Write the response to these bytes, if they are a hit. A client that does not read gets none that way: only
@@ -180,12 +215,23 @@ class LimitedConnection(ConnectionHandler):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._watch_reader()
+        self._limiter.waits_for_reader(self)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._limiter.was_read(self)
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
+
+    def unread_bytes(self) -> int:
+        """Return how many bytes of responses wait to be read."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    def reading_speed(self) -> tuple[bool, float]:
+        """Return the speed of the client in bytes a second; first, whether that says little yet."""
+        seconds = self.event_loop.time() - self._unread_since
+        return seconds < JUDGED_SECONDS, (self._unread - self.unread_bytes()) / max(seconds, JUDGED_SECONDS)
 
     def _close_after_responses(self) -> None:
         if self.is_idle():
@@ -196,20 +242,18 @@ class LimitedConnection(ConnectionHandler):
             self.close_after_response()
 
     def _watch_reader(self) -> None:
-        self._unread = 0 if self.transport is None else self.transport.get_write_buffer_size()
+        self._unread, self._unread_since = self.unread_bytes(), self.event_loop.time()
         self._write_timer = self.event_loop.call_later(self._limiter.limits.write_seconds, self._check_reader)
 
     def _check_reader(self) -> None:
-        if self.transport is None:
-            return
         # Progress, not completion: a long response over a slow line is fine.
-        if self._unread - self.transport.get_write_buffer_size() < MIN_READ_BYTES:
-            self._abort()
+        if self._unread - self.unread_bytes() < MIN_READ_BYTES:
+            self.abort()
         else:
             self._watch_reader()
 
-    # Without waiting for unsent bytes, unlike close(): the client does not read them.
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Close the connection without waiting for unsent bytes, unlike close(): the client does not read them."""
         if self.transport is not None:
             self.transport.abort()
 

@@ -119,6 +119,39 @@ async def test_client_that_reads_slowly_gets_everything() -> None:
         await close(writer)
 
 
+@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
+def test_unread_responses_are_bounded_over_all_connections(make: Any) -> None:
+    make(_read_beside_slow_readers())
+
+
+async def _read_beside_slow_readers() -> None:
+    async with serving(unread_bytes=3 * len(BIG), write_seconds=60.0) as port:
+        request = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n"
+        unread = [await asyncio.open_connection("127.0.0.1", port, limit=1024) for _ in range(8)]
+        for _, writer in unread:
+            writer.write(request)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(3):
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert await reader.readexactly(len(BIG)) == BIG
+        await close(writer)
+        received = [len(await until_closed_or_whole(each)) for each, _ in unread]
+        assert 1 <= sum(size >= len(BIG) for size in received) <= 4
+        for _, each in unread:
+            await close(each)
+
+
+async def until_closed_or_whole(reader: asyncio.StreamReader) -> bytes:
+    received = bytearray()
+    with contextlib.suppress(ConnectionError):
+        async with asyncio.timeout(SECONDS):
+            while len(received) < len(BIG) and (piece := await reader.read(1_000_000)):
+                received += piece
+    return bytes(received)
+
+
 async def test_half_closed_client_gets_its_response() -> None:
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
