@@ -21,6 +21,7 @@ from proxy.upstream import services
 from proxy.web import (
     authentication,
     client_address,
+    connections,
     fast_path,
     figures,
     legacy_proxy,
@@ -172,7 +173,8 @@ class ServiceBuilder:
         app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
         if not (outer or inner):  # the fast path runs no middleware but the request's own
             wrapped = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
-            app[fast_path.UNPARSED_HITS] = hits.__call__
+            hit_filter: connections.HitFilter = hits  # mypy infers no Callable from an object with __call__
+            app[fast_path.UNPARSED_HITS] = hit_filter
             app[fast_path.DIRECT] = wrapped
         _add_operator_paths(app, gateway, running)
         return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
