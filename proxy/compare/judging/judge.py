@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from proxy import endpoints
 from proxy.compare import responses
-from proxy.compare.judging import paths, unknown_uids, verdict
+from proxy.compare.judging import paths, relations, unknown_uids, verdict
 from proxy.compare.judging.causes import Causes
 from proxy.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.compare.judging.rules import RuleOutcome, RuleSet
@@ -85,7 +85,7 @@ class Judge:
         sides = parse_response(request, baseline), parse_response(request, candidate)
         if _failure(*sides):
             return []
-        return self.rules.apply(request.endpoint, self._found(*sides), request.uids).left
+        return self._ruled(request, self._found(*sides), *sides).left
 
     def compare(
         self,
@@ -133,7 +133,13 @@ class Judge:
         found, (one, other) = self._found(baseline, candidate), (baseline.response.seconds, candidate.response.seconds)
         if self._settings.latency is not None and other > one + self._settings.latency:
             found.append(Difference("latency", paths.LATENCY, paths.LATENCY, one, other))
-        return self.rules.apply(request.endpoint, found, request.uids)
+        return self._ruled(request, found, baseline, candidate)
+
+    def _ruled(
+        self, request: V3Request, found: list[Difference], baseline: ParsedResponse, candidate: ParsedResponse
+    ) -> RuleOutcome:
+        foreign = relations.foreign(found, baseline.body.document.value, candidate.body.document.value)
+        return self.rules.apply(request.endpoint, found, request.uids, foreign)
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
         """Return all differences of two comparable responses, before rules."""

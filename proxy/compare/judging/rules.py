@@ -54,14 +54,18 @@ class RuleSet:
         return tuple(rule for rule in self._all if self._expired(rule))
 
     def apply(
-        self, endpoint: str, differences: Sequence[Difference], requested_uids: frozenset[str] = frozenset()
+        self,
+        endpoint: str,
+        differences: Sequence[Difference],
+        requested_uids: frozenset[str] = frozenset(),
+        foreign: frozenset[str] = frozenset(),
     ) -> RuleOutcome:
         """Separate the differences of one response that rules ignore. `requested_uids` are the uids that the request
-        names."""
+        names, `foreign` the texts that belong to another element of the response: these have no form."""
         left: list[Difference] = []
         ignored: Counter[str] = Counter()
         for difference in differences:
-            name = self._matching_rule(endpoint, difference, requested_uids)
+            name = self._matching_rule(endpoint, difference, requested_uids, foreign)
             if name is None:
                 left.append(difference)
             else:
@@ -91,10 +95,12 @@ class RuleSet:
             and (rule.path is None or self._patterns[rule.path].matches(path))
         )
 
-    def _matching_rule(self, endpoint: str, difference: Difference, requested_uids: frozenset[str]) -> str | None:
+    def _matching_rule(
+        self, endpoint: str, difference: Difference, requested_uids: frozenset[str], foreign: frozenset[str]
+    ) -> str | None:
         """Return the name of the rule that ignores a difference; None where there is none."""
         for rule in self._at(endpoint, difference.path):
-            if not (_lets_pass(rule, difference) and _has_form(rule, difference, requested_uids)):
+            if not (_lets_pass(rule, difference) and _has_form(rule, difference, requested_uids, foreign)):
                 continue
             if rule.cause is None:
                 return rule.name or ""
@@ -134,12 +140,16 @@ def _lets_pass(rule: IgnoreRule, difference: Difference) -> bool:
     return rule.ignore == "all" or difference.kind in rule.ignore
 
 
-def _has_form(rule: IgnoreRule, difference: Difference, requested_uids: frozenset[str]) -> bool:
+def _has_form(
+    rule: IgnoreRule, difference: Difference, requested_uids: frozenset[str], foreign: frozenset[str]
+) -> bool:
     """Return true if the value has a form that the rule requires: the candidate's value, or the baseline's if that may
     be missing.
     """
     if not rule.form:
         return True
+    if type(difference.candidate) is str and difference.candidate in foreign:
+        return False
     missing = difference.kind == "missing" and "missing" in rule.ignore
     return tolerances.has_form(
         difference.baseline if missing else difference.candidate, rule.form, difference.place, requested_uids

@@ -1,0 +1,88 @@
+"""Relations between the elements of one response. Pure; used by the judge.
+
+A rule may ignore a value that the services cannot have in common, such as the link of an offer. It is wrong all the
+same where it belongs to another element of the response. Such values are *foreign*.
+"""
+
+import html
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from proxy.compare.judging import identity
+from proxy.compare.judging.findings import Difference
+
+LINKS = (".product_url", ".listing_url")
+SNIPPET = "results[*].snippet"
+_MARK = re.compile(r"<[^>]*>")
+_WORD = re.compile(r"[^\s,;()]+")
+
+Words = frozenset[str]
+
+
+def foreign(differences: Sequence[Difference], baseline: Any, candidate: Any) -> frozenset[str]:
+    """Return the texts of the candidate's response that belong to another element, given all differences of the two
+    bodies.
+    """
+    found = _shared_links(differences)
+    if any(each.path == SNIPPET for each in differences):
+        found |= _foreign_snippets(baseline, candidate)
+    return found
+
+
+def _shared_links(differences: Sequence[Difference]) -> frozenset[str]:
+    """Return the links that several elements have although the baseline's links of these elements differ."""
+    targets: defaultdict[str, set[str]] = defaultdict(set)
+    for each in differences:
+        if each.kind == "value" and each.path.endswith(LINKS):
+            targets[each.candidate].add(each.baseline)
+    return frozenset(link for link, leading in targets.items() if len(leading) > 1)
+
+
+def _foreign_snippets(baseline: Any, candidate: Any) -> frozenset[str]:
+    """Return the snippets that fit the part of another result, which does not have a fitting snippet either.
+
+    The second condition excludes texts that variants of a part have in common.
+    """
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    shown: dict[str, Any] = {}
+    for part, snippet, own in _results(candidate):
+        shown[part] = snippet
+        texts[part] |= own
+    for part, snippet, own in _results(baseline):
+        texts[part] |= own | _words(snippet)
+    better: dict[str, set[str]] = {}
+    for part, snippet in shown.items():
+        words = _words(snippet)
+        better[part] = {other for other in shown if _fits(words, texts[other], texts[part])}
+    return frozenset(shown[part] for part in shown if any(better[other] for other in better[part]))
+
+
+def _fits(snippet: Words, texts: set[str], own: set[str]) -> bool:
+    """Return true if a snippet has words of a part's texts that its own part lacks, but not the reverse.
+
+    Where less than half of its words are in the texts, words in common are chance.
+    """
+    known = snippet & texts
+    return 2 * len(known) >= len(snippet) and bool(known - own) and not snippet & own - texts
+
+
+def _results(body: Any) -> Iterator[tuple[str, Any, Words]]:
+    """Yield part, snippet and words of the part's own texts of each result of a search."""
+    results = body.get("results") if type(body) is dict else None
+    for result in results if type(results) is list else ():
+        item = result.get("item") if type(result) is dict else None
+        if type(item) is not dict:
+            continue
+        part = identity.text(item.get("uid") or item.get("mpn"))
+        if part is not None:
+            descriptions = item.get("descriptions")
+            values = descriptions if type(descriptions) is list else []
+            texts = (each.get("value") for each in values if type(each) is dict)
+            yield part, result.get("snippet"), _words(item.get("mpn"), item.get("short_description"), *texts)
+
+
+def _words(*texts: Any) -> Words:
+    plain = (html.unescape(_MARK.sub("", text)) for text in texts if type(text) is str)
+    return frozenset(word for text in plain for word in _WORD.findall(text.casefold()))
