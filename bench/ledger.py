@@ -1,6 +1,6 @@
 """Cost of quota accounting per request: a durable intent, a journal entry of usage, a reservation with its settlement.
 
-The intent and the journal entry are writes to a memory-mapped file beside the SQLite store. A reservation, which only
+The intent and the journal entry are writes to a file beside the SQLite store. A reservation, which only
 quota accounts with a limit need, is a transaction, and so is its settlement. Medians of alternating rounds.
 """
 

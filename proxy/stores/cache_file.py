@@ -1,7 +1,7 @@
 """Shared response cache in a file beside the store: for the workers of one machine, and kept across restarts.
 
-The format of the file is in cache_ring.py. Its index is mapped into memory, and the event loop reads records from the
-page cache only: where the disk would have to be read, a thread does it. Another thread writes.
+The format of the file is in cache_ring.py. The event loop reads from the page cache only: where the disk would have to
+be read, a thread does it. Another thread writes.
 
 A claim is a lock on one byte of a second file, at an offset made of the key. The kernel releases it when its owner
 dies, however that happens. A process that is the only one to use the file keeps its claims in memory instead.
@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import mmap
 import os
 import struct
 import threading
@@ -72,7 +71,10 @@ class CacheFile:
             if claim and claims is not None:
                 claims.claim(keys, claimed)
             contents = [ring.content(key, _PAGE_CACHE_ONLY) for key in keys]
-        except OSError:  # not in the page cache, or trouble, which the thread that reads it then reports
+        except (
+            OSError,
+            DamagedError,
+        ):  # not in the page cache, or trouble, which the thread that reads it then reports
             self._release(claimed)
             return None
         return self._lookups(keys, contents, claimed, fresh_from)
@@ -224,27 +226,27 @@ class CacheFile:
         """Return the file, which is begun anew where it is missing or damaged. For threads only."""
         with self._opening:
             for _ in range(OPENED_MAX):
-                if self._ring is not None and not self._ring.is_deleted():
-                    return self._ring
-                self._ring = None
                 try:
+                    if self._ring is not None and not self._ring.is_deleted():
+                        return self._ring
                     self._ring = CacheRing(self._path, self._size)
                 except DamagedError as error:
                     log.warning("shared cache deleted", file=str(self._path), exc_info=error)
+                    if self._ring is not None:  # a new one has been deleted by itself
+                        with self._ring.locked():
+                            self._ring.unlink()
+                        self._ring = None
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
 
 class _Claims:
     """Claims of one process. It holds the lock _USERS, shared with all others that use the file, and a lock for each
-    claim. While it is the only user, it holds _USERS exclusively, and its claims need no system call. Another process
-    then sets the first byte of the file, so that it shares again."""
+    claim. While it is the only user, it holds _USERS exclusively, and needs no lock for a claim. Another process then
+    sets the first byte of the file, so that it shares again."""
 
     def __init__(self, path: Path) -> None:
         sqlite_schema.make(path)
         self._descriptor = os.open(path, os.O_RDWR)
-        if not os.fstat(self._descriptor).st_size:
-            os.pwrite(self._descriptor, bytes(mmap.PAGESIZE), 0)
-        self._pages = mmap.mmap(self._descriptor, mmap.PAGESIZE)
         self._held: set[bytes] = set()
         self._locked: set[bytes] = set()
         self._is_attached = self._is_alone = False
@@ -252,7 +254,6 @@ class _Claims:
 
     def close(self) -> None:
         """Close the file, which releases every claim."""
-        self._pages.close()  # it has a descriptor of its own, which holds the locks, too
         os.close(self._descriptor)
 
     def attach(self) -> None:
@@ -266,17 +267,17 @@ class _Claims:
         """Share with other processes that wait for it, and find out whether there are none any more."""
         self._ticks += 1
         if self._is_alone:
-            if self._pages[0]:
+            if self._is_sharing_requested():
                 self._share()
         elif not self._is_attached:
             self._attach()
         elif self._ticks % ALONE_TICKS == 0 and self._lock(fcntl.F_WRLCK, _USERS):
-            self._pages[0] = 0
+            self._request_sharing(b"\0")
             self._is_alone = True
 
     def claim(self, keys: Iterable[bytes], claimed: set[bytes]) -> None:
         """Claim keys, and add those that no other owner has to `claimed`: also where an error ends it halfway."""
-        if self._is_alone and self._pages[0]:
+        if self._is_alone and self._is_sharing_requested():
             self._share()
         for key in keys:
             if key not in self._held and (self._is_alone or not self._is_attached or self._lock_key(key)):
@@ -297,8 +298,15 @@ class _Claims:
             self._is_attached = True
             self._lock_held()
         else:
-            self._pages[0] = 1
+            self._request_sharing(b"\1")
         return self._is_attached
+
+    def _request_sharing(self, flag: bytes) -> None:
+        with contextlib.suppress(OSError):  # a full disk: then the process that is alone goes on without the other
+            os.pwrite(self._descriptor, flag, 0)
+
+    def _is_sharing_requested(self) -> bool:
+        return os.pread(self._descriptor, 1, 0) == b"\1"
 
     def _share(self) -> None:
         """Lock what is claimed, and only then let others in."""

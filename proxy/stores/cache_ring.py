@@ -11,7 +11,6 @@ it writes leaves a record that no slot of the index points to, or a slot that po
 import contextlib
 import errno
 import fcntl
-import mmap
 import os
 import struct
 import time
@@ -33,7 +32,7 @@ RUN_BYTES = 1_048_576  # that are written at once
 LOCK_SECONDS, LOCK_PAUSE = 4.0, 0.001  # that a writer waits for the lock, and between two attempts at it
 
 _HEADER = struct.Struct("<16sQQQQ")  # MAGIC, slots, bytes of the ring, tail, head
-_TAIL, _HEAD = slice(32, 40), slice(40, 48)
+_TAIL, _HEAD = 32, 40  # where they are in the header
 _INDEX = 4_096  # where the index begins
 _SLOT = struct.Struct("<8sQ")  # the second half of a key, and the place of its record
 _WINDOW = struct.Struct("<" + "8xQ" * WINDOW)
@@ -62,53 +61,53 @@ class RingEntry(NamedTuple):
 
 
 class _Index:
-    """Header and index of the file, mapped into memory: where the ring begins and ends, and the places of keys."""
+    """Header and index of the file: where the ring begins and ends, and the places of keys. Read and written, not
+    mapped: access to a page behind the end of a file that somebody has truncated would kill the process."""
 
     def __init__(self, descriptor: int, slots: int) -> None:
+        self._descriptor = descriptor
         self._slots = slots
-        self._pages = mmap.mmap(descriptor, _start(slots))
-
-    def close(self) -> None:
-        """Close the map."""
-        self._pages.close()
-
-    @property
-    def tail(self) -> int:
-        """Place of the oldest record."""
-        return int.from_bytes(self._pages[_TAIL], "little")
-
-    @tail.setter
-    def tail(self, place: int) -> None:
-        self._pages[_TAIL] = place.to_bytes(8, "little")
 
     @property
     def head(self) -> int:
         """Place of the next record."""
-        return int.from_bytes(self._pages[_HEAD], "little")
+        return int.from_bytes(self._read(8, _HEAD), "little")
 
     @head.setter
     def head(self, place: int) -> None:
-        self._pages[_HEAD] = place.to_bytes(8, "little")
+        _write(self._descriptor, place.to_bytes(8, "little"), _HEAD)
 
-    def place(self, key: bytes) -> int:
+    def tail(self, flags: int = 0) -> int:
+        """Return the place of the oldest record."""
+        return int.from_bytes(self._read(8, _TAIL, flags), "little")
+
+    def set_tail(self, place: int) -> None:
+        _write(self._descriptor, place.to_bytes(8, "little"), _TAIL)
+
+    def place(self, key: bytes, flags: int = 0) -> int:
         """Return the place of a key's record, which may be overwritten; 0, which is none, without one."""
-        start = self._window(key)
-        window = self._pages[start : start + WINDOW * _SLOT.size]
+        window = self._read(_WINDOW.size, self._start(key), flags)
         slot = _slot_in(window, key)
         return int.from_bytes(window[slot + 8 : slot + 16], "little") if slot >= 0 else 0
 
     def point(self, key: bytes, place: int) -> None:
         """Set the place of a key's record, where needed instead of the oldest place in its window."""
-        start = self._window(key)
-        window = self._pages[start : start + WINDOW * _SLOT.size]
+        start = self._start(key)
+        window = self._read(_WINDOW.size, start)
         slot = _slot_in(window, key)
         if slot < 0:
             places = _WINDOW.unpack(window)
             slot = places.index(min(places)) * _SLOT.size
-        self._pages[start + slot : start + slot + _SLOT.size] = _SLOT.pack(key[8:], place)
+        _write(self._descriptor, _SLOT.pack(key[8:], place), start + slot)
 
-    def _window(self, key: bytes) -> int:
+    def _start(self, key: bytes) -> int:
         return _INDEX + int.from_bytes(key, "big") % self._slots * _SLOT.size
+
+    def _read(self, size: int, start: int, flags: int = 0) -> bytes:
+        data = _read(self._descriptor, size, start, flags)
+        if len(data) == size:
+            return data
+        raise BlockingIOError if flags else DamagedError("the file is too short")
 
 
 class CacheRing:
@@ -137,8 +136,6 @@ class CacheRing:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
-            if hasattr(self, "_index"):
-                self._index.close()
 
     @property
     def size(self) -> int:
@@ -146,8 +143,12 @@ class CacheRing:
         return self._start + self._bytes
 
     def is_deleted(self) -> bool:
-        """Return whether the file has no name any more: what is stored in it, nobody else would find."""
-        return os.fstat(self._descriptor).st_nlink == 0
+        """Return whether the file has no name any more: what is stored in it, nobody else would find. Raises
+        DamagedError where it was truncated."""
+        status = os.fstat(self._descriptor)
+        if status.st_nlink and status.st_size < self._start:
+            raise DamagedError("the file was truncated")
+        return status.st_nlink == 0
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -169,8 +170,8 @@ class CacheRing:
     def content(self, key: bytes, flags: int = 0) -> tuple[float, float, bytes] | None:
         """Return when the entry of a key was stored, its end, and its content. Raises OSError where the file has been
         deleted, and where `flags` forbid to read the disk."""
-        place = self._index.place(key)
-        if place < self._index.tail:
+        place = self._index.place(key, flags)
+        if place < self._index.tail(flags):
             return None
         start = self._start + place % self._bytes
         block = self._read(READ_BYTES, start, flags)
@@ -186,7 +187,7 @@ class CacheRing:
             raise BlockingIOError  # the rest is not in the page cache
         if self.is_deleted():  # checked here only, because a miss is followed by a write, which checks it, too
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-        if len(block) < end or place < self._index.tail:
+        if len(block) < end or place < self._index.tail(flags):
             return None
         return stored, until, block[begin:end]
 
@@ -220,18 +221,18 @@ class CacheRing:
 
     def expire(self, now: float) -> None:
         """Overwrite the oldest records that have expired with zeros, up to the first that has not."""
-        first = tail = self._index.tail
+        first = tail = self._index.tail()
         for entry in self._records(_RECORD.size + NAME_MAX):
             if now < entry.until <= now + KEPT_MAX:
                 break
             tail = entry.end
-        self._index.tail = tail
+        self._index.set_tail(tail)
         self._clear(first, tail - first)
 
     def forget(self, entries: Iterable[RingEntry]) -> None:
         """Delete entries."""
         for entry in entries:
-            if self._index.place(entry.key) == entry.place >= self._index.tail:
+            if self._index.place(entry.key) == entry.place >= self._index.tail():
                 self._index.point(entry.key, 0)
                 self._clear(entry.end - entry.size, entry.size)
 
@@ -251,9 +252,9 @@ class CacheRing:
         """Store records side by side. The index entries are last: nothing points to what is not written."""
         data, head = b"".join(run), self._index.head
         end = head + len(data)
-        if self._index.tail < end - self._bytes:
+        if self._index.tail() < end - self._bytes:
             ends = (entry.end for entry in self._records(RUN_BYTES // 16))
-            self._index.tail = next(each for each in ends if each >= end - self._bytes)
+            self._index.set_tail(next(each for each in ends if each >= end - self._bytes))
         _write(self._descriptor, data, self._start + head % self._bytes)
         self._index.head = end
         for key, place in places:
@@ -262,7 +263,7 @@ class CacheRing:
     def _records(self, chunk: int) -> Iterator[RingEntry]:
         """Yield all records, replaced ones too, from the oldest to the newest; the file is read in pieces of `chunk`
         bytes. Raises DamagedError."""
-        block, block_place, place = b"", 0, self._index.tail
+        block, block_place, place = b"", 0, self._index.tail()
         while place < self._index.head:
             if (room := self._bytes - place % self._bytes) < _RECORD.size:
                 place += room
@@ -270,8 +271,8 @@ class CacheRing:
             start = place - block_place
             if start + _RECORD.size + NAME_MAX > len(block):
                 block, block_place, start = self._read(min(chunk, room), self._start + place % self._bytes), place, 0
-            if place < self._index.tail:  # overwritten, perhaps before it was read
-                place = self._index.tail
+            if place < (tail := self._index.tail()):  # overwritten, perhaps before it was read
+                place = tail
                 continue
             if len(block) < _RECORD.size:
                 raise DamagedError("the file is too short")
@@ -298,15 +299,11 @@ class CacheRing:
             place, size = place + length, size - length
 
     def _read(self, size: int, start: int, flags: int = 0) -> bytes:
-        if not flags:
-            return os.pread(self._descriptor, size, start)
-        block = bytearray(size)
-        return bytes(block[: os.preadv(self._descriptor, [block], start, flags)])
+        return _read(self._descriptor, size, start, flags)
 
 
 def _begin(descriptor: int, size: int) -> None:
-    """Write an empty index, and the header last. Space is allocated by writing: a page of the map for which the disk
-    has no room would kill the process."""
+    """Write an empty index, and the header last."""
     slots = max(SLOTS_MIN, size // SLOT_SHARE)
     ring = size - _start(slots)
     _write(descriptor, bytes(_start(slots)), 0)
@@ -322,6 +319,13 @@ def _layout(descriptor: int) -> tuple[int, int] | None:
         if magic == MAGIC and is_whole and slots and ring and tail <= head <= tail + ring:
             return slots, ring
     return None
+
+
+def _read(descriptor: int, size: int, start: int, flags: int) -> bytes:
+    if not flags:
+        return os.pread(descriptor, size, start)
+    block = bytearray(size)
+    return bytes(block[: os.preadv(descriptor, [block], start, flags)])
 
 
 def _write(descriptor: int, data: bytes, start: int) -> None:

@@ -1,40 +1,48 @@
 """Journal of the SQLite store: usage and intents of a worker, in files that are written before a response leaves.
 
-What is in the memory-mapped pages of a file outlives the process as a transaction does, and writing it needs no system
-call: a write would cost ten times as much, and give up the interpreter lock. Each file holds the usage of one
-settlement, and is removed once the store has it. Files of a worker that was killed are settled by the next process that
-opens the store; a settlement that had come through all the same has the same number, and is booked once.
+What is written to a file outlives the process as a transaction does, and takes some microseconds. Files are written,
+not mapped into memory: access to a page behind the end of a file that somebody has truncated would kill the process.
+Each file holds the usage of one settlement, and is removed once the store has it. Files of a worker that was killed are
+settled by the next process that opens the store; a settlement that had come through all the same has the same number,
+and is booked once.
 
 One more file holds the worker's intents: what each request in flight may cost, in a slot of its own, written before the
-request is sent and cleared when it is booked. Slots that a killed worker leaves filled become uncertain usage.
+request is sent and cleared when it is booked. Slots that a killed worker leaves filled become uncertain usage. The
+file has its room from the start, so that a disk that is full later loses no usage.
 """
 
 import contextlib
 import errno
 import fcntl
 import glob
-import mmap
 import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from proxy.stores.protocols import EntryGroup, LedgerEntry, Settlement, UsageIncrement
 
-GROWTH = 65_536  # bytes that a file grows by
 SLOT = 1_024  # bytes of an intent: its parts and the entries it is booked on
+SLOTS_RESERVED = 256  # for which the disk has room, however full it is later
 INTENTS_SEQUENCE = 1 << 62  # of the settlement of a dead worker's intents: its owner sends none after it
 FREE = b"\0"  # first byte of a slot without an intent
 
+log = structlog.get_logger()
+
+
+class TruncatedError(OSError):
+    """Something else has truncated the file: what was written is lost."""
+
 
 class _File:
-    """Memory-mapped file that grows. Locked for as long as the process lives."""
+    """File of a worker. Locked for as long as the process lives."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, as does `append`."""
-        self._path = path
+        self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             # The lock tells left_behind() of another process that this worker lives; the kernel releases it with the
@@ -43,45 +51,30 @@ class _File:
         except OSError:
             os.close(self._descriptor)
             raise
-        self._size = self._end = 0
-        self._pages: mmap.mmap | None = None
+        self._end = 0
 
     def append(self, text: bytes) -> None:
         """Append after the existing content."""
         self.write(self._end, text)
 
     def write(self, start: int, text: bytes) -> None:
-        """Write at an offset."""
-        end = start + len(text)
-        if self._pages is None or end > self._size:
-            self._pages = self._grow(end)
-        self._pages[start:end] = text
-        self._end = max(self._end, end)
+        """Write at an offset. Raises TruncatedError once, and then takes the file for empty."""
+        if os.fstat(self._descriptor).st_size < self._end:
+            self._end = 0
+            raise TruncatedError(errno.EIO, f"{self.path} was truncated")
+        if os.pwrite(self._descriptor, text, start) < len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._end = max(self._end, start + len(text))
 
     def close(self) -> None:
         """Close the file, and leave its content."""
-        if self._pages is not None:
-            self._pages.close()
         os.close(self._descriptor)
 
     def remove(self) -> None:
         """Delete the file. If that fails, its content is still booked only once, by the settlement's number."""
         with contextlib.suppress(OSError):
-            self._path.unlink()
+            self.path.unlink()
         self.close()
-
-    def _grow(self, least: int) -> mmap.mmap:
-        """Allocate space with a write: a page fault on a full disk would kill the process."""
-        # Rounded up to whole steps: growing costs system calls, and appending must not.
-        size = -(-least // GROWTH) * GROWTH
-        added = size - self._size
-        if os.pwrite(self._descriptor, bytes(added), self._size) < added:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        pages = mmap.mmap(self._descriptor, size)
-        if self._pages is not None:
-            self._pages.close()
-        self._size = size
-        return pages
 
 
 class FileJournal:
@@ -92,29 +85,38 @@ class FileJournal:
         self._owner = owner
         self._files: dict[int, _File] = {}
         self._intents: _File | None = None
-        self._free_slots: list[int] = []
-        self._slots = 0
+        self._open: dict[int, bytes] = {}  # texts of open intents by slot
+        self._free: list[int] = []  # other slots that were used before
+        self._held: dict[EntryGroup, tuple[int, int]] = {}  # slot and parts of usage that is only in memory
+        with contextlib.suppress(OSError):  # the first intent tries again
+            self._opened_intents()
 
     def open_intent(self, parts: int, group: EntryGroup) -> int:
-        if self._intents is None:
-            self._intents = _File(self._path.with_name(f"{self._path.name}.{self._owner}.intents"))
-        text = b"%d %s\n" % (parts, group.json)
-        # Only very long names of applications and keys; the caller then records the intent in the store.
-        if len(text) > SLOT:
-            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
-        number = self._free_slots[-1] if self._free_slots else self._slots
-        self._intents.write(number * SLOT, text)
+        number = self._free[-1] if self._free else len(self._open)
+        self._fill_slot(number, parts, group)
         # Taken only now: a write that failed leaves the slot free.
-        if self._free_slots:
-            self._free_slots.pop()
-        else:
-            self._slots += 1
+        if self._free:
+            self._free.pop()
         return number
 
     def close_intent(self, number: int) -> None:
-        if self._intents is not None:
-            self._intents.write(number * SLOT, FREE)
-            self._free_slots.append(number)
+        self._open.pop(number, None)
+        self._free.append(number)
+        with contextlib.suppress(OSError):  # it would become uncertain usage, which is the safe side
+            self._write_slot(number, FREE)
+
+    def hold_usage(self, number: int, group: EntryGroup, parts: int) -> None:
+        slot, before = self._held.get(group, (number, 0))
+        self._held[group] = slot, before + parts
+        with contextlib.suppress(OSError):  # the intent stays as it is
+            self._fill_slot(slot, before + parts, group)
+            if slot != number:
+                self.close_intent(number)
+
+    def release_held(self) -> None:
+        for slot, _ in self._held.values():
+            self.close_intent(slot)
+        self._held.clear()
 
     def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         file = self._files.get(sequence)
@@ -133,11 +135,36 @@ class FileJournal:
         self._files.clear()
         if self._intents is not None:
             # No intent is open: there is nothing for the next process to book.
-            if len(self._free_slots) == self._slots:
+            if not self._open:
                 self._intents.remove()
             else:
                 self._intents.close()
             self._intents = None
+
+    def _opened_intents(self) -> _File:
+        if self._intents is None:
+            self._intents = _File(self._path.with_name(f"{self._path.name}.{self._owner}.intents"))
+            self._intents.write(0, bytes(SLOTS_RESERVED * SLOT))
+        return self._intents
+
+    def _fill_slot(self, number: int, parts: int, group: EntryGroup) -> None:
+        text = b"%d %s\n" % (parts, group.json)
+        # Only very long names of applications and keys; the caller then records the intent in the store.
+        if len(text) > SLOT:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        self._write_slot(number, text)
+        self._open[number] = text
+
+    def _write_slot(self, number: int, text: bytes) -> None:
+        """Write into a slot; restore all others where the file was truncated."""
+        file = self._opened_intents()
+        try:
+            file.write(number * SLOT, text)
+        except TruncatedError:
+            slots = max(SLOTS_RESERVED, len(self._open) + len(self._free) + 1)
+            texts = {**self._open, number: text}
+            file.write(0, b"".join(texts.get(slot, FREE).ljust(SLOT, b"\0") for slot in range(slots)))
+            log.warning("intents restored", file=str(file.path))
 
     def _name(self, sequence: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{self._owner}.{sequence}.journal")

@@ -117,6 +117,12 @@ class Journal(Protocol):
     def close_intent(self, number: int) -> None:
         """Remove an intent: its request is booked."""
 
+    def hold_usage(self, number: int, group: EntryGroup, parts: int) -> None:
+        """Replace an intent with the usage of its request, which is only in memory otherwise, until `release_held`."""
+
+    def release_held(self) -> None:
+        """Remove what is held: the store has it."""
+
     def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         """Record usage that settlement `sequence` will hold. Raises OSError: not recorded."""
 

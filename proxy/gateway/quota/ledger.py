@@ -43,9 +43,11 @@ class RequestUsage(NamedTuple):
 
 
 class _Refresh(NamedTuple):
-    """Request to read the usage of entries, after everything that was booked before it."""
+    """Request to read the usage of entries, after everything that was booked before it. `is_proof`: the store has just
+    been written to, so that it is available if this succeeds, too."""
 
     entries: tuple[LedgerEntry, ...]
+    is_proof: bool
 
 
 _WRITE = RequestUsage(EntryGroup(()), 0, 0, "")  # booked to write what the journal holds
@@ -121,9 +123,10 @@ class Ledger:
         if usage.reservation or not self._record_in_journal(usage):
             await self._writing.run(usage)
 
-    async def refresh(self, entries: Sequence[LedgerEntry]) -> None:
-        """Write what is not written yet, and read the usage of these entries."""
-        await self._writing.run(_Refresh(tuple(entries)))
+    async def refresh(self, entries: Sequence[LedgerEntry], *, is_proof: bool = False) -> None:
+        """Write what is not written yet, and read the usage of these entries. `is_proof`: the caller has just written
+        to the store; that it can be read proves nothing where its disk is read-only."""
+        await self._writing.run(_Refresh(tuple(entries), is_proof))
 
     async def stored_usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
         """Read the usage of entries from the store. Raises StoreUnavailable."""
@@ -178,7 +181,7 @@ class Ledger:
         # While the store is down only refreshes try it, once a second; bookings just add to memory.
         if self._available or refreshes:
             try:
-                is_proven = await self._write() or any(refresh.entries for refresh in refreshes)
+                is_proven = await self._write() or any(refresh.is_proof for refresh in refreshes)
                 self._journal.clear_unrecorded()
                 for refresh in refreshes:
                     self._cached = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
@@ -187,7 +190,7 @@ class Ledger:
             except errors.StoreUnavailable as error:
                 self.store_failed(error)
             else:
-                if is_proven:  # the last write before the end may have nothing to write
+                if is_proven:
                     self._store_succeeded()
         return [None] * len(group)
 
@@ -257,8 +260,7 @@ class _UsageJournal:
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
-        self._writable = True
-        self._intents: list[int] = []
+        self._failing: set[str] = set()  # kinds of records whose last write failed
         self._unrecorded: dict[LedgerEntry, int] = defaultdict(int)
 
     def open_intent(self, parts: int, group: EntryGroup) -> int | None:
@@ -268,9 +270,9 @@ class _UsageJournal:
         try:
             intent = self._journal.open_intent(parts, group)
         except OSError as error:
-            self._write_failed(error)
+            self._write_failed("intent", error)
             return None
-        self._writable = True
+        self._failing.discard("intent")
         return intent
 
     def record_usage(self, sequence: int, usage: RequestUsage) -> bool:
@@ -280,27 +282,25 @@ class _UsageJournal:
         try:
             if usage.used or usage.uncertain:
                 self._journal.record_usage(sequence, usage.group, usage.used, usage.uncertain)
-                self._writable = True
+                self._failing.discard("usage")
         except OSError as error:
-            self._write_failed(error)
+            self._write_failed("usage", error)
             return False
         if usage.intent is not None:
             self._journal.close_intent(usage.intent)
         return True
 
     def add_unrecorded(self, usage: RequestUsage) -> None:
-        """Note usage that is only in memory until the next settlement; its intent stays open until then."""
-        if usage.intent is not None:
-            self._intents.append(usage.intent)
+        """Note usage that is only in memory until the next settlement; as an intent it outlives the process."""
+        if self._journal is not None and usage.intent is not None:
+            self._journal.hold_usage(usage.intent, usage.group, usage.used + usage.uncertain)
         for entry in usage.group.entries:
             self._unrecorded[entry] += usage.used + usage.uncertain
 
     def clear_unrecorded(self) -> None:
         """Note that the store has everything that was only in memory."""
         if self._journal is not None:
-            for intent in self._intents:
-                self._journal.close_intent(intent)
-        self._intents.clear()
+            self._journal.release_held()
         self._unrecorded.clear()
 
     def settled(self, sequence: int) -> None:
@@ -317,11 +317,11 @@ class _UsageJournal:
         if lost := {f"{entry.account} {entry.period}": parts for entry, parts in self._unrecorded.items() if parts}:
             log.error("usage booking failed", parts=lost)
 
-    def _write_failed(self, error: OSError) -> None:
-        """Log once until the journal can be written again."""
-        if self._writable:
-            self._writable = False
+    def _write_failed(self, kind: str, error: OSError) -> None:
+        """Log once until the journal can be written again: on a full disk intents succeed, and usage does not."""
+        if not self._failing:
             log.error("journal write failed", exc_info=error)
+        self._failing.add(kind)
 
 
 class GroupCommit(Generic[T, R]):

@@ -221,6 +221,7 @@ class Quota:
     async def refresh(self) -> None:
         """Send a heartbeat, prune, write pending usage, read the usage of other workers, and set the gauges."""
         periods = self._calendar.today()
+        is_written = False
         try:
             # The lease covers several refreshes, so that one that fails or is late loses no reservation.
             await self._store.heartbeat(self._owner, self._lease)
@@ -228,10 +229,12 @@ class Quota:
             if periods is not self._pruned:  # once a day
                 await self._store.prune(DAYS_KEPT, MONTHS_KEPT)
                 self._pruned = periods
+            is_written = True
         except errors.StoreUnavailable as error:
             self._ledger.store_failed(error)
         # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
-        await self._ledger.refresh([account.entry(periods) for account in self._accounts])
+        entries = [account.entry(periods) for account in self._accounts]
+        await self._ledger.refresh(entries, is_proof=is_written)
         self._gauges.update(self.usages())
 
     async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:

@@ -247,6 +247,30 @@ async def test_slot_of_the_index_that_points_nowhere_is_a_miss(
     assert await contents(cache, A) == [b"again"]
 
 
+@pytest.mark.parametrize("size", [0, 5_000, 100_000])
+async def test_truncated_file_is_begun_anew(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, size: int
+) -> None:
+    """As by a person who wants its space back. The file of claims goes with it, and what is claimed stays so."""
+    now = manual_clock.now()
+    other = CacheFile(file, SIZE, manual_clock)
+    await cache.put([record(bytes([n]) * 16, now, bytes(10_000)) for n in range(200, 220)])
+    assert await claims(cache, A) == [True]
+    assert await claims(other, A, B) == [False, True]
+    with log_lines.collected() as output:
+        os.truncate(file, size)
+        os.truncate(f"{file}.claims", 0)
+        for each in (cache, other):
+            each.look_up_now([C], 0.0, False)
+            await contents(each, C)
+            await each.put([record(C, now)])
+        for each in (cache, other):
+            assert await contents(each, C) == [b"content"]
+    assert output.getvalue().count("shared cache deleted") == (1 if size < _start(SLOTS_MIN) else 0)
+    assert (await claims(cache, B), await claims(other, A)) == ([False], [False])
+    await other.aclose()
+
+
 async def test_records_that_contradict_each_other_are_begun_anew(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock
 ) -> None:

@@ -1,5 +1,6 @@
 """Tests of the journal beside the SQLite store: entries survive a killed worker and are booked once."""
 
+import errno
 import io
 import os
 import resource
@@ -92,17 +93,6 @@ async def test_truncated_entry_is_ignored(file: Path, cut: bytes) -> None:
     assert await reopened(file) == [(3, 0), (3, 0)]
 
 
-async def test_entries_beyond_the_first_pages_are_stored(file: Path) -> None:
-    store = await SqliteStore.open(file, clock.ManualClock())
-    noted = store.journal("worker")
-    for _ in range(3000):
-        noted.record_usage(1, GROUP, 1, 0)
-    assert (file.parent / files(file)[0]).stat().st_size > journal.GROWTH
-    noted.close()
-    await store.aclose()
-    assert await reopened(file) == [(3000, 0), (3000, 0)]
-
-
 async def test_settlements_are_booked_in_sequence(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     noted = store.journal("worker")
@@ -182,7 +172,7 @@ async def test_ledger_without_journal_settles_at_once(file: Path, monkeypatch: p
 async def test_full_disk_refuses_the_entry(file: Path) -> None:
     noted = journal.FileJournal(file, "worker")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.GROWTH // 2, before[1]))  # a write that ends short, as there
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # a write that ends short, as there
     try:
         with pytest.raises(OSError, match="space"):
             noted.record_usage(1, GROUP, 7, 0)
@@ -291,19 +281,51 @@ async def test_oversized_intent_is_refused_and_the_next_accepted(file: Path) -> 
     noted.close()
 
 
-async def test_usage_only_in_memory_keeps_its_intent_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
+    """However many requests are sent meanwhile: their usage is summed up in the room that is reserved at the start."""
+    write = os.pwrite
+
+    def full(descriptor: int, text: bytes, start: int) -> int:
+        if start + len(text) > os.fstat(descriptor).st_size:
+            raise OSError(errno.ENOSPC, "no space")
+        return write(descriptor, text, start)
+
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    intent = book.open_intent(20, GROUP)
+    monkeypatch.setattr("os.pwrite", full)
+    await store.aclose()  # it can be written no longer
+    for _ in range(2 * journal.SLOTS_RESERVED):
+        await book.book(ledger.RequestUsage(GROUP, 3, 0, "", book.open_intent(20, GROUP)))
+    assert log_output.getvalue().count("journal write failed") == 1
+    await book.close()  # leaves the file as a kill does
+    assert await reopened(file) == [(0, 6 * journal.SLOTS_RESERVED)] * 2
 
-    def full(*_: object) -> None:
-        raise OSError("no space")
 
-    monkeypatch.setattr(journal.FileJournal, "record_usage", full)
-    await store.aclose()  # it can be reached no longer
-    await book.book(ledger.RequestUsage(GROUP, 3, 0, "", intent))
+async def test_truncated_intents_are_restored(file: Path, log_output: io.StringIO) -> None:
+    noted = journal.FileJournal(file, "worker")
+    intents = [noted.open_intent(parts, GROUP) for parts in (1, 2, 4)]
+    (written,) = file.parent.glob("*.intents")
+    os.truncate(written, 0)
+    noted.close_intent(intents[0])
+    os.truncate(written, journal.SLOT)
+    noted.open_intent(8, GROUP)
+    noted.close()
+    assert await reopened(file) == [(0, 14), (0, 14)]
+    assert log_output.getvalue().count("intents restored") == 2
+
+
+async def test_usage_of_a_truncated_journal_is_settled_at_once(file: Path) -> None:
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+    await book.book(ledger.RequestUsage(GROUP, 3, 0, ""))
+    os.truncate(file.parent / files(file)[0], 0)
+    await book.book(ledger.RequestUsage(GROUP, 4, 0, ""))
+    assert [state.used for state in await store.usage(LINES)] == [7, 7]
     await book.close()
-    assert await reopened(file) == [(0, 20), (0, 20)]
+    await store.aclose()
+    assert await reopened(file) == [(7, 0), (7, 0)]
 
 
 async def test_usage_in_the_journal_is_not_reported_as_lost(file: Path, log_output: io.StringIO) -> None:
