@@ -117,7 +117,7 @@ class CacheRing:
         """Open a file, and make it with `size` bytes at most where it is missing. Raises DamagedError."""
         self._descriptor = -1
         sqlite_schema.make(path)
-        self._descriptor = os.open(path, os.O_RDWR)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # another process may just have deleted it
         self._path = path
         try:
             slots, self._bytes = self._begun(size)

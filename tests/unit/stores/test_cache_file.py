@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from support import log_lines
@@ -176,6 +176,7 @@ def content_of(key: bytes, size: int) -> bytes:
 
 
 @given(sizes=st.lists(st.integers(0, 400_000), min_size=1, max_size=40), batch=st.integers(1, 7))
+@example(sizes=[10] + [240_000] * 5, batch=1)
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_what_is_found_is_what_was_stored_last(
     cache: CacheFile, manual_clock: clock.ManualClock, sizes: list[int], batch: int
@@ -192,9 +193,9 @@ async def test_what_is_found_is_what_was_stored_last(
     assert all(content in (None, each.content) for each, content in zip(records, found, strict=True))
     newest_bytes = 0
     for each, content in zip(reversed(records), reversed(found), strict=True):
+        newest_bytes += len(each.content) + 100
         if len(each.content) > SIZE // 5:  # may be too large
             continue
-        newest_bytes += len(each.content) + 100
         if newest_bytes < SIZE // 4:
             assert content is not None
     assert sum(usage.entries for usage in await cache.cache_usage()) == sum(content is not None for content in found)
