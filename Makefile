@@ -17,6 +17,10 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 TEST := $(VENV)/.test
 DOCS := $(VENV)/.docs
+# The versions of constraints.txt without their hashes: pip takes no hashes beside a project in a folder.
+PINS := $(VENV)/constraints.txt
+# Writes hashes of all files that the index has of each version, for every platform and Python.
+LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11.5
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # Clients that tests/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
 # version in a folder of its own.
@@ -102,17 +106,18 @@ $(RUN): pyproject.toml constraints.txt
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
-	@$(PIP) --no-compile -c constraints.txt -e '.[sandbox,compare,conform,sheet]'
+	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' constraints.txt > $(PINS)
+	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,compare,conform,sheet]'
 	@touch $@
 
 $(TEST): $(RUN)
 	@echo "what tests and checks need, some 90 packages more"
-	@$(PIP) -c constraints.txt -e '.[test]'
+	@$(PIP) -c $(PINS) -e '.[test]'
 	@touch $@
 
 $(DOCS): $(RUN)
 	@echo "what the documentation site needs, some 20 packages more"
-	@$(PIP) -c constraints.txt -e '.[docs]'
+	@$(PIP) -c $(PINS) -e '.[docs]'
 	@touch $@
 
 $(CLIENTS): Makefile | $(TEST)
@@ -120,13 +125,14 @@ $(CLIENTS): Makefile | $(TEST)
 	@for version in $(KICOST); do $(PIP) --no-deps --upgrade --target $(VENV)/kicost-$$version kicost==$$version || exit 1; done
 	@touch $@
 
-# The comment at the top of constraints.txt is kept; the pins below it are written anew.
+# The comments at the top of both files are kept; the versions and hashes below them are written anew.
 constraints:
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test,docs]'
-	@sed -n '/^#/p' constraints.txt > $(VENV)/constraints.txt
-	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge >> $(VENV)/constraints.txt
-	@mv $(VENV)/constraints.txt constraints.txt
+	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge > $(PINS)
+	@$(PIP) --quiet uv
+	@sed -n '/^#/p' constraints.txt > $(VENV)/locked && $(LOCK) --no-deps $(PINS) >> $(VENV)/locked && mv $(VENV)/locked constraints.txt
+	@sed -n '/^#/p' deploy/requirements.txt > $(VENV)/locked && echo hatchling | $(LOCK) --extra redis -c $(PINS) pyproject.toml - >> $(VENV)/locked && mv $(VENV)/locked deploy/requirements.txt
 	@touch $(RUN) $(TEST) $(DOCS)
 
 clean:

@@ -1,5 +1,6 @@
 """The workflow of the hosted checks and the pre-commit hooks: valid, and the same commands as here."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,15 @@ def test_workflow_runs_the_whole_proof_on_every_declared_version(root: Path, job
     assert step["run"] == ".ci/run"
     assert (root / step["run"]).is_file()
     assert step["env"] == {"PYTHON": "python${{ matrix.python }}"}
+
+
+def test_actions_and_base_images_are_pinned_by_digest(root: Path) -> None:
+    workflow = (root / ".github/workflows/check.yml").read_text(encoding="utf-8")
+    image = (root / "deploy/Dockerfile").read_text(encoding="utf-8")
+    actions, bases = re.findall(r"uses: (\S+)", workflow), re.findall(r"^FROM (\S+)", image, re.MULTILINE)
+    assert [name for name in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)] == []
+    assert [name for name in bases if not re.fullmatch(r"[\w.:-]+@sha256:[0-9a-f]{64}", name)] == []
+    assert (len(actions), len(bases)) == (4, 2)
 
 
 def test_pre_commit_hooks_are_valid_and_run_the_tools_of_make_check(root: Path) -> None:

@@ -39,12 +39,30 @@ def project(root: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def pin_lines(root: Path) -> Any:
-    lines = (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
+    return _pinned(root / "constraints.txt")
 
 
-def test_the_constraints_are_exact_versions_and_nothing_else(pin_lines: Any) -> None:
-    assert [line for line in pin_lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line)] == []
+PIN = re.compile(r"([A-Za-z0-9._-]+==[A-Za-z0-9.+!]+)(?: ; [^#]+)?((?: --hash=sha256:[0-9a-f]{64})+)")
+
+
+def _pinned(file: Path) -> list[str]:
+    """The exact versions of a file, each of which has hashes; nothing else is in it."""
+    text = re.sub(r"^#.*\n", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = re.sub(r" *\\\n +", " ", text).splitlines()
+    found = {line: PIN.fullmatch(line) for line in lines}
+    assert [line for line, pin in found.items() if pin is None] == []
+    return [pin[1] for pin in found.values() if pin]
+
+
+def test_a_server_and_the_image_install_versions_of_the_constraints(root: Path, pin_lines: list[str]) -> None:
+    installed = _pinned(root / "deploy/requirements.txt")
+    assert {*installed} <= {canonicalize_name(name) + "==" + version for name, version in _split(pin_lines)}
+    (build,) = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert build in installed
+
+
+def _split(pins: list[str]) -> list[list[str]]:
+    return [pin.split("==") for pin in pins]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +76,7 @@ def dependencies(project: Any) -> list[Requirement]:
 def test_every_dependency_is_pinned_to_a_version_that_it_allows(
     dependencies: list[Requirement], pin_lines: list[str]
 ) -> None:
-    pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in pin_lines)}
+    pins = {canonicalize_name(name): version for name, version in _split(pin_lines)}
     unmet = [
         str(need) for need in dependencies if not need.specifier.contains(pins.get(canonicalize_name(need.name), "0"))
     ]
