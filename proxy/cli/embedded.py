@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from proxy import config
-from proxy.kit import shipped
+from proxy import config, errors
+from proxy.kit import extras, shipped
 
 ENDLESS = 10**12  # parts
 Deviations = Annotated[
@@ -27,10 +27,16 @@ async def with_sandbox(
     settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.SandboxSettings | None" = None
 ) -> "tuple[config.Config, sandbox_app.Sandbox]":
     """Start a sandbox; return the configuration with its addresses, and its default client credentials for
-    applications that have none."""
-    from proxy.sandbox import app
-    from proxy.sandbox import settings as sandbox
-
+    applications that have none. Raises StartError if the extra sandbox is not installed."""
+    try:
+        from proxy.sandbox import app
+        from proxy.sandbox import settings as sandbox
+    except ModuleNotFoundError as error:
+        raise errors.StartError(
+            f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
+            f"to use a Nexar account instead: cp {shipped.path('config.yaml')} our.yaml, fill in upstream and "
+            "applications there, and add --config our.yaml"
+        ) from error
     upstream = await stack.enter_async_context(app.serve(chosen or sandbox.SandboxSettings()))
     return connected(settings, upstream), upstream
 

@@ -26,7 +26,7 @@ from proxy.cli import (
     uids,
     usage,
 )
-from proxy.kit import garbage, shipped
+from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
 
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
@@ -150,7 +150,7 @@ def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
     importer = _importer(error.__traceback__)
     for package, extra in EXTRAS.items():
         if f"{importer}.".startswith(f"{package}."):
-            return errors.StartError(f"{error.name} is not installed; install it with: pip install 'v3bridge[{extra}]'")
+            return errors.StartError(f"{error.name} is not installed; {extras.install_line(extra)}")
     return None
 
 

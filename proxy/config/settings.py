@@ -323,7 +323,7 @@ class LogSettings(Settings, frozen=True):
 
 
 class TracingSettings(Settings, frozen=True):
-    """OpenTelemetry spans; off without an address. Needs v3bridge[otel]."""
+    """OpenTelemetry spans; off without an address. Needs the extra otel."""
 
     otlp_url: Annotated[
         Annotated[str, Meta(pattern=Url)] | None,

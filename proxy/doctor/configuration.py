@@ -14,7 +14,7 @@ from proxy.compare import loader as rules_loader
 from proxy.config import loader
 from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
-from proxy.kit import shipped
+from proxy.kit import extras, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping_loader
 from proxy.upstream import session
@@ -180,7 +180,7 @@ def _missing_packages(settings: config.Config) -> Iterator[CheckResult]:
 def _package_missing(setting: str, package: str, extra: str) -> CheckResult:
     return PACKAGE_MISSING.finding(
         f"{setting} needs the package {package}, which is not installed",
-        advice=f"pip install 'v3bridge[{extra}]'",
+        advice=extras.install_line(extra),
     )
 
 

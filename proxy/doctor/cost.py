@@ -14,6 +14,7 @@ from proxy.compare.running import estimate
 from proxy.doctor.configuration import PACKAGE_MISSING
 from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.kit import extras
 from proxy.kit.wording import counted
 
 REQUESTS_UNREADABLE = Diagnosis(
@@ -84,7 +85,7 @@ def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
         return
     except ModuleNotFoundError as error:
         yield PACKAGE_MISSING.finding(
-            f"reading {file} needs the package {error.name}", advice="pip install 'v3bridge[compare,xlsx]'"
+            f"reading {file} needs the package {error.name}", advice=extras.install_line("compare,xlsx")
         )
         return
     total = parts.total()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proxy import config, errors
+from proxy.kit import extras
 from proxy.kit.clock import Clock
 from proxy.stores import cache_ring
 from proxy.stores.cache_file import CacheFile
@@ -12,7 +13,7 @@ from proxy.stores.memory import MemoryStore
 from proxy.stores.protocols import CacheStore, Store
 from proxy.stores.sqlite import SqliteStore
 
-REDIS_MISSING = "store: Redis needs another package: pip install 'v3bridge[redis]'"
+REDIS_MISSING = f"store: Redis needs another package; {extras.install_line('redis')}"
 
 
 async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, str] = os.environ) -> Store:
@@ -23,7 +24,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, s
     if (file := file_of(url, environ)) is not None:
         return await SqliteStore.open(file, clock)
     try:
-        # Imported here only: the package is an extra (v3bridge[redis]).
+        # Imported here only: the package is an extra (redis).
         from proxy.stores.redis import RedisStore
     except ImportError as error:
         raise errors.ConfigError(REDIS_MISSING) from error

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from proxy import errors
+from proxy.kit import extras
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -23,7 +24,7 @@ class Tracing:
     """Makes spans and exports them in batches from a thread of its own, until `close`."""
 
     def __init__(self, provider: "TracerProvider") -> None:
-        # Imported here, because the packages are an extra (v3bridge[otel]).
+        # Imported here, because the packages are an extra (otel).
         from opentelemetry import trace
         from opentelemetry.trace.propagation import tracecontext
 
@@ -78,7 +79,7 @@ def open_tracing(otlp_url: str, share: float) -> Tracing:
     """Open tracing to the collector at `otlp_url` for a `share` of requests, 0 to 1.
 
     A request with a `traceparent` keeps the sampling decision of its caller. Raises ConfigError if the packages of
-    v3bridge[otel] are missing.
+    the extra otel are missing.
     """
     try:
         from opentelemetry.exporter.otlp.proto.http import trace_exporter
@@ -86,7 +87,7 @@ def open_tracing(otlp_url: str, share: float) -> Tracing:
         from opentelemetry.sdk.trace import export, sampling
     except ImportError as error:
         raise errors.ConfigError(
-            f"tracing.otlp_url: the package {error.name} is not installed; it comes with v3bridge[otel]"
+            f"tracing.otlp_url: the package {error.name} is not installed; {extras.install_line('otel')}"
         ) from error
     provider = trace.TracerProvider(
         sampler=sampling.ParentBased(sampling.TraceIdRatioBased(share)),

@@ -155,16 +155,25 @@ def test_bare_installation_names_the_missing_extra(run: Run, tmp_path: Path, com
     samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
     done = run(*command)
     assert done.returncode == 2
-    assert f"v3bridge[{extra}]" in done.stderr
+    assert f"in a copy of the project, run: pip install '.[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_bare_installation_says_how_to_get_sandbox_or_configuration(run: Run, tmp_path: Path) -> None:
+    sandbox, account = run("serve").stderr.splitlines()
+    assert sandbox.endswith("run: pip install '.[sandbox]'")
+    copied = re.search(r"cp \S+ our\.yaml", account)
+    assert copied
+    subprocess.run(copied[0].split(), cwd=tmp_path, check=True)
+    assert run("serve", "--config", "our.yaml").stderr.splitlines() == [sandbox, account]  # still on the sandbox
 
 
 async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
         redis = configuration(tmp_path, upstream, store="redis://127.0.0.1:1/0")
-        assert "v3bridge[redis]" in run("serve", "--config", str(redis)).stderr
+        assert "'.[redis]'" in run("serve", "--config", str(redis)).stderr
         otel = configuration(tmp_path, upstream, tracing={"otlp_url": "http://127.0.0.1:1/v1/traces"})
-        assert "v3bridge[otel]" in run("serve", "--config", str(otel)).stderr
+        assert "'.[otel]'" in run("serve", "--config", str(otel)).stderr
 
 
 def test_bare_installation_explains_everything_but_workbooks(run: Run, tmp_path: Path) -> None:
@@ -180,7 +189,7 @@ def test_bare_installation_explains_everything_but_workbooks(run: Run, tmp_path:
         assert "supSearchMpn" in done.stdout or "supMultiMatch" in done.stdout
     refused = run("explain", "BOM.xlsx")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "v3bridge[xlsx]" in refused.stderr
+    assert "'.[xlsx]'" in refused.stderr
 
 
 @pytest.mark.parametrize("command", [["--help"], ["mappings"], ["surface"], ["compare", "--help"], ["--version"]])

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 from proxy import bom_columns, errors
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -32,11 +34,11 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
         file = path.open("rb")
     except OSError as error:
         raise errors.SourceError(f"{path}: cannot be read: {error.strerror}") from None
-    with file, io.BufferedReader(_CheckedStream(_unpacked(file, path))) as stream:
+    with file, io.BufferedReader(_CheckedStream(_unpacked(file))) as stream:
         yield stream
 
 
-def _unpacked(file: io.BufferedReader, path: Path) -> Any:
+def _unpacked(file: io.BufferedReader) -> Any:
     start = file.peek(6)
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
@@ -44,15 +46,9 @@ def _unpacked(file: io.BufferedReader, path: Path) -> Any:
         return bz2.BZ2File(file)
     if start.startswith(b"\xfd7zXZ\x00"):
         return lzma.LZMAFile(file)
-    return _zstandard(file, path) if start.startswith(_ZSTANDARD) else file
-
-
-def _zstandard(file: io.BufferedReader, path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise errors.SourceError(f"{path}: is compressed with zstd: pip install zstandard reads it") from None
-    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    if start.startswith(_ZSTANDARD):
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return file
 
 
 class _CheckedStream(io.RawIOBase):

@@ -16,6 +16,7 @@ from typing import Any
 from proxy import bom_columns
 from proxy.compare.sources import bom
 from proxy.compare.sources.entries import Item, Unreadable
+from proxy.kit import extras
 
 SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
 
@@ -54,7 +55,7 @@ COLUMNS_MAX = 1 << 8
 
 WORKBOOK_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB, {UNPACKED_MAX >> 20} MiB unpacked)"
 OPENPYXL_MISSING = (
-    "is a workbook, and openpyxl, which reads them, is missing: pip install 'v3bridge[xlsx]', or save it as CSV"
+    f"is a workbook, and openpyxl, which reads them, is missing; save it as CSV, or {extras.install_line('xlsx')}"
 )
 WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
 

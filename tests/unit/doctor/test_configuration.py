@@ -120,7 +120,8 @@ async def test_a_setting_that_needs_an_optional_package_names_its_extra(
     assert diagnoses(await examine(configuration.check, real(top=top))) == []
     monkeypatch.setattr(importlib, "import_module", refuse)
     (finding,) = await examine(configuration.check, real(top=top))
-    assert (finding.code, finding.advice) == ("package_missing", f"pip install 'v3bridge[{extra}]'")
+    assert finding.code == "package_missing"
+    assert f"pip install '.[{extra}]'" in finding.advice
     assert missing in finding.text
     assert "hidden" not in str(finding)
 

@@ -44,5 +44,5 @@ async def test_missing_redis_package_is_a_clear_error(
     monkeypatch: pytest.MonkeyPatch, manual_clock: clock.ManualClock
 ) -> None:
     monkeypatch.setitem(sys.modules, "proxy.stores.redis", None)
-    with pytest.raises(errors.ConfigError, match=r"pip install 'v3bridge\[redis\]'"):
+    with pytest.raises(errors.ConfigError, match=r"pip install '\.\[redis\]'"):
         await opening.open_store(config.StoreUrl("redis://localhost"), manual_clock)

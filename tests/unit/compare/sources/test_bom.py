@@ -219,7 +219,7 @@ def test_truncated_workbook_is_read_to_the_break(read_source: Any) -> None:
 
 def test_missing_workbook_reader_names_the_extra(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(errors.SourceError, match=r"pip install 'v3bridge\[xlsx\]'"):
+    with pytest.raises(errors.SourceError, match=r"pip install '\.\[xlsx\]'"):
         read_source("bom.xlsx", workbook([["mpn"], ["X"]]))
 
 

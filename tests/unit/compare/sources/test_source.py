@@ -5,7 +5,6 @@ import gzip
 import io
 import lzma
 import os
-import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -66,12 +65,6 @@ def test_damaged_gz_is_read_to_the_damage(read_source: Any) -> None:
 def test_cut_before_the_first_line_is_an_error(read_source: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"access\.log\.gz:after the beginning: the compressed file is cut"):
         read_source("access.log.gz", gzip.compress(LOG)[:12], "log")
-
-
-def test_missing_zstandard_names_the_extra(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(errors.SourceError, match="pip install zstandard"):
-        read_source("access.log.zst", zstandard.compress(LOG))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,6 @@
+"""Installation of optional packages, which are extras of pyproject.toml."""
+
+
+def install_line(extras: str) -> str:
+    """Return where and how `extras` are installed. Not from an index, which does not have the program."""
+    return f"in a copy of the project, run: pip install '.[{extras}]'"
