@@ -21,8 +21,8 @@ NUMBERS = ("mpn", "sku")  # keys of the columns of which a table needs one
 _FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-# Headings by role: v3's keys and `quantity`. The best come first: those of the manufacturer's number before those of
-# any number, because a company's own numbers are called so, too.
+# Headings by role: v3's keys, `quantity`, and the two ways to say which lines are not populated. The best come first:
+# those of the manufacturer's number before those of any number, because a company's own numbers are called so, too.
 HEADINGS = {
     "mpn": (
         *("mpn", "manufacturer part number", "manufacturer part no", "manufacturer part", "manufacturer pn"),
@@ -111,6 +111,11 @@ HEADINGS = {
         *("ilość", "liczba sztuk", "szt", "antal", "množství", "počet", "počet kusů", "количество", "кол-во"),
         *("数量", "用量", "總數量", "數量", "個数", "員数", "수량"),
     ),
+    "dnp": (
+        *("dnp", "dni", "dnf", "dnm", "do not populate", "do not place", "do not install", "do not fit"),
+        *("do not mount", "not fitted", "not populated", "not mounted", "no pop", "nicht bestücken", "nicht bestückt"),
+    ),
+    "fitted": ("fitted", "populate", "populated", "mounted", "mount", "assemble", "bestücken", "bestückt"),
 }
 
 Names = Mapping[str, str]  # column name by v3's key

@@ -1,19 +1,20 @@
 """Options of `sheet fill`, and which of them contradict each other."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from proxy.sheet.columns.lines import TableReading
+from proxy.sheet.columns.quantities import DecimalMark
 from proxy.sheet.parts import Refresh
 
 WITH_FORMULAS = (".xlsx", ".xlsm")
 ONLY_FORMULAS = ("as_add_in", "values", "refresh_login", "libreoffice")
 ONLY_COLUMNS = (
     *("currency", "distributors", "authorized_only", "in_stock", "sheet"),
-    *("mpn_column", "manufacturer_column", "sku_column", "quantity_column"),
+    *("mpn_column", "manufacturer_column", "sku_column", "quantity_column", "header_row", "decimal"),
 )
 
 
@@ -54,6 +55,13 @@ class FillOptions:
         str | None, typer.Option(metavar="NAME", help="Column of distributors' numbers, for lines without part number.")
     ] = None
     quantity_column: Annotated[str | None, typer.Option(metavar="NAME", help="Column of quantities.")] = None
+    header_row: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Row of the headings; default: the one that fits best.")
+    ] = None
+    decimal: Annotated[
+        DecimalMark | None,
+        typer.Option(help="Decimal mark of quantities that can be read in two ways: 2.500 is 2500 or 2.5."),
+    ] = None
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The configuration; the embedded sandbox if omitted.")
     ] = None
@@ -88,7 +96,9 @@ class FillOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Formulas: LibreOffice, if not on PATH; calculates what depends on them."),
     ] = None
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the summary as JSON; with --dry-run, the columns and the cost.")
+    ] = False
 
     @property
     def fills_formulas(self) -> bool:
@@ -103,13 +113,14 @@ class FillOptions:
         return "failures" if self.rerun_failures else "nothing"
 
     @property
-    def named(self) -> Mapping[str, str]:
-        """Columns that are named, by v3's keys."""
+    def reading(self) -> TableReading:
+        """How the table is read."""
         given = (
             *(("mpn", self.mpn_column), ("brand", self.manufacturer_column), ("sku", self.sku_column)),
             ("quantity", self.quantity_column),
         )
-        return {key: name for key, name in given if name is not None}
+        named = {key: name for key, name in given if name is not None}
+        return TableReading(named, self.header_row, self.decimal)
 
 
 def check(options: FillOptions) -> None:

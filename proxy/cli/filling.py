@@ -25,6 +25,7 @@ from proxy.sheet import fill, records
 from proxy.sheet.parts import CostEstimate, PartSource
 
 if TYPE_CHECKING:
+    from proxy.sheet.columns.recognition import Recognized
     from proxy.sheet.columns.specs import ColumnSet
     from proxy.sheet.formulas.opening import LoginSession
 
@@ -41,6 +42,7 @@ class FillRun:
         self.files = FillFiles(options)
         self.records = records.FillRecords(options.file)
         self._columns: ColumnSet | None = None
+        self._recognized: Recognized | None = None  # of a table
         self._login: LoginSession | None = None  # of the formulas of a workbook
 
     async def run(self) -> int:
@@ -79,17 +81,19 @@ class FillRun:
 
         options = self.options
         columns = self._columns = _columns(options)
-        with tables.opened(options.file, options.sheet, options.named) as table:
+        with tables.opened(options.file, options.sheet, options.reading) as table:
             if isinstance(table, csv_table.CsvTable):
                 self.files.add_offers()
-            yield job.ColumnsJob(
+            columns_job = job.ColumnsJob(
                 table,
                 columns,
-                named=options.named,
+                reading=options.reading,
                 now=self.clock.now(),
                 rerun_failures=options.rerun_failures,
                 fetched_before=self.records.fetched,
             )
+            self._recognized = columns_job.recognized
+            yield columns_job
 
     @asynccontextmanager
     async def _opened_source(self) -> AsyncIterator[tuple[PartSource, bool]]:
@@ -127,7 +131,7 @@ class FillRun:
     async def _filled(self, job: fill.FillJob, source: PartSource, *, free: bool) -> int:
         options = self.options
         cost = await source.estimate(job.queries, refresh=options.refresh)
-        _print_plan(job, cost, options, free=free)
+        self._print_plan(job, cost, free=free)
         if options.dry_run:
             return FILLED
         # Nothing has been sent so far: declining costs nothing.
@@ -147,8 +151,12 @@ class FillRun:
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
         written = {"output": files.target, "offers": files.offers, "backup": files.backup}
-        _print_problems(job.problems, options)
-        _print_summary(written, figures, job.problems, end, as_json=options.json)
+        if self._columns is None:
+            _print_problems(job.problems, "not filled")
+        if options.json:
+            self._print_json(figures, written, {"stopped": end.stopped, "problems": job.problems})
+        else:
+            _print_summary(written, figures)
         unreadable = self._columns is not None and bool(job.problems)
         complete = (
             end.stopped is None
@@ -158,6 +166,27 @@ class FillRun:
         if files.left is not None:
             return FILLED_BESIDE
         return FILLED if complete else INCOMPLETE
+
+    def _print_plan(self, job: fill.FillJob, cost: CostEstimate, *, free: bool) -> None:
+        if self._recognized is not None:
+            for message in self._recognized.messages():
+                spending.say(message)
+            _print_problems(job.problems, "not read")
+        _print_cost(job, cost, self.options, free=free)
+        if not (self.options.dry_run and self.options.json):
+            return
+        figures = {f"{job.unit}s": job.lines, "queries": cost.queries, "from cache": cost.cached}
+        figures |= {"parts at most": cost.parts + job.later_queries, "upstream requests": cost.upstream_requests}
+        self._print_json(figures, {}, {"problems": job.problems})
+
+    def _print_json(
+        self, figures: Mapping[str, int], files: Mapping[str, Path | None], more: Mapping[str, object]
+    ) -> None:
+        document: dict[str, object] = {name.replace(" ", "_"): number for name, number in figures.items()}
+        document |= {name: str(path) for name, path in files.items() if path} | dict(more)
+        if self._recognized is not None:
+            document["recognized"] = self._recognized
+        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
     async def _fetched(self, job: fill.FillJob, source: PartSource) -> fill.FillEnd:
         options = self.options
@@ -215,7 +244,7 @@ def _columns(options: FillOptions) -> "ColumnSet":
     return columns._replace(rules=rules, currency=currency)
 
 
-def _print_plan(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, free: bool) -> None:
+def _print_cost(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, free: bool) -> None:
     queries = counted(cost.queries, "distinct query", "distinct queries")
     cached = "the cache is ignored" if options.force_rerun_all else f"{cost.cached} in the cache"
     if job.later_queries:
@@ -238,28 +267,14 @@ def _print_end(end: fill.FillEnd, options: FillOptions, only_copy: Path | None) 
     spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
 
 
-def _print_problems(problems: Sequence[str], options: FillOptions) -> None:
-    label = "not filled" if options.fills_formulas else "not read"
+def _print_problems(problems: Sequence[str], label: str) -> None:
     for problem in problems[:PROBLEMS_MAX]:
         spending.say(f"{label}: {problem}")
     if len(problems) > PROBLEMS_MAX:
         spending.say(f"{label}: {len(problems) - PROBLEMS_MAX} more; --json lists all")
 
 
-def _print_summary(
-    files: Mapping[str, Path | None],
-    figures: Mapping[str, int],
-    problems: Sequence[str],
-    end: fill.FillEnd,
-    *,
-    as_json: bool,
-) -> None:
-    if as_json:
-        summary = {name.replace(" ", "_"): number for name, number in figures.items()}
-        paths = {name: str(path) for name, path in files.items() if path}
-        document = summary | paths | {"stopped": end.stopped, "problems": problems}
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
-        return
+def _print_summary(files: Mapping[str, Path | None], figures: Mapping[str, int]) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, number in figures.items():
         table.add_row(Text(name), Text(f"{number:,}"))

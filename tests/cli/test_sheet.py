@@ -95,6 +95,33 @@ async def test_dry_run_prints_the_cost_and_writes_nothing(sheet: Callable[..., A
     assert {file.name for file in tmp_path.iterdir()} <= {"BOM.csv", "state"}
 
 
+async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("Title\nMPN;Menge;Mfr\nA1;2.500;TI\nTBD;1;\n")
+    found = await sheet("fill", "BOM.csv", "--columns", "price", "--dry-run", "--json")
+    assert "headings: row 2\n  part number: A 'MPN'\n  manufacturer: C 'Mfr'\n  quantity: B 'Menge'\n" in found.err
+    assert "not read: B3: '2.500' is 2.5 or 2500" in found.err
+    document = json.loads(found.out)
+    assert document.items() >= {"lines": 1, "queries": 1, "parts_at_most": 1, "from_cache": 0}.items()
+    assert document["recognized"] == {
+        "sheet": None,
+        "header_row": 2,
+        "columns": [
+            {"column": "A", "heading": "MPN", "role": "part number"},
+            {"column": "B", "heading": "Menge", "role": "quantity"},
+            {"column": "C", "heading": "Mfr", "role": "manufacturer"},
+        ],
+        "unused_quantities": [],
+        "left_out": [
+            {"reason": "above the headings", "rows": [1]},
+            {"reason": "'TBD' is no part number", "rows": [4]},
+        ],
+    }
+    found = await sheet("fill", "BOM.csv", "--columns", "price", "--dry-run", "--json", "--decimal", "comma")
+    assert json.loads(found.out)["problems"] == []
+    found = await sheet("fill", "BOM.csv", "--columns", "price", "--header-row", "1")
+    assert (found.code, "the columns of row 1 are A 'Title'" in found.err) == (2, True)
+
+
 async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN,Mfr\nSN74S74N,Texas Instruments\n")
     (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [nobody]}\n")

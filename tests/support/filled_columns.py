@@ -40,9 +40,9 @@ Fill = Callable[..., Mapping[str, int]]
 def filling(source: MemoryPartSource) -> Fill:
     """A function that fills a table to a target."""
 
-    def run(table: Any, target: Path, names: str, *, named: Mapping[str, str] = {}, **more: Any) -> Mapping[str, int]:
-        job_options = {name: more.pop(name) for name in ("rerun_failures", "fetched_before") if name in more}
-        job = ColumnsJob(table, columns(names, **more), named=named, now=NOW, **job_options)
+    def run(table: Any, target: Path, names: str, **more: Any) -> Mapping[str, int]:
+        job_options = {name: more.pop(name) for name in ("rerun_failures", "fetched_before", "reading") if name in more}
+        job = ColumnsJob(table, columns(names, **more), now=NOW, **job_options)
         asyncio.run(fill.fetch(job, source, asyncio.Event()))
         return job.write(target)
 

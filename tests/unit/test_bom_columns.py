@@ -54,7 +54,10 @@ def test_spellings_of_a_name_are_one(spelling: str) -> None:
 @pytest.mark.parametrize(
     "header, expected",
     [
-        ("Reference,Value,Footprint,Qty,DNP,MPN,Manufacturer,LCSC", {"quantity": 3, "mpn": 5, "brand": 6, "sku": 7}),
+        (
+            "Reference,Value,Footprint,Qty,DNP,MPN,Manufacturer,LCSC",
+            {"quantity": 3, "dnp": 4, "mpn": 5, "brand": 6, "sku": 7},
+        ),
         ("Qty;Value;Device;Package;Parts;MF;MPN;OC_FARNELL", {"quantity": 0, "brand": 5, "mpn": 6, "sku": 7}),
         ("Item,Quantity,Reference,Part,Manufacturer,Mfr. P/N", {"quantity": 1, "brand": 4, "mpn": 5}),
         ("Qty,Value,MANUFACTURER,MANUFACTURER_PART_NUMBER", {"quantity": 0, "brand": 2, "mpn": 3}),

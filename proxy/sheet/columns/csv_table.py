@@ -49,6 +49,11 @@ class CsvTable:
         """Name of the table in messages."""
         return str(self.path)
 
+    @property
+    def sheet(self) -> str | None:
+        """None: a CSV file has no sheets."""
+        return None
+
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""
         for number, raw, _ in self._records():

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy import errors
 from proxy.sheet import fill
-from proxy.sheet.columns import lines, offers_sheet
+from proxy.sheet.columns import lines, offers_sheet, recognition
 from proxy.sheet.columns.kinds import KINDS, LinePart, at
 from proxy.sheet.columns.lines import Line, TableRow
 from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
@@ -33,6 +33,10 @@ class Table(Protocol):
     @property
     def place(self) -> str:
         """Name in messages: file and sheet."""
+
+    @property
+    def sheet(self) -> str | None:
+        """Name of the sheet; None for a file without sheets."""
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers, as texts."""
@@ -64,7 +68,7 @@ class ColumnsJob:
         table: Table,
         columns: ColumnSet,
         *,
-        named: Mapping[str, str],
+        reading: lines.TableReading = lines.AS_RECOGNIZED,
         now: float,
         rerun_failures: bool = False,
         fetched_before: Callable[[PartQuery], float | None] = lambda _: None,
@@ -75,8 +79,8 @@ class ColumnsJob:
         self._now = now
         self._fetched_before = fetched_before
         self._results: dict[PartQuery, tuple[PartResult, bytes | None]] = {}
-        self.problems: list[str] = []
-        self._header, read = lines.read(table.rows(), named, table.place, self.problems)
+        left_out = lines.LeftOut()
+        self._header, read = lines.read(table.rows(), reading, table.place, left_out)
         self._places = self._own_places()
         self._new_headings: dict[int, CellValue] = {}
         self._kept: set[int] = set()
@@ -86,6 +90,8 @@ class ColumnsJob:
             status = self._earlier_status(cells)
             if rerun_failures and status.startswith(COMPLETE):
                 self._kept.add(line.row)
+        self.problems = left_out.cells
+        self.recognized = recognition.recognize(table.sheet, self._header, left_out, self._places.values())
         # A new column would stay empty in the lines that are kept.
         missing = [self._heading(spec) for spec in columns.specs if spec not in self._places]
         if rerun_failures and missing:
@@ -201,13 +207,13 @@ class ColumnsJob:
             return cells
         parts = {query.currency: self._part(query) for query in self._queries(line)}
         # Most columns are about the same best offer, which is chosen once.
-        shared: dict[tuple[int, str, str | None], LinePart] = {}
+        shared: dict[tuple[int | None, str, str | None], LinePart] = {}
         for spec, place in self._places.items():
             if spec == STATUS:
                 continue
             key = quantity, currency, distributor = self._quantity(line, spec), self._currency(spec), spec.distributor
             part = parts[currency]
-            if part is None:
+            if part is None or quantity is None:
                 cells[place] = None
                 continue
             if key not in shared:
@@ -215,11 +221,15 @@ class ColumnsJob:
             cells[place] = KINDS[spec.kind].value(shared[key])
         return cells
 
-    def _quantity(self, line: Line, spec: ColumnSpec | None = None) -> int:
-        """Return the quantity at which the best offer is chosen, for one column or for the sheet of offers."""
-        if spec is None or "currency" not in KINDS[spec.kind].options:
-            return (spec and spec.quantity) or self._best_at or line.quantity or 1
-        return spec.quantity or line.quantity or 1
+    def _quantity(self, line: Line, spec: ColumnSpec | None = None) -> int | None:
+        """Return the quantity at which the best offer is chosen, for one column or for the sheet of offers; None if it
+        is that of the line, which is unclear."""
+        if spec is None:
+            return self._best_at or line.quantity
+        options = KINDS[spec.kind].options
+        if "quantity" not in options:
+            return 1
+        return spec.quantity or ("currency" not in options and self._best_at) or line.quantity
 
     def _currency(self, spec: ColumnSpec) -> str:
         """Return the currency of a column; where prices do not matter, the first one that is fetched."""

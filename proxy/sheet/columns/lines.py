@@ -1,18 +1,19 @@
 """Lines of a table that have a part number: the header row, the columns that are used, and the values of each line."""
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
-from itertools import chain, islice
+from dataclasses import dataclass, field
+from itertools import chain, dropwhile, islice
 from typing import NamedTuple
 
 from proxy import bom_columns, errors
+from proxy.bom_columns import plain
+from proxy.sheet.columns import quantities
 from proxy.sheet.package.cells import COLUMNS_MAX, column_name, column_number
 
 LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
 NUMBER_MAX = 200  # characters of a part number
-QUANTITY_DIGITS = 12  # a larger quantity is a mistake, such as a part number in the wrong column
+WORD_MAX = 20  # characters of a word that stands for no part
 NAME_MAX = 60  # characters of a heading in a message
 OPTIONS = {
     "mpn": "--mpn-column",
@@ -28,13 +29,13 @@ _UNREADABLE_CELLS = {
     "mpn": "part number: the line is left out",
     "sku": "SKU: the line is left out",
     "brand": "manufacturer: any is taken",
-    "quantity": "quantity: 1 is taken",
+    "quantity": f"quantity: {quantities.STAY_EMPTY}",
 }
 
 # A line that begins with one of these adds up others, and what stands below the part numbers is no part.
 TOTALS = frozenset(
     map(
-        bom_columns.plain,
+        plain,
         (
             *("total", "totals", "grand total", "subtotal", "sub total", "sum", "Summe", "Gesamt", "Gesamtsumme"),
             *("Zwischensumme", "somme", "total général", "sous-total", "suma", "totale", "somma", "totaal", "soma"),
@@ -42,23 +43,50 @@ TOTALS = frozenset(
         ),
     )
 )
-_GROUPED = re.compile(r"[1-9]\d{0,2}(?:[.,'’\s]\d{3})+")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+# Of a line that is not populated, any cell may say so, in the words that head such a column.
+NOT_POPULATED = frozenset(map(plain, bom_columns.HEADINGS["dnp"]))
+PLACEHOLDERS = NOT_POPULATED | set(
+    map(
+        plain,
+        (
+            *("n/a", "none", "null", "nil", "nan", "0", "tbd", "tbc", "tba", "unknown", "undefined"),
+            *("not applicable", "to be determined", "to be defined"),
+        ),
+    )
+)
+_YES = frozenset(("x", "1", "yes", "y", "true", "ja", "j", "oui", "sí", "si", *NOT_POPULATED))
+_NO = frozenset(("0", "no", "n", "false", "nein", "non", *NOT_POPULATED))
 _LETTERS = re.compile(r"[A-Za-z]{1,3}")
 
 TableRow = tuple[int, Sequence[str]]
 
 
+class TableReading(NamedTuple):
+    """How a table is read. `named` are columns by role: headings, or letters; `header_row` is that of the headings."""
+
+    named: Mapping[str, str] = bom_columns.NONE
+    header_row: int | None = None
+    decimal: quantities.DecimalMark | None = None
+
+
+AS_RECOGNIZED = TableReading()
+NO_NUMBER = "no part number"
+
+
 class TableHeader(NamedTuple):
-    """Header row of a table. `places` are column indexes by v3's keys and `quantity`."""
+    """Header row of a table. `places` are column indexes by role; `below` are the first rows below it, and `score` says
+    how well it explains them."""
 
     row: int
     cells: Sequence[str]
     places: Mapping[str, int]
+    below: Sequence[TableRow]
+    score: int
 
 
 class Line(NamedTuple):
-    """Line with a part number. `quantity` is None where there is none; `width` is the number of its last column."""
+    """Line with a part number. `quantity` is 1 where none is stated, None where it is unclear; `width` is the number of
+    its last column."""
 
     row: int
     mpn: str
@@ -68,28 +96,55 @@ class Line(NamedTuple):
     width: int
 
 
+@dataclass
+class LeftOut:
+    """Rows that are no lines by the reason, and cells that cannot be read."""
+
+    rows: dict[str, list[int]] = field(default_factory=dict)
+    cells: list[str] = field(default_factory=list)
+
+    def add(self, reason: str, row: int) -> None:
+        """Add a row."""
+        self.rows.setdefault(reason, []).append(row)
+
+
 def read(
-    rows: Iterable[TableRow], named: Mapping[str, str], place: str, problems: list[str]
+    rows: Iterable[TableRow], reading: TableReading, place: str, left_out: LeftOut
 ) -> tuple[TableHeader, Iterator[tuple[Line, Sequence[str]]]]:
-    """Find the header, and return it with the lines below it and their cells. `named` are columns by key: headings, or
-    letters. Cells that cannot be read are added to `problems`.
+    """Find the header, and return it with the lines below it and their cells. What is not read is added to `left_out`.
 
     Raises SheetError, which begins with `place`, for a table without a column of part numbers.
     """
-    filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
+    filled = _filled(rows, reading)
     first = list(islice(filled, bom_columns.EXAMINED_ROWS))
-    index, header = _header(first, named, place)
-    return header, _lines(chain(first[index + 1 :], filled), header, place, problems)
+    header = _header(first, reading)
+    if header is None:
+        raise errors.SheetError(_no_column(first[: bom_columns.HEADER_ROWS], reading, place))
+    for number, _ in first[: len(first) - len(header.below) - 1]:
+        left_out.add("above the headings", number)
+    return header, _lines(chain(header.below, filled), header, place, reading, left_out)
 
 
-def _header(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> tuple[int, TableHeader]:
+def find_header(rows: Iterable[TableRow], reading: TableReading) -> TableHeader | None:
+    """Return the header; None for a table without a column of part numbers."""
+    return _header(list(islice(_filled(rows, reading), bom_columns.EXAMINED_ROWS)), reading)
+
+
+def _filled(rows: Iterable[TableRow], reading: TableReading) -> Iterator[TableRow]:
+    filled = ((number, row) for number, row in rows if any(map(str.strip, row)))
+    return dropwhile(lambda each: each[0] < (reading.header_row or 0), filled)
+
+
+def _header(first: Sequence[TableRow], reading: TableReading) -> TableHeader | None:
     cells = [row for _, row in first]
     searched = cells[: bom_columns.HEADER_ROWS]
-    possible = bom_columns.possible_headers(searched, named) or _headers_by_letter(searched, named)
+    if reading.header_row is not None:
+        searched = [row for number, row in first[:1] if number == reading.header_row]
+    possible = bom_columns.possible_headers(searched, reading.named) or _headers_by_letter(searched, reading.named)
     if not possible:
-        raise errors.SheetError(_no_column(first[: bom_columns.HEADER_ROWS], named, place))
-    index, _ = bom_columns.best_header(cells, possible)
-    return index, TableHeader(first[index][0], cells[index], possible[index])
+        return None
+    index, score = bom_columns.best_header(cells, possible)
+    return TableHeader(first[index][0], cells[index], possible[index], first[index + 1 :], score)
 
 
 def _headers_by_letter(rows: Sequence[Sequence[str]], named: Mapping[str, str]) -> dict[int, dict[str, int]]:
@@ -104,13 +159,17 @@ def _headers_by_letter(rows: Sequence[Sequence[str]], named: Mapping[str, str]) 
     return possible
 
 
-def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) -> str:
+def _no_column(first: Sequence[TableRow], reading: TableReading, place: str) -> str:
     """List the headings that are there, because the missing one may be among them under another name."""
+    if reading.header_row is not None and (not first or first[0][0] != reading.header_row):
+        return f"{place}: row {reading.header_row} is empty; --header-row is the number of the row with the headings"
     if not first:
         return f"{place}: is empty"
+    if reading.header_row is not None:
+        first = first[:1]
     number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
-    headings = list(map(bom_columns.plain, row))
-    missing = [f"{OPTIONS[key]} {text!r}" for key, text in named.items() if bom_columns.plain(text) not in headings]
+    headings = list(map(plain, row))
+    missing = [f"{OPTIONS[key]} {text!r}" for key, text in reading.named.items() if plain(text) not in headings]
     there = ", ".join(
         f"{column_name(index + 1)} {cell.strip()[:NAME_MAX]!r}"
         for index, cell in enumerate(row[:COLUMNS_MAX])
@@ -126,57 +185,90 @@ def _no_column(first: Sequence[TableRow], named: Mapping[str, str], place: str) 
 
 
 def _lines(
-    rows: Iterable[TableRow], header: TableHeader, place: str, problems: list[str]
+    rows: Iterable[TableRow], header: TableHeader, place: str, reading: TableReading, left_out: LeftOut
 ) -> Iterator[tuple[Line, Sequence[str]]]:
     count = 0
     for number, row in rows:
-        line = _line(number, row, header)
-        unreadable = _unreadable(number, row, header, line)
-        problems += unreadable
-        count += line is not None or bool(unreadable)
+        cells = {role: row[at] for role, at in header.places.items() if at < len(row)}
+        reason = _why_no_line(row, cells, header)
+        is_unreadable = reason == NO_NUMBER and UNREADABLE in [cells.get(key) for key in bom_columns.NUMBERS]
+        count += reason is None or is_unreadable
         if count > LINES_MAX:
             raise errors.SheetError(f"{place}: has more than {LINES_MAX} lines with a part number; split the file")
-        if line is not None:
-            yield line, row
+        roles = bom_columns.NUMBERS if is_unreadable else ("brand", "quantity") if reason is None else ()
+        _add_unreadable(number, cells, header, roles, left_out)
+        if reason is None:
+            quantity = _quantity(number, cells.get("quantity", ""), header, reading, left_out)
+            yield _line(number, row, cells, quantity), row
+        elif not is_unreadable:
+            left_out.add(reason, number)
 
 
-def _unreadable(number: int, row: Sequence[str], header: TableHeader, line: Line | None) -> list[str]:
-    """Describe the cells of a line that cannot be read, or the number that would have made it one."""
-    keys = bom_columns.NUMBERS if line is None else ("brand", "quantity")
-    places = {key: header.places[key] for key in keys if key in header.places}
-    return [
-        f"{column_name(at + 1)}{number}: a date, an error or a formula without a value is no {_UNREADABLE_CELLS[key]}"
-        for key, at in places.items()
-        if at < len(row) and row[at] == UNREADABLE
-    ]
-
-
-def _line(number: int, row: Sequence[str], header: TableHeader) -> Line | None:
-    cells = {key: row[at].strip() for key, at in header.places.items() if at < len(row)}
+def _line(number: int, row: Sequence[str], cells: Mapping[str, str], quantity: int | None) -> Line:
     mpn, sku = (_part_number(cells.get(key, "")) for key in bom_columns.NUMBERS)
-    first = next(cell for cell in row if cell.strip())
-    if not (mpn or sku) or {bom_columns.plain(first), bom_columns.plain(mpn)} & TOTALS:
-        return None
-    # A second block of the sheet begins with the same headings.
-    if "mpn" in header.places and bom_columns.plain(mpn) == bom_columns.plain(header.cells[header.places["mpn"]]):
-        return None
+    manufacturer = "" if _is_one_of(PLACEHOLDERS, cells.get("brand", "")) else cells.get("brand", "").strip()
     width = max(index + 1 for index, cell in enumerate(row) if cell.strip())
-    return Line(number, mpn, cells.get("brand", "") if mpn else "", "" if mpn else sku, _quantity(cells), width)
+    return Line(number, mpn, manufacturer if mpn else "", "" if mpn else sku, quantity, width)
+
+
+def _why_no_line(row: Sequence[str], cells: Mapping[str, str], header: TableHeader) -> str | None:
+    """Return why a row is no line with a part; None if it is one."""
+    mpn = cells.get("mpn", "")
+    first = next(cell for cell in row if cell.strip())
+    if {plain(first), plain(mpn)} & TOTALS:
+        return "a total"
+    # A second block of the sheet begins with the same headings.
+    if "mpn" in cells and plain(mpn) == plain(header.cells[header.places["mpn"]]):
+        return "the headings again"
+    if (
+        any(_is_one_of(NOT_POPULATED, cell) for cell in row)
+        or _is_one_of(_YES, cells.get("dnp", ""))
+        or _is_one_of(_NO, cells.get("fitted", ""))
+    ):
+        return "not populated (DNP)"
+    return _why_no_number([cells.get(key, "").strip() for key in bom_columns.NUMBERS])
+
+
+def _why_no_number(numbers: Sequence[str]) -> str | None:
+    if any(map(_part_number, numbers)):
+        return None
+    text = next(filter(None, numbers), "")
+    if _is_one_of(PLACEHOLDERS, text):
+        return f"{text!r} is no part number"
+    if len(text) > NUMBER_MAX:
+        return f"a part number of more than {NUMBER_MAX} characters"
+    return "a part number with a line break" if "\n" in text or "\r" in text else NO_NUMBER
+
+
+def _is_one_of(words: frozenset[str], text: str) -> bool:
+    return 0 < len(text) <= WORD_MAX and plain(text) in words
 
 
 def _part_number(text: str) -> str:
-    """Return a part number; empty for text that cannot be one, such as a dash or a paragraph."""
+    """Return a part number; empty for text that cannot be one, such as a dash, a placeholder or a paragraph."""
+    text = text.strip()
     usable = any(map(str.isalnum, text)) and len(text) <= NUMBER_MAX and "\n" not in text and "\r" not in text
-    return text if usable else ""
+    return text if usable and not _is_one_of(PLACEHOLDERS, text) else ""
 
 
-def _quantity(cells: Mapping[str, str]) -> int | None:
-    """Return the quantity of a line: `1,000`, `2.5 m` and `10 pcs` are 1000, 3 and 10. None for no number, and 0."""
-    text = cells.get("quantity", "")
-    if grouped := _GROUPED.match(text):
-        digits = "".join(filter(str.isdecimal, grouped[0]))
-    else:
-        match = _NUMBER.match(text)
-        digits = match[0].replace(",", ".") if match else ""
-    whole = digits.partition(".")[0]
-    return math.ceil(Decimal(digits)) or None if 0 < len(whole) <= QUANTITY_DIGITS else None
+def _quantity(number: int, text: str, header: TableHeader, reading: TableReading, left_out: LeftOut) -> int | None:
+    if not text.strip():
+        return 1
+    try:
+        return quantities.parse(text, reading.decimal)
+    except quantities.QuantityError as error:
+        if text != UNREADABLE:
+            place = f"{column_name(header.places['quantity'] + 1)}{number}"
+            left_out.cells.append(f"{place}: {text.strip()[:NAME_MAX]!r} {error}: {quantities.STAY_EMPTY}")
+        return None
+
+
+def _add_unreadable(
+    number: int, cells: Mapping[str, str], header: TableHeader, roles: Sequence[str], left_out: LeftOut
+) -> None:
+    """Describe the cells of a line that cannot be read, or the number that would have made it one."""
+    for role in roles:
+        if cells.get(role) == UNREADABLE:
+            place = f"{column_name(header.places[role] + 1)}{number}"
+            what = _UNREADABLE_CELLS[role]
+            left_out.cells.append(f"{place}: a date, an error or a formula without a value is no {what}")

@@ -18,8 +18,8 @@ HEADINGS = (
 """`Counts`: whether the offer counts under the rules, at the line's quantity."""
 
 
-def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> Iterator[Sequence[CellValue]]:
-    """Yield the rows of one line."""
+def rows(line: Line, result: PartResult, quantity: int | None, rules: OfferRules) -> Iterator[Sequence[CellValue]]:
+    """Yield the rows of one line; without a quantity, they have no prices."""
     if result.part is None:
         return
     fetched = at(result.fetched)
@@ -30,7 +30,7 @@ def rows(line: Line, result: PartResult, quantity: int, rules: OfferRules) -> It
             result.part.manufacturer,
             offer.seller,
             offer.authorized,
-            offers.counts(offer, rules, quantity),
+            None if quantity is None else offers.counts(offer, rules, quantity),
             *_terms(offer),
             *_prices(offer, quantity, result.query.currency),
             offer.updated,
@@ -51,8 +51,8 @@ def _terms(offer: Offer) -> tuple[CellValue, ...]:
     )
 
 
-def _prices(offer: Offer, quantity: int, currency: str) -> tuple[CellValue, ...]:
-    purchase = offers.purchase(offer, quantity, currency)
+def _prices(offer: Offer, quantity: int | None, currency: str) -> tuple[CellValue, ...]:
+    purchase = None if quantity is None else offers.purchase(offer, quantity, currency)
     if purchase is None:
         return None, None, None, None, None
     return (

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from proxy import bom_columns, errors
-from proxy.sheet.columns.lines import UNREADABLE, TableRow
+from proxy import errors
+from proxy.sheet.columns import lines
+from proxy.sheet.columns.lines import UNREADABLE, TableReading, TableRow
 from proxy.sheet.columns.offers_sheet import HEADINGS
+from proxy.sheet.columns.quantities import NumberText
 from proxy.sheet.package import Sheet, workbook
 from proxy.sheet.package.cells import Cell, CellChange, CellError, CellValue, NewSheet
 
@@ -20,7 +22,7 @@ _DATE = re.compile("[dmyhs]", re.IGNORECASE)
 
 
 class WorkbookTable:
-    """A sheet: the one that is named, else the first one with a column of part numbers, else the first one."""
+    """A sheet: the one that is named, else the first one with part numbers below their heading, else the first one."""
 
     def __init__(self, package: workbook.Package, sheet: Sheet) -> None:
         self._package = package
@@ -32,6 +34,11 @@ class WorkbookTable:
     def place(self) -> str:
         """Name of the table in messages."""
         return f"{self._package.path}, sheet {self._sheet.name!r}"
+
+    @property
+    def sheet(self) -> str | None:
+        """Name of the sheet."""
+        return self._sheet.name
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""
@@ -76,7 +83,7 @@ class WorkbookTable:
         return cells
 
 
-def choose(package: workbook.Package, name: str | None, named: Mapping[str, str]) -> WorkbookTable:
+def choose(package: workbook.Package, name: str | None, reading: TableReading) -> WorkbookTable:
     """Return the sheet to fill. Raises SheetError for a name that is not there."""
     sheets = list(package.sheets)
     if name is not None:
@@ -88,13 +95,15 @@ def choose(package: workbook.Package, name: str | None, named: Mapping[str, str]
     if not sheets:
         raise errors.SheetError(f"{package.path}: has no worksheet")
     own = [sheet for sheet in sheets if sheet.name != OFFERS] or sheets
-    visible = [sheet for sheet in own if sheet.visible] or own
-    return WorkbookTable(package, next((each for each in visible if _has_parts(package, each, named)), visible[0]))
-
-
-def _has_parts(package: workbook.Package, sheet: Sheet, named: Mapping[str, str]) -> bool:
-    first = zip(range(bom_columns.HEADER_ROWS), package.rows(sheet, formulas=False), strict=False)
-    return any(bom_columns.columns(_texts(cells), named) for _, (_, cells) in first)
+    tables = [WorkbookTable(package, sheet) for sheet in own if sheet.visible or not any(each.visible for each in own)]
+    with_header: list[WorkbookTable] = []
+    for table in tables:
+        header = lines.find_header(table.rows(), reading)
+        if header is not None and header.score:
+            return table
+        if header is not None:
+            with_header.append(table)
+    return (with_header or tables)[0]
 
 
 def _texts(cells: Sequence[Cell], formats: Sequence[str] = ()) -> list[str]:
@@ -126,4 +135,4 @@ def _number(value: Decimal, number_format: str) -> str:
         return UNREADABLE
     whole = value == value.to_integral_value() and value.adjusted() < DIGITS_MAX
     text = f"{value.quantize(Decimal(1)) if whole else value.normalize():f}"
-    return text.zfill(len(number_format)) if _ZEROS.fullmatch(number_format) else text
+    return NumberText(text.zfill(len(number_format)) if _ZEROS.fullmatch(number_format) else text)

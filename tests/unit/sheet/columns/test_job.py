@@ -119,7 +119,7 @@ def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: Memor
     file.write_text("MPN,Manufacturer\nLM358N,\nLM358N,TI\nBROKEN,\n1234567,\n")
     source.hits["LM358N"] = 3
     source.errors["BROKEN"] = "=timeout"
-    job = ColumnsJob(csv_table.CsvTable(file), columns("package"), named={}, now=NOW + 3600)
+    job = ColumnsJob(csv_table.CsvTable(file), columns("package"), now=NOW + 3600)
     asyncio.run(fill.fetch(job, source, asyncio.Event()))
     job.add(source.cache[PartQuery("1234567")]._replace(fetched=NOW - STALE_SECONDS))
     assert {name: count for name, count in job.write(target).items() if count} == dict.fromkeys(
@@ -147,7 +147,7 @@ def test_stopped_run_writes_what_it_has(source: MemoryPartSource, tmp_path: Path
     file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
     file.write_text("MPN\nLM358N\n1234567\n")
     source.batch = 1
-    job = ColumnsJob(csv_table.CsvTable(file), columns("package"), named={}, now=NOW)
+    job = ColumnsJob(csv_table.CsvTable(file), columns("package"), now=NOW)
     asyncio.run(fill.fetch(job, source, asyncio.Event(), budget=1))
     assert job.write(target)["not fetched"] == 1
     assert [row[-1] for row in rows_of(target)[1:]] == ["found", "not fetched"]
@@ -202,7 +202,7 @@ def test_rerun_of_failures_adds_no_columns(fill_table: Fill, source: MemoryPartS
 def test_equal_lines_are_one_query_and_each_currency_another(tmp_path: Path) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text("MPN,Mfr,SKU\nA,TI,\nA,TI,9\nA,,\n,TI,S1\n")
-    job = ColumnsJob(csv_table.CsvTable(file), columns("price:EUR,price@5"), named={}, now=NOW)
+    job = ColumnsJob(csv_table.CsvTable(file), columns("price:EUR,price@5"), now=NOW)
     assert job.lines == 4
     assert job.queries == [
         *(PartQuery("A", "TI", "", "EUR"), PartQuery("A", "TI", "", "USD")),

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.sheet.columns import csv_table, lines
+from proxy.sheet.columns import csv_table, lines, quantities
+
+
+def _read(file: Path, named: dict[str, str], left_out: lines.LeftOut | None = None) -> Any:
+    rows = csv_table.CsvTable(file, named).rows()
+    return lines.read(rows, lines.TableReading(named), "BOM.csv", left_out or lines.LeftOut())
 
 
 @pytest.mark.parametrize(
     "named, header, row, expected",
     [
-        ({"mpn": "Typ"}, "Typ,MPN", "A,B", ("A", "", "", None)),
+        ({"mpn": "Typ"}, "Typ,MPN", "A,B", ("A", "", "", 1)),
         ({"mpn": "B"}, "x,y,Qty", "A,LM,7", ("LM", "", "", 7)),
         ({"mpn": "b", "brand": "Firma", "quantity": "d"}, "x,y,Firma,z", "A,LM,TI,8", ("LM", "TI", "", 8)),
-        ({"sku": "Artikel"}, "Artikel,z", "S,1", ("", "", "S", None)),
-        ({}, "MPN,Menge", 'A,"1,000"', ("A", "", "", 1000)),
-        ({}, "MPN,Menge", 'A,"0,125 m"', ("A", "", "", 1)),
-        ({}, "MPN,Menge", 'A,"2,5 m"', ("A", "", "", 3)),
-        ({}, "MPN,Menge", "A,n/a", ("A", "", "", None)),
-        ({}, "MPN,Menge", "A,0", ("A", "", "", None)),
+        ({"sku": "Artikel"}, "Artikel,z", "S,1", ("", "", "S", 1)),
         ({}, "MPN,Menge", "00123,2", ("00123", "", "", 2)),
         ({}, "MPN,Menge", f"A,{'9' * 5000}", ("A", "", "", None)),
         ({}, "MPN,Menge", f"A,1{'.000' * 2000}", ("A", "", "", None)),
@@ -31,9 +31,52 @@ def test_columns_are_named_by_heading_or_letter(
 ) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text(f"title\n{header}\n{row}\n")
-    _, read = lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv", [])
+    _, read = _read(file, named)
     ((line, _),) = read
     assert line[1:5] == expected
+
+
+@pytest.mark.parametrize(
+    "text, decimal, expected",
+    [
+        ("1 000", None, 1000),
+        ("2.500.000", None, 2_500_000),
+        ("1,000.5 m", None, 1001),
+        ("0,125 m", None, 1),
+        ("10 pcs.", None, 10),
+        ("2.500", "comma", 2500),
+        ("2.500", "point", 3),
+        (quantities.NumberText("2.125"), None, 3),
+        ("2.500", None, "is 2.5 or 2500 (--decimal point or comma says which)"),
+        ("1,000", None, "is 1 or 1000 (--decimal point or comma says which)"),
+        *((text, None, "is no quantity") for text in ("abc", "-5", "0", "10k", "1/2", "5-7", "9" * 5000)),
+    ],
+)
+def test_quantity_is_read_or_refused_but_not_guessed(text: str, decimal: Any, expected: int | str) -> None:
+    try:
+        found: int | str = quantities.parse(text, decimal)
+    except quantities.QuantityError as error:
+        found = str(error)
+    assert found == expected
+
+
+def test_placeholders_and_parts_that_are_not_populated_are_no_lines(tmp_path: Path) -> None:
+    file = tmp_path / "BOM.csv"
+    file.write_text(
+        "Board 7\nRef,Value,MPN,SKU,Mfr,DNP\nR1,1k,N/A,S1,n/a,\nR2,1k,TBD,,,\nR3,1k,0,none,,\nR4,DNP,A,,,\n"
+        "R5,1k,A,,,x\nR6,1k,A,,N/A,no\nR7,1k,TBD,,,\nR8,1k,,,,\nTotal,,8,,,\n"
+    )
+    left_out = lines.LeftOut()
+    _, read = _read(file, {}, left_out)
+    assert [line[:4] for line, _ in read] == [(3, "", "", "S1"), (8, "A", "", "")]
+    assert left_out.rows == {
+        "above the headings": [1],
+        "'TBD' is no part number": [4, 9],
+        "'0' is no part number": [5],
+        "not populated (DNP)": [6, 7],
+        "no part number": [10],
+        "a total": [11],
+    }
 
 
 def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> None:
@@ -41,7 +84,7 @@ def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> No
     file.write_text("MPN,Wert\nA,1\n")
     named = {"mpn": "Teil", "quantity": "ZZZ"}
     with pytest.raises(errors.SheetError) as raised:
-        lines.read(csv_table.CsvTable(file, named).rows(), named, "BOM.csv", [])
+        _read(file, named)
     assert raised.value.message == (
         "BOM.csv: no column --mpn-column 'Teil', --quantity-column 'ZZZ'; the columns of row 1 are A 'MPN', B 'Wert'"
     )
@@ -51,7 +94,7 @@ def test_missing_column_is_named_with_those_that_are_there(tmp_path: Path) -> No
 def test_lines_without_a_part_number_and_totals_are_left_alone(tmp_path: Path, total: str) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text(f"Ref,MPN,Qty\nU1,A,5\n{total}\n")
-    _, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv", [])
+    _, read = _read(file, {})
     assert [line.mpn for line, _ in read] == ["A"]
 
 
@@ -59,5 +102,5 @@ def test_header_explains_the_rows_below_it_best(tmp_path: Path) -> None:
     file = tmp_path / "BOM.csv"
     title = "Bill of Materials,,,\nPart Number:,100-2233,,\nRevision,B,,\nDate,5/1/2024,,\n"
     file.write_text(f"{title}#,Manufacturer 1,Manufacturer Part Number 1,Quantity\n1,TI,LM358N,20\n")
-    header, read = lines.read(csv_table.CsvTable(file).rows(), {}, "BOM.csv", [])
+    header, read = _read(file, {})
     assert (header.row, [line[1:5] for line, _ in read]) == (5, [("LM358N", "TI", "", 20)])

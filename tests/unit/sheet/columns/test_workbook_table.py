@@ -13,6 +13,7 @@ from proxy import errors
 from proxy.sheet import fill
 from proxy.sheet.columns import workbook_table
 from proxy.sheet.columns.job import ColumnsJob
+from proxy.sheet.columns.lines import AS_RECOGNIZED
 from proxy.sheet.package import workbook
 from proxy.sheet.parts import Offer, Part
 
@@ -29,7 +30,7 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
     book.save(file)
     original = file.read_bytes()
     with workbook.open_package(file) as package:
-        table = workbook_table.choose(package, None, {})
+        table = workbook_table.choose(package, None, AS_RECOGNIZED)
         assert table.place.endswith("sheet 'Parts'")
         counts = fill_table(table, target, "price,stock,manufacturer")
     assert (counts["found"], file.read_bytes()) == (2, original)
@@ -56,7 +57,7 @@ def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path)
         book.active.cell(number, 16_384).font = openpyxl.styles.Font(bold=True)
     book.save(tmp_path / "BOM.xlsx")
     with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        fill_table(workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", "stock")
+        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), tmp_path / "out.xlsx", "stock")
     assert openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]["B1"].value == "Nexar stock"
 
 
@@ -68,7 +69,7 @@ def test_sheet_without_room_is_an_error(tmp_path: Path) -> None:
         workbook.open_package(tmp_path / "BOM.xlsx") as package,
         pytest.raises(errors.SheetError, match="has no room for columns right of its data"),
     ):
-        ColumnsJob(workbook_table.choose(package, None, {}), columns("stock"), named={}, now=NOW)
+        ColumnsJob(workbook_table.choose(package, None, AS_RECOGNIZED), columns("stock"), now=NOW)
 
 
 HOSTILE = ("=1+1", 'O\'Brien & "Sons"', "<xml>", "a]b"[:2] + "'", "\u202egnp.exe", "𝔘𝔫𝔦", "../../etc/passwd"[:9])
@@ -87,7 +88,9 @@ def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_
     book.save(tmp_path / "BOM.xlsx")
     with workbook.open_package(tmp_path / "BOM.xlsx") as package:
         counts = fill_table(
-            workbook_table.choose(package, None, {}), tmp_path / "out.xlsx", f"description,stock:{name.strip('=')},mpn"
+            workbook_table.choose(package, None, AS_RECOGNIZED),
+            tmp_path / "out.xlsx",
+            f"description,stock:{name.strip('=')},mpn",
         )
     filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
     assert counts["found"] == 1
@@ -119,7 +122,7 @@ def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, nu
     book.active["A2"].number_format = number_format
     book.save(tmp_path / "BOM.xlsx")
     with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        assert list(workbook_table.choose(package, None, {}).rows())[1] == (2, [text])
+        assert list(workbook_table.choose(package, None, AS_RECOGNIZED).rows())[1] == (2, [text])
 
 
 def test_cells_that_cannot_be_read_are_named(source: MemoryPartSource, tmp_path: Path) -> None:
@@ -134,13 +137,13 @@ def test_cells_that_cannot_be_read_are_named(source: MemoryPartSource, tmp_path:
     book.active["D2"] = "=1+1"  # without a heading, and without a value
     book.save(tmp_path / "BOM.xlsx")
     with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        job = ColumnsJob(workbook_table.choose(package, None, {}), columns("stock"), named={}, now=NOW)
+        job = ColumnsJob(workbook_table.choose(package, None, AS_RECOGNIZED), columns("stock"), now=NOW)
         asyncio.run(fill.fetch(job, source, asyncio.Event()))
         job.write(tmp_path / "BOM.filled.xlsx")
     cell = "a date, an error or a formula without a value is no"
     assert job.problems == [
         f"B2: {cell} manufacturer: any is taken",
-        f"C2: {cell} quantity: 1 is taken",
+        f"C2: {cell} quantity: columns at the quantity of the line stay empty",
         *(f"A{row}: {cell} part number: the line is left out" for row in (3, 4, 5)),
     ]
     sheet = openpyxl.load_workbook(tmp_path / "BOM.filled.xlsx")["Sheet"]
@@ -157,11 +160,11 @@ def test_sheet_of_offers_is_replaced_by_the_next_run(
     file, first, second = (tmp_path / name for name in ("BOM.xlsx", "BOM.filled.xlsx", "BOM.filled-2.xlsx"))
     book.save(file)
     with workbook.open_package(file) as package:
-        fill_table(workbook_table.choose(package, None, {}), first, "stock")
+        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), first, "stock")
     source.cache.clear()
     source.parts = {"LM358N": Part("LM358N", "TI", offers=(REEL,))}
     with workbook.open_package(first) as package:
-        fill_table(workbook_table.choose(package, None, {}), second, "stock")
+        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), second, "stock")
     filled = openpyxl.load_workbook(second)
     assert filled.sheetnames == ["Sheet", "Offers"]
     assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Mouser", None]
@@ -177,6 +180,6 @@ def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> 
     book.create_sheet("Two").append(["MPN"])
     book.save(tmp_path / "BOM.xlsx")
     with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        assert "'Two'" in workbook_table.choose(package, "two", {}).place
+        assert "'Two'" in workbook_table.choose(package, "two", AS_RECOGNIZED).place
         with pytest.raises(errors.SheetError, match="has no sheet 'Three'; there are 'One', 'Two'"):
-            workbook_table.choose(package, "Three", {})
+            workbook_table.choose(package, "Three", AS_RECOGNIZED)

@@ -1,0 +1,52 @@
+"""Quantities as people and programs write them. What has two meanings, or none, is not guessed."""
+
+import math
+import re
+from decimal import Decimal
+from typing import Literal
+
+DecimalMark = Literal["point", "comma"]
+LENGTH_MAX = 40  # characters
+DIGITS_MAX = 12  # a larger quantity is a mistake, such as a part number in the wrong column
+STAY_EMPTY = "columns at the quantity of the line stay empty"
+
+_NUMBER_AND_UNIT = re.compile(r"(\d(?:[\d.,'’\s]*\d)?)\s*([^\W\d_]*)\.?")
+_MULTIPLIERS = frozenset(("k", "K", "M"))  # 10k may be 10 000 or 10 pieces of something
+_NUMBERS: dict[DecimalMark, re.Pattern[str]] = {
+    "point": re.compile(r"(\d+|[1-9]\d{0,2}(?:[,'’\s]\d{3})+)(?:\.(\d+))?"),
+    "comma": re.compile(r"(\d+|[1-9]\d{0,2}(?:[.'’\s]\d{3})+)(?:,(\d+))?"),
+}
+
+
+class NumberText(str):
+    """Text of a cell that holds a number; its decimal mark is a point."""
+
+    __slots__ = ()
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity, or may be two of them; the message is a predicate."""
+
+
+def parse(text: str, decimal: DecimalMark | None = None) -> int:
+    """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10. `decimal` decides what `2.500` is. Raises
+    QuantityError."""
+    match = _NUMBER_AND_UNIT.fullmatch(text.strip()) if len(text) <= LENGTH_MAX else None
+    if match is None or match[2] in _MULTIPLIERS:
+        raise QuantityError("is no quantity")
+    marks = (decimal,) if decimal else ("point",) if isinstance(text, NumberText) else tuple(_NUMBERS)
+    values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})
+    if len(values) == 2:
+        first, second = (value.normalize() for value in values)
+        raise QuantityError(f"is {first:f} or {second:f} (--decimal point or comma says which)")
+    if not values or not 0 < values[0] < 10**DIGITS_MAX:
+        raise QuantityError("is no quantity")
+    return math.ceil(values[0])
+
+
+def _value(text: str, mark: DecimalMark) -> Decimal | None:
+    match = _NUMBERS[mark].fullmatch(text)
+    if match is None:
+        return None
+    whole = "".join(filter(str.isdecimal, match[1]))
+    return Decimal(f"{whole}.{match[2] or 0}")

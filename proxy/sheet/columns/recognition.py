@@ -1,0 +1,121 @@
+"""What was recognized of a table: said before parts are spent, because a wrong column costs real money."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from proxy.bom_columns import plain
+from proxy.kit.wording import counted
+from proxy.sheet.columns.lines import NAME_MAX, OPTIONS, LeftOut, TableHeader
+from proxy.sheet.columns.specs import PREFIX
+from proxy.sheet.package.cells import column_name
+
+ROLES = {
+    "mpn": "part number",
+    "brand": "manufacturer",
+    "sku": "SKU",
+    "quantity": "quantity",
+    "dnp": "not populated",
+    "fitted": "populated",
+}
+WITHOUT = {"brand": "any is taken", "quantity": "1 is taken"}
+UPDATED = "filled before"
+SHOWN_MAX = 20  # columns, ranges of rows and reasons in a message
+
+_AMOUNT = re.compile("qty|qte|quan|menge|anz|stuck|stk|pcs|piece|unit|need|requir|build|amount|数")
+_OTHER = re.compile("price|cost|value|weight|preis|prix|pin|moq|min|stock|lager")
+_NUMERIC = re.compile(r"\d{1,9}(?:[.,]\d+)?")
+
+
+class RecognizedColumn(msgspec.Struct, frozen=True):
+    """A column with a heading; `role` is None if it is not used."""
+
+    column: str
+    heading: str
+    role: str | None
+
+
+class LeftOutRows(msgspec.Struct, frozen=True):
+    """Rows that are no lines with a part."""
+
+    reason: str
+    rows: Sequence[int]
+
+
+class Recognized(msgspec.Struct, frozen=True):
+    """Row of the headings, use of each column, and rows that are left out. `unused_quantities` are columns that look
+    like quantities."""
+
+    sheet: str | None
+    header_row: int
+    columns: Sequence[RecognizedColumn]
+    unused_quantities: Sequence[str]
+    left_out: Sequence[LeftOutRows]
+
+    def messages(self) -> Iterator[str]:
+        """Yield the lines that are printed."""
+        of_sheet = "" if self.sheet is None else f" of sheet {self.sheet!r}"
+        yield f"headings: row {self.header_row}{of_sheet}"
+        for role, name in ROLES.items():
+            used = [_shown(column) for column in self.columns if column.role == name]
+            if used or role in WITHOUT:
+                yield f"  {name}: {', '.join(used) or f'no column, {WITHOUT[role]}; {OPTIONS[role]} names one'}"
+        for label, role_name in (("updated", UPDATED), ("not used", None)):
+            names = [_shown(column) for column in self.columns if column.role == role_name]
+            if names:
+                yield f"  {label}: {_some(names)}"
+        for column in self.unused_quantities[:SHOWN_MAX]:
+            yield f"note: column {column} looks like a quantity and is not used: --quantity-column {column} uses it"
+        for each in self.left_out[:SHOWN_MAX]:
+            yield f"left out: {counted(len(each.rows), 'row')}, {each.reason}: {_some(_ranges(each.rows))}"
+        if len(self.left_out) > SHOWN_MAX:
+            yield f"left out: rows for {len(self.left_out) - SHOWN_MAX} more reasons; --json lists all"
+
+
+def recognize(sheet: str | None, header: TableHeader, left_out: LeftOut, updated: Collection[int]) -> Recognized:
+    """Return what was recognized; `updated` are indexes of columns that an earlier run has filled."""
+    roles = {index: ROLES[role] for role, index in header.places.items() if role in ROLES}
+    roles |= dict.fromkeys(updated, UPDATED)
+    named = {index: text.strip() for index, text in enumerate(header.cells) if text.strip() or index in roles}
+    columns = [RecognizedColumn(column_name(index + 1), text, roles.get(index)) for index, text in named.items()]
+    unused = [
+        column_name(index + 1)
+        for index, text in named.items()
+        if index not in roles and _looks_like_quantity(index, text, header)
+    ]
+    rows = [LeftOutRows(reason, numbers) for reason, numbers in left_out.rows.items()]
+    return Recognized(sheet, header.row, columns, unused, rows)
+
+
+def _looks_like_quantity(index: int, heading: str, header: TableHeader) -> bool:
+    """Return whether numbers stand below a heading like that of a quantity; where there is no quantity, whole numbers
+    that do not number the lines."""
+    name = plain(heading)
+    if heading.startswith(PREFIX) or _OTHER.search(name):
+        return False
+    texts = [row[index].strip() for _, row in header.below if index < len(row) and row[index].strip()]
+    if not texts or 5 * sum(_NUMERIC.fullmatch(text) is not None for text in texts) < 4 * len(texts):
+        return False
+    if _AMOUNT.search(name):
+        return True
+    numbers = [int(text) for text in texts if text.isdecimal()]
+    is_count = any(after != before + 1 for before, after in pairwise(numbers))
+    return "quantity" not in header.places and is_count and len(numbers) == len(texts)
+
+
+def _shown(column: RecognizedColumn) -> str:
+    return f"{column.column} {column.heading[:NAME_MAX]!r}"
+
+
+def _ranges(rows: Sequence[int]) -> list[str]:
+    """Return row numbers as text, such as 3-5."""
+    starts = [row for before, row in pairwise((-1, *rows)) if row != before + 1]
+    ends = [row for row, after in pairwise((*rows, -1)) if after != row + 1]
+    return [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = len(texts) - SHOWN_MAX
+    return ", ".join(texts[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
