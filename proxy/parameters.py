@@ -13,12 +13,6 @@ from proxy import bounds, errors
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 
-HIDDEN = "…"  # in the place of an API key
-KEY_MIN = 4  # characters of an API key that is searched for within other texts
-# Of an absolute target (RFC 9112 §3.2.2); it may hold a name and a password.
-_ORIGIN = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
-_KEY_PARAMETER = re.compile(r"(?:^|&)[^=&]*apikey[^=&]*=([^&]*)", re.IGNORECASE)
-_ENCODED_NAME = re.compile(r"(?:^|&)[^=&%]*%[^=&]*=")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
@@ -108,68 +102,12 @@ class Parameters:
             self._values.setdefault(bare(name), []).append(value)
 
 
-def shown_target(target: str, maximum: int, is_key: Callable[[str], bool] = lambda _: False) -> str:
-    """Return a request target for people: path and query as sent, without API keys, cut at so many characters.
-
-    What was sent as apikey is hidden everywhere, also within other values and spelled otherwise; so is a value or a
-    segment of the path that `is_key`, under whatever name it was sent."""
-    path, _, query = target.partition("?")
-    sent = {decoded(key) for key in _sent_keys(query)}
-    shown = "/".join(_without(segment, sent, is_key) for segment in _ORIGIN.sub("", path).split("/"))
-    if query:
-        pairs = (pair.partition("=") for pair in query.split("&"))
-        hidden = (f"{_without(name, sent, is_key)}{sign}{_without(value, sent, is_key)}" for name, sign, value in pairs)
-        shown = f"{shown}?{_joined(hidden, maximum)}"
-    return _printable(shown)[:maximum]
-
-
-def _joined(pairs: Iterable[str], maximum: int) -> str:
-    """Join pairs until there are so many characters: those behind are cut off, and need not be looked at."""
-    joined, length = [], 0
-    for pair in pairs:
-        joined.append(pair)
-        length += len(pair) + 1
-        if length > maximum:
-            break
-    return "&".join(joined)
-
-
-def _without(text: str, sent: set[str], is_key: Callable[[str], bool]) -> str:
-    """Return a part of a target without API keys."""
-    plain = decoded(text)
-    if plain in sent or (plain and is_key(plain)):
-        return HIDDEN
-    for key in sent:
-        # A shorter one is in too many words, and no secret.
-        if len(key) >= KEY_MIN and key in plain:
-            text = text.replace(key, HIDDEN)
-            if key in decoded(text):  # spelled otherwise
-                return HIDDEN
-    return text
-
-
-def without_keys(text: str, target: str) -> str:
-    """Return a text that came with a request, such as its User-Agent, without the API keys that the target holds."""
-    for key in _sent_keys(target.partition("?")[2]):
-        text = text.replace(key, HIDDEN).replace(decoded(key), HIDDEN)
-    return text
-
-
-def _sent_keys(query: str) -> set[str]:
-    """Return the values that were sent as apikey, not decoded."""
-    # With every request: without an encoded name, which no client sends, one search is enough.
-    if not _ENCODED_NAME.search(query):
-        return {value for value in _KEY_PARAMETER.findall(query) if value}
-    pairs = (pair.partition("=") for pair in query.split("&"))
-    return {value for name, _, value in pairs if value and "apikey" in decoded(name).lower()}
-
-
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Replace what is no UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _split(query: str) -> list[tuple[str, str]]:
     """Split a query string into names and values, not decoded; what is no UTF-8 is replaced."""
-    split = [pair.partition("=") for pair in _printable(query).split("&") if pair]
+    split = [pair.partition("=") for pair in printable(query).split("&") if pair]
     return [(name, value) for name, _, value in split]

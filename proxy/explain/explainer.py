@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, endpoints, errors
-from proxy.compare.redaction import HIDDEN, Redaction, redact_request
+from proxy.compare.redaction import redact_request
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 from proxy.endpoints import Endpoint
@@ -22,6 +22,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
+from proxy.redaction import HIDDEN, Redaction
 
 
 class Explainer:
@@ -62,7 +63,7 @@ class Explainer:
         if keyless:
             understood_client = msgspec.structs.replace(understood_client, problem=None)
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
-        request = redact_request(request, Redaction([apikey] if apikey else []))
+        request = redact_request(request, Redaction([apikey] if apikey else [], self._clients.is_key))
         explanation = Explanation(
             request=request_target(endpoint, request, has_key=apikey is not None),
             method=method,

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy import errors, parameters
-from proxy.compare.redaction import Redaction, redact_request
+from proxy.compare.redaction import redact_request
 from proxy.compare.requests import V3Request
 from proxy.compare.running import estimate
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedFile, RequestKind
 from proxy.parsing import match_queries
+from proxy.redaction import Redaction
 
 INVALID = "(invalid)"  # stands for the keys of queries that are no JSON list
 

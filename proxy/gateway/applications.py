@@ -126,6 +126,10 @@ class Applications:
             raise errors.ForbiddenKey()
         return client
 
+    def is_key(self, text: str) -> bool:
+        """Return whether a text is an API key of a client."""
+        return config.digest(text) in self._by_digest
+
     @property
     def digests(self) -> Set[config.Digest]:
         """The digests of all API keys."""

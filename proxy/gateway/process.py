@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from proxy import config
+from proxy import config, redaction
 from proxy.kit import clock as clocks
 from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
@@ -53,14 +53,14 @@ class SharedResources:
 
 class ProcessState:
     """Clock, metrics, recent activity and counts of callers of a process, and the resources that the gateways before
-    and after a reload share. `api_keys` are the digests of all API keys since the start: requests that are held from
-    before a reload must not show one that it removed."""
+    and after a reload share. `api_keys` are the digests of all API keys since the start, which `redaction` hides:
+    requests that are held from before a reload must not show one that it removed."""
 
     def __init__(self, clock: clocks.Clock) -> None:
         self.clock = clock
         self.metrics = metering.Metrics(CollectorRegistry(), clock)
         self.api_keys: set[config.Digest] = set()
-        self.activity = activities.Activity(clock)
-        self.activity.is_key = lambda text: config.digest(text) in self.api_keys
-        self.callers = caller_counts.CallerCounts()
+        self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
+        self.activity = activities.Activity(clock, keys=self.redaction)
+        self.callers = caller_counts.CallerCounts(self.redaction)
         self.shared = SharedResources()

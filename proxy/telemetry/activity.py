@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import errors, parameters
+from proxy import errors, redaction
 from proxy.kit import clock as clocks
 
 REQUESTS_MAX = 200  # last requests that are held
@@ -21,7 +21,8 @@ OPERATIONS_MAX = 200  # last upstream operations that are held
 SLOWEST_MAX = 50  # slowest operations of the last hour that are held
 SLOWEST_SECONDS = 3_600.0
 SLOWEST_SPAN = 300.0  # seconds; of each span the slowest are held, so that the slowest of an hour are known at any time
-TARGET_MAX = 4_096  # characters of a request target that are held
+TARGET_MAX = 4_096  # characters of a request target that are shown
+HELD_MAX = 2 * TARGET_MAX  # that are held: an API key that the end cuts in half is not shown
 USER_AGENT_MAX = 200  # characters
 TOKEN_REQUEST = "token request"  # noqa: S105 - the operation that requests an access token
 OK = "ok"  # outcome of an operation with usable data
@@ -82,36 +83,48 @@ class RecentActivity(msgspec.Struct, frozen=True):
 
 
 def held_target(target: str) -> str:
-    """Return a request target as it is held: as it was sent, unless it is long."""
-    return target if len(target) <= TARGET_MAX else parameters.shown_target(target, TARGET_MAX)
+    """Return a request target as it is held until it is read: a long one cut, with the API key behind the cut, so
+    that the key is also found in what is left."""
+    if len(target) <= HELD_MAX:
+        return target
+    cut = target[:HELD_MAX]
+    _, name, key = target[HELD_MAX:].rpartition("apikey=")
+    return f"{cut}&{name}{key.partition('&')[0]}" if name else cut
 
 
-def shown_user_agent(value: str) -> str:
-    """Return a User-Agent as text that can be stored and shown: cut, without control characters and surrogates."""
-    cut = value[:USER_AGENT_MAX]
-    return cut if cut.isascii() and cut.isprintable() else "".join(each if each.isprintable() else "�" for each in cut)
+def shown(keys: redaction.Redaction, target: str, user_agent: str) -> tuple[str, str]:
+    """Return the target and the User-Agent of a request as text that can be stored and shown: without API keys, cut;
+    the User-Agent without control characters and surrogates."""
+    target, agent = keys.request(target, user_agent, TARGET_MAX)
+    cut = agent[:USER_AGENT_MAX]
+    return target, cut if cut.isascii() and cut.isprintable() else "".join(
+        each if each.isprintable() else "�" for each in cut
+    )
 
 
 class Activity:
-    """What this process did recently. `on_request` gets each request, too, such as to count it."""
+    """What this process did recently. `on_request` gets each request, too, such as to count it; `keys` hides
+    API keys."""
 
     def __init__(
-        self, clock: clocks.Clock | None = None, on_request: Callable[[RequestValues], None] | None = None
+        self,
+        clock: clocks.Clock | None = None,
+        on_request: Callable[[RequestValues], None] | None = None,
+        keys: redaction.Redaction | None = None,
     ) -> None:
         self._clock = clock or clocks.SystemClock()
         self.on_request = on_request
         self._requests: deque[RequestValues] = deque(maxlen=REQUESTS_MAX)
         self._shown: dict[int, tuple[RequestValues, RequestRecord]] = {}
-        # Whether a text is an API key: replaced with the configuration.
-        self.is_key: Callable[[str], bool] = lambda _: False
+        self._redaction = keys or redaction.Redaction()
         self._operations: deque[OperationRecord] = deque(maxlen=OPERATIONS_MAX)
         # Heaps of the slowest by span of time: a whole span is dropped when it is over an hour old.
         self._slowest: dict[int, list[tuple[float, int, OperationRecord]]] = {}
         self._numbers = count()
 
     def add_request(self, record: RequestValues) -> None:
-        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, and
-        with the target as it was sent, cut only after its API keys are hidden: `held_target`."""
+        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, the
+        target as `held_target` returns it, and the User-Agent as it was sent."""
         self._requests.append(record)
         if self.on_request is not None:
             self.on_request(record)
@@ -155,8 +168,12 @@ class Activity:
 
     def _record(self, values: RequestValues) -> RequestRecord:
         record = RequestRecord._make(values)
-        target = parameters.shown_target(record.target, TARGET_MAX, self.is_key)
-        return record._replace(target=target, ms=round(record.ms, 1))
+        target, agent = self.shown(record.target, record.user_agent)
+        return record._replace(target=target, user_agent=agent, ms=round(record.ms, 1))
+
+    def shown(self, target: str, user_agent: str) -> tuple[str, str]:
+        """Return the target and the User-Agent of a request for people: `shown`."""
+        return shown(self._redaction, target, user_agent)
 
     def latest(self) -> tuple[object, ...]:
         """Return what changes with every request and operation."""

@@ -9,7 +9,8 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from proxy.endpoints import ENDPOINTS, PREFIXES
-from proxy.telemetry.activity import RequestValues
+from proxy.redaction import Redaction
+from proxy.telemetry.activity import RequestValues, shown
 
 DAY_SECONDS = 86_400
 OTHERS = "(others)"  # the user agent of callers beyond the limits
@@ -72,9 +73,10 @@ _Key = tuple[float, str | None, str | None, str, str]  # day, application, API k
 
 
 class CallerCounts:
-    """Counts of this process that are not in the store yet."""
+    """Counts of this process that are not in the store yet. `keys` hides API keys in User-Agents."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Redaction | None = None) -> None:
+        self._redaction = keys or Redaction()
         self._uncounted: list[RequestValues] = []
         self._tallies: dict[_Key, _Tally] = {}
         self._day = 0.0
@@ -89,11 +91,15 @@ class CallerCounts:
 
     def _count_all(self) -> None:
         records, self._uncounted = self._uncounted, []
+        agents: dict[str, str] = {}  # as sent, and as shown: few of many requests differ
         for record in records:
-            self._count(record)
+            self._count(record, agents)
 
-    def _count(self, record: RequestValues) -> None:
-        at, _, _, _, route, status, _, _, user_agent, application, name, parts, _, error = record
+    def _count(self, record: RequestValues, agents: dict[str, str]) -> None:
+        at, _, _, target, route, status, _, _, sent_agent, application, name, parts, _, error = record
+        user_agent = agents.get(sent_agent)
+        if user_agent is None:
+            user_agent = agents[sent_agent] = shown(self._redaction, target, sent_agent)[1]
         key = (at // DAY_SECONDS, application, name, route, user_agent)
         tally = self._tallies.get(key) or self._open(key, at, error)
         if tally is None:

@@ -11,7 +11,7 @@ from itertools import count
 
 from multidict import istr
 
-from proxy import parameters
+from proxy import redaction
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
@@ -19,7 +19,6 @@ X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case
 
 # Characters of an id that are percent-encoded although they need not be: only these can hide an id in a target.
 _ESCAPED = re.compile(r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AFaf]|7[0-9Aa])")
-_KEY = re.compile(r"apikey(\[\d*\])?=")
 # Ids are written to the log: no line break, nothing long.
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
@@ -28,7 +27,8 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-
 class RequestIds:
     """Makes ids of 8 random hex digits of the process and an 8-digit counter; cheaper than a random id each."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: redaction.Redaction) -> None:
+        self._redaction = keys
         self._process = secrets.token_hex(4)
         self._numbers = count()
 
@@ -39,19 +39,15 @@ class RequestIds:
     def resolve(self, client_id: str | None, traceparent: str | None, target: str) -> str:
         """Return the client's id if it is well-formed, else that of its trace (W3C Trace Context), else a new one.
 
-        An id that equals the API key in the request `target` is not used, because ids are written to logs.
+        An id that is an API key, or begins the one in the request `target`, is not used: ids are written to logs.
         """
-        if client_id and _CLIENT_ID.fullmatch(client_id) and not _is_key(client_id, target):
+        if client_id and _CLIENT_ID.fullmatch(client_id) and not self._is_key(client_id, target):
             return client_id
         trace = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        return self.new() if trace is None or _is_key(trace[1], target) else trace[1]
+        return self.new() if trace is None or self._is_key(trace[1], target) else trace[1]
 
-
-def _is_key(id_: str, target: str) -> bool:
-    """Return whether a request target has an API key that begins with this id, in any percent-encoding."""
-    # Nearly all requests end here, without decoding the target.
-    if id_ not in target and not _ESCAPED.search(target):
-        return False
-    decoded = parameters.decoded(target)
-    # A pattern with the id in it would be compiled for each request, which takes longer than a cache hit.
-    return any(decoded.startswith(id_, name.end()) for name in _KEY.finditer(decoded))
+    def _is_key(self, id_: str, target: str) -> bool:
+        # Without the id in it, plain or encoded, the target need not be decoded.
+        if id_ in target or _ESCAPED.search(target):
+            return any(key.startswith(id_) for key in redaction.given(target)) or self._redaction.is_key(id_)
+        return self._redaction.is_key(id_)

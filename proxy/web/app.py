@@ -60,7 +60,7 @@ class ServiceBuilder:
         client_factory: services.ClientFactory | None = None,
     ) -> None:
         self._process = process.ProcessState(clock)
-        self._ids = request_ids.RequestIds()
+        self._ids = request_ids.RequestIds(self._process.redaction)
         self._slot = slot
         self._client_factory = client_factory
         self._service: service.RunningService | None = None

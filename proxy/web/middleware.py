@@ -12,10 +12,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.parameters import without_keys
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
-from proxy.telemetry.activity import Activity, RequestValues, held_target, shown_user_agent
+from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
@@ -142,7 +141,7 @@ def _record(request: web.Request, fields: RequestFields, seconds: float, now: fl
         fields.status,
         seconds * 1000,
         fields.address,
-        shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path)),
+        request.headers.get(hdrs.USER_AGENT, ""),
         fields.application,
         fields.key,
         fields.parts,

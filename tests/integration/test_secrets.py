@@ -5,6 +5,7 @@ metrics, the log at level debug, spans, and written files are searched.
 """
 
 import asyncio
+import html
 import io
 import json
 import logging
@@ -12,10 +13,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
-from support import running_proxy, scripted_upstream, span_collector
+from support import running_admin, running_proxy, scripted_upstream, span_collector
 
 from proxy import config
 from proxy.kit import clock
@@ -199,6 +201,69 @@ async def test_store_file_holds_no_secret(start: StartEnvironment, log_format: i
     assert any(b"demo/1" in kept for kept in files.values())
     for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
         assert [name for name, kept in files.items() if planted.encode() in kept] == []
+
+
+OTHER_KEY = 'oth3r"é+PLANTED'  # of another client, with characters that every encoding writes in its own way
+MISPLACED = (
+    "/v3/parts/match&apikey={key}",
+    "/v3/parts/match;apikey={key}",
+    "/v3/parts/match/apikey/{key}",
+    "/v3/parts/match?q=1%26apikey={key}",
+    "/v3/parts/match?q=1;apikey={key}",
+    "/v3/parts/match?apikey%3D{key}",
+    "/v3/parts/match?apikey%253D{key}",
+    "/v3/parts/match?APIKEY:{key}",
+    "/v3/parts/match?%61pikey={key}",
+    "/v3/parts/search?apikey=EXAMPLE_KEY&q={key}",
+    "/v3/parts/search?apikey=EXAMPLE_KEY&q=a%20{key}%20b&{key}=1",
+    "/v3/parts/search?apikey=EXAMPLE_KEY&filter[queries][]={key}&include[]={key}&show[]={key}",
+    "/v3/{key}/match?apikey=EXAMPLE_KEY",
+    "/v3/parts/{key}?apikey=EXAMPLE_KEY",
+    "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{json}%22,%22reference%22:%22{json}%22}}]",
+    "/v3/parts/match?apikey={key}&queries=[]",
+)
+
+
+def spellings(key: str) -> set[str]:
+    """A key as clients and outputs write it: plain, encoded once and twice, and escaped in JSON."""
+    once = quote(key, safe="")
+    return {
+        key,
+        html.escape(key),
+        once,
+        quote(once, safe=""),
+        json.dumps(key)[1:-1],
+        json.dumps(key, ensure_ascii=False)[1:-1],
+    }
+
+
+async def test_api_keys_in_any_place_and_spelling_are_in_no_output(
+    start: StartEnvironment, log_format: io.StringIO, tmp_path: Path
+) -> None:
+    keys = tuple(config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, APIKEY, OTHER_KEY))
+    store = tmp_path / "state.sqlite"
+    traced: list[str] = []
+    async with start(
+        admin=True, application={"apikeys": keys}, store=f"sqlite:{store}", cache={"seconds": 300}
+    ) as environment:
+        token = f"Authorization: Bearer {running_admin.TOKEN}".encode()
+        for key in (APIKEY, OTHER_KEY):
+            for once in (quote(key, safe=""), quote(quote(key, safe=""), safe="")):
+                for place in MISPLACED:
+                    line = f"GET {place.format(key=once, json=once.replace('%22', '%5C%22'))} HTTP/1.1".encode()
+                    agent = f"User-Agent: erp/1 key={key}".encode()
+                    await environment.raw(line, agent, f"X-Request-Id: {APIKEY}".encode())
+                    trace = await environment.raw(line, agent, b"X-Explain: trace", token)
+                    traced += [trace.body.decode()] if trace.status == 200 else []
+        pages = [await environment.admin.page(page) for page in ("/requests", "/clients")]
+        pages += [json.dumps(await environment.admin.json(page)) for page in ("/requests.json", "/clients.json")]
+    assert len(traced) > 20
+    outputs = {"pages": "".join(pages), "traces": "".join(traced), "log": log_format.getvalue()}
+    outputs |= {file.name: file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()}
+    outputs |= {f"{file.name} as text": file.read_bytes().decode(errors="replace") for file in tmp_path.iterdir()}
+    assert outputs["pages"].count("erp/1 key=…") > len(MISPLACED)
+    planted = spellings(APIKEY) | spellings(OTHER_KEY)
+    assert [(name, key) for name, output in outputs.items() for key in planted if key in output] == []
 
 
 async def test_secret_search_finds_a_planted_key(environment: ProxyEnvironment, log_format: io.StringIO) -> None:

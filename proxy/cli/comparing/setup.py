@@ -15,7 +15,6 @@ from proxy.cli.comparing import checks, local_service, options, output, sides
 from proxy.compare.judging.judge import Judge
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.recording.recorded import Recording
-from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import ComparedSide
 from proxy.compare.results import UnnamedKey
@@ -27,6 +26,7 @@ from proxy.compare.sources.clients import Clients
 from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted
+from proxy.redaction import Redaction
 from proxy.telemetry import log
 
 

@@ -19,9 +19,9 @@ import proxy
 from proxy import errors
 from proxy.compare import redaction
 from proxy.compare.recording import line_files
-from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
+from proxy.redaction import Redaction
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from proxy.compare import responses
-from proxy.compare.redaction import Redaction
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import ComparedSide, SideName, SideResponse
+from proxy.redaction import Redaction
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 

@@ -16,11 +16,12 @@ from proxy import errors
 from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.judge import ResponsePair
 from proxy.compare.recording.recorder import RecordedExchange, Recorder
-from proxy.compare.redaction import Redaction, redact_comparison
+from proxy.compare.redaction import redact_comparison
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 from proxy.compare.running import exchange as exchanging
 from proxy.kit.clock import Clock
+from proxy.redaction import Redaction
 from proxy.upstream.replay import ResponseRecorder
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run

@@ -17,6 +17,7 @@ from proxy.compare.shadow import messages
 from proxy.compare.shadow.baseline_client import BaselineClient
 from proxy.compare.shadow.daily_budget import DailyBudget
 from proxy.gateway.applications import Applications
+from proxy.redaction import Redaction
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.policies import CircuitBreaker
 
@@ -98,7 +99,8 @@ class JobRunner:
         settings = self._keys.get(config.digest(apikey or ""))
         name = settings.name if settings else client.accounts.key.name
         request = V3Request(path, query, name)
-        return _ParsedJob(job, request, apikey or "", settings.baseline if settings else None)
+        keys = Redaction(is_key=self._served.is_key).keys(target)
+        return _ParsedJob(job, request, frozenset({apikey or "", *keys}), settings.baseline if settings else None)
 
     async def _request_other_side(self, parsed: "_ParsedJob") -> SideResponse | None:
         """Request the response of the side that did not serve the client; None where the circuit breaker, the budget
@@ -156,17 +158,17 @@ class JobRunner:
 
 
 class _ParsedJob(NamedTuple):
-    """Parsed request of a job, with the key that the client sent and the key for the old service."""
+    """Parsed request of a job, with the API keys in it and the key for the old service."""
 
     job: ComparisonJob
     request: V3Request
-    apikey: str
+    keys: frozenset[str]
     baseline_key: config.Secret | None
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """Keys that may occur in either response and must not be stored."""
-        return tuple(filter(None, (self.apikey, self.baseline_key.reveal() if self.baseline_key else "")))
+        return tuple(filter(None, (*self.keys, self.baseline_key.reveal() if self.baseline_key else "")))
 
 
 def _checked(response: SideResponse) -> SideResponse:

@@ -20,9 +20,9 @@ from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.judge import Judge, ResponsePair
 from proxy.compare.judging.rules import RuleSet
 from proxy.compare.judging.tally import Tally
-from proxy.compare.redaction import Redaction
 from proxy.compare.shadow import messages
 from proxy.kit import clock as clocks
+from proxy.redaction import Redaction
 
 NICE = 10  # niceness: the worker's responses have priority
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from proxy import bom_columns, model
 from proxy.bom_columns import NUMBERS
 from proxy.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
+from proxy.redaction import Redaction
 
 TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §6)
 NUMBER_MAX = 200  # characters per cell
@@ -77,7 +78,7 @@ def _no_column(first: list[TableRow], named: bom_columns.Names) -> Unreadable:
 
 def _visible(cell: str) -> str:
     """Truncate and redact a cell: a file that is no parts list may hold requests with API keys."""
-    return "…" if "apikey" in cell.lower() else cell[:HEADER_MAX]
+    return Redaction().text(cell)[:HEADER_MAX]
 
 
 def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable | Skipped]:

@@ -4,7 +4,8 @@ Of a request that comes a third time, or while an equal one is executed, the par
 
 A response is stored when all its results were cache hits, until the first of them expires; compressed and uncompressed
 responses are separate entries. Keys are digests of the request target, and of whole request heads that ask for the
-same, because these hold the API key; a request in flight is found by its target itself.
+same, because these hold the API key; with a head its target is kept for logs and pages, without the key. A request in
+flight is found by its target itself.
 
 Requests that are not equal but have equal queries are coalesced further down, query by query
 (gateway/cache/coalescing.py), after they were parsed and planned. A request that waits here for longer than

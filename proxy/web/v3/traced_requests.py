@@ -17,6 +17,7 @@ from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters
+from proxy.redaction import Redaction
 from proxy.web.authentication import Authenticator
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class TracedRequests:
         # Imported with the first such request: no other one needs them.
         import msgspec
 
-        from proxy.compare.redaction import Redaction
         from proxy.compare.requests import V3Request, parse_target
         from proxy.explain import trace
 
@@ -67,7 +67,8 @@ class TracedRequests:
         executed = await trace.trace(self._gateway, v3_request, lambda: authenticate(apikey), metadata)
         traced = trace.TracedRequest(await self._explain(v3_request, apikey, request.method), executed)
         # Clients may have their key in any parameter, and its value in the response.
-        body = Redaction([apikey or "", token]).body(msgspec.json.format(msgspec.json.encode(traced), indent=2))
+        hidden = Redaction([apikey or "", token], self._gateway.applications.is_key).including(request.raw_path)
+        body = hidden.body(msgspec.json.format(msgspec.json.encode(traced), indent=2))
         headers = {hdrs.CACHE_CONTROL: "no-store"}
         return web.Response(body=body + b"\n", headers=headers, content_type="application/json")
 

@@ -16,9 +16,8 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
-from proxy.parameters import without_keys
 from proxy.serving import unsupported
-from proxy.telemetry.activity import Activity, held_target, shown_user_agent
+from proxy.telemetry.activity import Activity
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestLog
@@ -90,8 +89,9 @@ class UnparsedHits:
             and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
         ):
             forwarded = self._context.addresses.forwarded(request)
-            agent = shown_user_agent(without_keys(request.headers.get(hdrs.USER_AGENT, ""), request.raw_path))
-            self._cache.link(head, *target, RequestLabels(route, held_target(request.raw_path), agent, forwarded))
+            # Redacted here, and not when they are read: a link may be held for a day.
+            shown, agent = self._context.activity.shown(request.raw_path, request.headers.get(hdrs.USER_AGENT, ""))
+            self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
         """The bytes that aiohttp would write for the handler's response."""

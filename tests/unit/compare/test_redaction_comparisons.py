@@ -6,7 +6,8 @@ import msgspec
 from support.comparison_server import request_from_target
 
 from proxy.compare.judging.findings import ABSENT, Comparison, Difference, Finding
-from proxy.compare.redaction import Redaction, redact_comparison
+from proxy.compare.redaction import redact_comparison
+from proxy.redaction import Redaction
 
 KEY = "c4n4ry-key"
 

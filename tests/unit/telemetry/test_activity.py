@@ -4,6 +4,7 @@ clients that are safe to store and to show."""
 import random
 from typing import Any
 
+from proxy import redaction
 from proxy.kit import clock
 from proxy.telemetry import activity
 
@@ -62,6 +63,9 @@ def test_activity_of_several_processes_is_one() -> None:
 
 
 def test_user_agent_is_shown_as_text() -> None:
-    assert activity.shown_user_agent("curl/7.88.1") == "curl/7.88.1"
-    assert activity.shown_user_agent("a\x1b[31m\udcffb") == "a\ufffd[31m\ufffdb"
-    assert len(activity.shown_user_agent("x" * 10_000)) == activity.USER_AGENT_MAX
+    def shown(value: str) -> str:
+        return activity.shown(redaction.Redaction(), "/v3/parts/match", value)[1]
+
+    assert shown("curl/7.88.1") == "curl/7.88.1"
+    assert shown("a\x1b[31m\udcffb") == "a\ufffd[31m\ufffdb"
+    assert len(shown("x" * 10_000)) == activity.USER_AGENT_MAX

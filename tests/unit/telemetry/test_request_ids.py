@@ -4,9 +4,11 @@ import string
 
 import pytest
 
+from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import RequestIds
 
 KEY = "0af7651916cd43dd8448eb211c80319c"  # which a trace's id could be, too
+REDACTION = Redaction(is_key=lambda text: text == "OURS")
 TRACE = f"00-{KEY}-b7ad6b7169203331-01"
 
 
@@ -14,16 +16,17 @@ TRACE = f"00-{KEY}-b7ad6b7169203331-01"
     "query", [f"apikey={KEY}", f"apikey%5B%5D={KEY}", f"apikey[0]={KEY}", f"%61pikey={KEY}", f"apikey=%30{KEY[1:]}"]
 )
 def test_id_that_is_the_api_key_of_the_request_is_not_used(query: str) -> None:
-    ids = RequestIds()
+    ids = RequestIds(REDACTION)
     for given, trace in ((KEY, None), (None, TRACE), (KEY, TRACE)):
         assert ids.resolve(given, trace, f"/v3/parts/match?queries=[]&{query}") != KEY
 
 
 def test_other_id_is_used() -> None:
-    ids = RequestIds()
+    ids = RequestIds(REDACTION)
     target = "/v3/parts/match?apikey=a-key&queries=[]"
     assert ids.resolve("an-id", TRACE, target) == "an-id"
     assert ids.resolve(None, TRACE, target) == KEY
+    assert ids.resolve("OURS", None, target) != "OURS"
 
 
 CHARACTERS = string.ascii_letters + string.digits + "._-"
@@ -34,5 +37,8 @@ CHARACTERS = string.ascii_letters + string.digits + "._-"
 def test_api_key_with_an_encoded_character_is_recognised(character: str, hexadecimal: str) -> None:
     given = f"id{character}id"
     encoded = f"id%{hexadecimal.format(ord(character))}id"
-    assert RequestIds().resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given
-    assert RequestIds().resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey=a-key&mpn={encoded}") == given
+    assert RequestIds(REDACTION).resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given
+    assert (
+        RequestIds(REDACTION).resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey=a-key&mpn={encoded}")
+        == given
+    )

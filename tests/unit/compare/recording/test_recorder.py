@@ -13,8 +13,8 @@ from proxy import errors
 from proxy.compare.recording.line_files import WholeLines
 from proxy.compare.recording.recorded import RecordedSide, Recording
 from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
+from proxy.redaction import Redaction
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 KEY = "c4n4ry-key-of-a-client"

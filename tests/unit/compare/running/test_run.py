@@ -11,11 +11,11 @@ from proxy import errors
 from proxy.compare.judging.findings import Comparison
 from proxy.compare.recording.recorded import Recording
 from proxy.compare.recording.recorder import Recorder, RecordingHeader
-from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.compare.running.exchange import ComparisonBudget, Exchanger, Sides
 from proxy.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
 from proxy.kit import clock
+from proxy.redaction import Redaction
 
 REQUESTS = [request_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 

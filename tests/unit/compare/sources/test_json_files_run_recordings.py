@@ -5,10 +5,10 @@ from pathlib import Path
 from support.comparison_server import request_from_target
 
 from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.redaction import Redaction
 from proxy.compare.responses import SideResponse
 from proxy.compare.sources.clients import Clients
 from proxy.compare.sources.source import open_source
+from proxy.redaction import Redaction
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 

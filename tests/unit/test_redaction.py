@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.redaction import Redaction
+from proxy.redaction import Redaction
 
 KEY = "9f3c0de5ba11ad00"
 
@@ -54,11 +54,6 @@ def test_short_key_is_redacted_as_a_whole_word_only() -> None:
 
 def test_longer_of_overlapping_keys_is_redacted_completely() -> None:
     assert Redaction(["secret-key-1", "secret-key-123"]).text("secret-key-123") == "…"
-
-
-def test_keys_are_redacted_in_names_and_texts_but_not_numbers(redaction: Any) -> None:
-    value = {KEY: [f"a{KEY}", 12, None, True], "apikey": "whatever it is", "deep": ({"x": KEY},)}
-    assert redaction.json(value) == {"…": ["a…", 12, None, True], "apikey": "…", "deep": [{"x": "…"}]}
 
 
 def test_numeric_key_does_not_change_numbers_of_a_body() -> None:
