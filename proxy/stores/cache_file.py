@@ -25,7 +25,7 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.stores import sqlite_schema
-from proxy.stores.cache_ring import KEPT_MAX, CacheRing, DamagedError, application_name
+from proxy.stores.cache_ring import KEPT_MAX, CacheRing, DamagedError
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
 
 CLAIMS_SUFFIX = ".claims"
@@ -128,13 +128,11 @@ class CacheFile:
 
     async def clear(self, application: str | None) -> int:
         def clear(ring: CacheRing) -> int:
-            entries = list(ring.entries(self._clock.now()))
-            if application is None:
-                ring.unlink()  # gives the space back; other processes see that it is gone
-            else:
-                entries = [entry for entry in entries if entry.application == application_name(application)]
-                ring.forget(entries)
-            return len(entries)
+            if application is not None:
+                return ring.forget(application, self._clock.now())
+            deleted = sum(1 for _ in ring.entries(self._clock.now()))
+            ring.unlink()  # gives the space back; other processes see that it is gone
+            return deleted
 
         return await self._in_thread(self._writers, lambda: self._write(clear))
 

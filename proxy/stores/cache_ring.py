@@ -229,12 +229,21 @@ class CacheRing:
         self._index.set_tail(tail)
         self._clear(first, tail - first)
 
-    def forget(self, entries: Iterable[RingEntry]) -> None:
-        """Delete entries."""
-        for entry in entries:
-            if self._index.place(entry.key) == entry.place >= self._index.tail():
-                self._index.point(entry.key, 0)
+    def forget(self, application: str, now: float) -> int:
+        """Delete the entries of an application, and what newer ones have replaced; return how many a look-up would
+        have found."""
+        found = 0
+        for entry in self._records(_RECORD.size + NAME_MAX):
+            if entry.application == application_name(application):
+                if self._index.place(entry.key) == entry.place:
+                    self._index.point(entry.key, 0)
+                    found += now < entry.until <= now + KEPT_MAX
                 self._clear(entry.end - entry.size, entry.size)
+        # Behind the newest record lies what is left of an evicted one.
+        head = self._index.head
+        written = os.fstat(self._descriptor).st_size - self._start - head % self._bytes
+        self._clear(head, min(self._index.tail() + self._bytes - head, self._bytes // CACHE_SHARE, written))
+        return found
 
     def _begun(self, size: int) -> tuple[int, int]:
         """Return the slots and the bytes of the ring, of a new file if this one is empty; delete a damaged one."""
@@ -292,7 +301,7 @@ class CacheRing:
 
     def _clear(self, place: int, size: int) -> None:
         """Overwrite a part of the ring with zeros."""
-        while size:
+        while size > 0:
             start = place % self._bytes
             length = min(size, self._bytes - start, RUN_BYTES)
             _write(self._descriptor, bytes(length), self._start + start)

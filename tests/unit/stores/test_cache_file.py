@@ -134,9 +134,22 @@ async def test_expired_entries_are_overwritten(cache: CacheFile, file: Path, man
 
 
 async def test_cleared_entries_are_overwritten(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, manual_clock.now(), b"PLANTED", name="shop"), record(B, manual_clock.now(), b"STAYS")])
+    now = manual_clock.now()
+    for stored in (b"earlier copy", b"later copy"):
+        await cache.put([record(A, now, stored, name="shop"), record(B, now, b"of another")])
     assert await cache.clear("shop") == 1
-    assert (b"PLANTED" in file.read_bytes(), b"STAYS" in file.read_bytes()) == (False, True)
+    assert b"copy" not in file.read_bytes()
+    assert await contents(cache, A, B) == [None, b"of another"]
+
+
+async def test_remains_of_evicted_entries_are_cleared(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
+) -> None:
+    now = manual_clock.now()
+    for number in range(400):
+        await cache.put([record(number.to_bytes(16, "big"), now, b"secret" * (100 + number % 7), name="shop")])
+    assert await cache.clear("shop") > 0
+    assert b"secret" not in file.read_bytes()
 
 
 async def test_look_up_whose_claims_fail_halfway_leaves_none(
