@@ -64,6 +64,10 @@ def test_larger_projection_is_a_miss(time: clock.ManualClock, renderer: Renderer
     kept = memory(time)
     keep(kept, renderer("mpn"))
     assert kept.get(QUESTION, renderer("mpn", "octopart_url")) is None
+    held = [
+        kept.holds(QUESTION, renderer(*fields)) for fields in (("mpn",), ("octopart_url",), ("mpn", "octopart_url"))
+    ]
+    assert held == [True, False, False]
 
 
 def test_disjoint_projections_keep_separate_entries(time: clock.ManualClock, renderer: Renderers) -> None:

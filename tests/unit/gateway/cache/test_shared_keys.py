@@ -6,17 +6,31 @@ from typing import Any
 import prometheus_client
 from hypothesis import given
 from hypothesis import strategies as st
+from support import running_proxy
 from unit.gateway.cache.test_shared import CONTEXT, SETTINGS, DictionaryCache, application
 
+from proxy import config
 from proxy.gateway.applications import Application
 from proxy.gateway.cache import shared
 from proxy.gateway.cache.entries import CacheKey
+from proxy.gateway.cache.shared_keys import namespace
 from proxy.telemetry import metrics
 
 
 def opened(scope: bytes) -> shared.SharedCache:
     counts = metrics.Metrics(prometheus_client.CollectorRegistry())
     return shared.SharedCache(DictionaryCache(), SETTINGS, scope, claims=True, metrics=counts)
+
+
+def test_upstreams_have_separate_entries() -> None:
+    def scope(**changes: Any) -> bytes:
+        upstream = config.UpstreamSettings(
+            **{"graphql_url": "https://one/graphql", "token_url": "https://one", **changes}
+        )
+        return namespace(running_proxy.settings("https://one/graphql", "https://one"), upstream)
+
+    others = [{}, {"graphql_url": "https://two/graphql"}, {"site": "altium"}, {"scope": "other.domain"}]
+    assert len({scope(**each) for each in others}) == len(others)
 
 
 APPLICATIONS = st.builds(
