@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
+from string import hexdigits
 from typing import Any, NamedTuple
 
 from proxy import parameters
@@ -24,6 +25,7 @@ _ESCAPE = re.compile(
     rb"%(?:25)*([0-9A-Fa-f]{2})"
     rb"|(?<!\\)\\+(?:u([Dd][89ABab][0-9A-Fa-f]{2})\\+u([Dd][C-Fc-f][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([^\\u]))"
 )
+_OCTETS = {(high + low).encode(): bytes((int(high + low, 16),)) for high in hexdigits for low in hexdigits}
 _SPACES = {b"b": b" ", b"f": b" ", b"n": b" ", b"r": b" ", b"t": b" "}  # JSON's escapes of control characters
 _NAME = re.compile(rb"api[-_]?key", re.IGNORECASE)
 # `apikey=KEY`, also as `api_key: "KEY"`, `apikey[0]=KEY` and `/apikey/KEY`.
@@ -131,7 +133,7 @@ class Redaction:
 
 
 class _Layer(NamedTuple):
-    """Places where one decoding has changed a text, and the places there before it."""
+    """Places behind what one decoding has changed in a text, and the same places before it."""
 
     after: list[int]
     before: list[int]
@@ -170,17 +172,14 @@ def _unescaped(text: bytes) -> tuple[bytes, _Layer]:
     for escape in _ESCAPE.finditer(text):
         octet, high, low, code, character = escape.groups()
         if octet is not None:
-            decoded = bytes.fromhex(octet.decode())
+            decoded = _OCTETS[octet]
         elif character is not None:
             decoded = _SPACES.get(character, character)
         else:
             decoded = bytes.fromhex((code or high + low).decode()).decode("utf-16-be", "replace").encode()
         before = text[end : escape.start()]
         end = escape.end()
-        length += len(before)
-        layer.after.append(length)
-        layer.before.append(escape.start())
-        length += len(decoded)
+        length += len(before) + len(decoded)
         layer.after.append(length)
         layer.before.append(end)
         pieces += (before, decoded)

@@ -157,15 +157,6 @@ async def test_records_come_back_as_they_were(
     assert store.entries[key].until == time.now() + 660
 
 
-async def test_entry_ends_with_its_oldest_selection(
-    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
-) -> None:
-    key = key_of(cache, 1)
-    cache.put(application(), key, [*records(time.now()), *records(time.now() - 50)])
-    await cache.flush()
-    assert (store.entries[key].stored, store.entries[key].until) == (time.now(), time.now() - 50 + 660)
-
-
 async def test_one_turn_of_the_event_loop_is_one_look_up(cache: shared.SharedCache, store: DictionaryCache) -> None:
     keys = [key_of(cache, number) for number in range(10)]
     found = await asyncio.gather(cache.look_up(keys[:6]), cache.look_up(keys[4:]), cache.look_up(keys))

@@ -52,3 +52,12 @@ async def test_close_stores_what_waits(counted: metrics.Metrics) -> None:
     await cache.close()
     assert list(store.entries) == [key_of(cache, 1)]
     assert store.operations[-1] == "aclose"
+
+
+async def test_entry_ends_with_its_oldest_selection(counted: metrics.Metrics) -> None:
+    store, now = DictionaryCache(), counted.clock.now()
+    cache = opened(store, counted)
+    cache.put(application(), key_of(cache, 1), [*records(now), *records(now - 50)])
+    await cache.close()
+    entry = store.entries[key_of(cache, 1)]
+    assert (entry.stored, entry.until) == (now, now - 50 + SETTINGS.lifetime)
