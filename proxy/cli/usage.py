@@ -288,6 +288,7 @@ async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -
     if form == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     elif form == "csv":
-        typer.echo(client_report.csv_text(report), nl=False)
+        for text in client_report.csv_chunks(report):
+            typer.echo(text, nl=False)
     elif why is None:
         client_tables.show(report, unused=wanted.unused, details=wanted.key is not None)

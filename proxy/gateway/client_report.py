@@ -4,7 +4,7 @@ import asyncio
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import msgspec
 
 from proxy import config
 from proxy.gateway.applications import Sunset
+from proxy.kit import slices
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
@@ -223,21 +224,25 @@ CSV_COLUMNS = (
 )
 
 
-def csv_text(report: ClientReport) -> str:
-    """Return a report as CSV (RFC 4180): a row for each caller and day; for a client without requests one row without
-    a day, so that it is not missed."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(CSV_COLUMNS)
+def csv_chunks(report: ClientReport) -> Iterator[str]:
+    """Yield a report as CSV (RFC 4180), some rows at a time: a row for each caller and day; for a client without
+    requests one row without a day, so that it is not missed."""
+    for rows in slices.sliced(_csv_rows(report)):
+        text = io.StringIO()
+        csv.writer(text).writerows(rows)
+        yield text.getvalue()
+
+
+def _csv_rows(report: ClientReport) -> Iterator[tuple[object, ...]]:
+    yield CSV_COLUMNS
     for client in report.clients:
         names = (client.application or "", client.key or "")
         if not client.callers:
-            rows.writerow((*names, "", "", "", 0, 0, 0, client.first_seen or "", client.last_seen or ""))
+            yield (*names, "", "", "", 0, 0, 0, client.first_seen or "", client.last_seen or "")
         for caller in client.callers:
             for day in caller.days:
                 numbers = (day.day, day.requests, day.errors, day.parts, caller.first_seen, caller.last_seen)
-                rows.writerow((*names, caller.endpoint, _inert(caller.user_agent), *numbers))
-    return text.getvalue()
+                yield (*names, caller.endpoint, _inert(caller.user_agent), *numbers)
 
 
 def _inert(text: str) -> str:

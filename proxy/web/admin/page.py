@@ -42,7 +42,7 @@ class AdminPage:
     """A page: `data` returns a `struct`, which is shown by `templates/NAME.html` at `path` and is JSON at `/NAME.json`.
 
     `summary` is its description in the OpenAPI document. `data` raises errors.BadRequest for wrong parameters. `csv`
-    makes the text of a file for spreadsheets at `/NAME.csv`. `posts`: parameters are accepted by POST as well, because
+    makes a file for spreadsheets at `/NAME.csv`, in chunks. `posts`: parameters are accepted by POST as well, because
     they may hold what must not stand in a URL.
     """
 
@@ -54,7 +54,7 @@ class AdminPage:
     path: str = ""
     parameters: tuple[PageParameter, ...] = ()
     posts: bool = False
-    csv: Callable[[AdminContext, Query], Awaitable[str]] | None = None
+    csv: Callable[[AdminContext, Query], Awaitable[list[bytes]]] | None = None
 
     @property
     def url(self) -> str:

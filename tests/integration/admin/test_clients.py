@@ -177,6 +177,33 @@ async def test_csv_of_one_client(admin: running_admin.AdminClient) -> None:
     assert (await admin.send("GET", path)).status == 401
 
 
+async def test_thousands_of_clients_are_shown_a_page_at_a_time(
+    admin: running_admin.AdminClient, store_file: Path, time: clock.ManualClock
+) -> None:
+    store = await SqliteStore.open(store_file, time)
+    keys = [Caller("demo", f"key {number}", "parts/match", f"Program/{number}") for number in range(2_000)]
+    programs = [Caller("demo", "key 7", "parts/match", f"Other/{number}") for number in range(150)]
+    seen = [CallerSeen(caller, TODAY * DAY_SECONDS, TODAY * DAY_SECONDS) for caller in (*keys, *programs)]
+    await store.add_callers("many", seen, [CallerCount(TODAY, caller, 1, 0, 0) for caller, *_ in seen])
+    await store.aclose()
+
+    first, last = [await admin.json(f"/clients.json?page={page}") for page in (1, 99)]
+    assert ([len(page["clients"]) for page in (first, last)], first["pages"], last["page"]) == ([100, 2], 21, 21)
+    assert [each["key"] for each in first["clients"][:2]] == ["key 7", "erp"]  # those with most requests
+    assert first["totals"] == {"today": 2_001, "clients": 2_002, "requests": 2_235, "unused": 2}
+    html = await admin.page("/clients?page=2")
+    assert html.count('viewBox="0 0 120 100"') == 100
+    assert "Page 2 of 21" in html
+
+    found = await admin.json("/clients.json?search=program/1234")
+    assert ([each["key"] for each in found["clients"]], found["unused"], found["pages"]) == (["key 1234"], [], 1)
+    selected = await admin.json("/clients.json?application=demo&key=key+7&page=2")
+    assert (len(selected["selected"]["callers"]), selected["pages"]) == (51, 2)
+    assert (await admin.send("GET", "/clients.json?page=0", headers=running_admin.BEARER)).status == 400
+    response = await admin.send("GET", "/clients.csv?search=PROGRAM/123", headers=running_admin.BEARER)
+    assert len((await response.text()).splitlines()) == 1 + 11
+
+
 @pytest.mark.parametrize(
     "query", ["days=0", "days=397", "days=", "days=٣", "days=1e2", "key=nobody", "application=x&key="]
 )

@@ -93,7 +93,7 @@ def test_any_counts_are_summed_as_by_hand(counts: list[CallerCount], days: int) 
         assert client.last_seen == (f"{day(max(seen))}T00:00:09Z" if seen else None)
     order = [(each.requests, each.last_seen or "") for each in made.clients]
     assert order == sorted(order, reverse=True)
-    table = list(csv.DictReader(io.StringIO(client_report.csv_text(made))))
+    table = list(csv.DictReader(io.StringIO("".join(client_report.csv_chunks(made)))))
     assert sum(int(row["requests"]) for row in table) == sum(each.requests for each in wanted)
 
 
@@ -102,3 +102,10 @@ def test_report_names_its_days_and_the_begin_of_recording() -> None:
     assert (made.first_day, made.last_day) == ("2023-11-13", "2023-11-14")
     assert made.recorded_since == "2023-11-11T00:00:00Z"
     assert report([], 1).recorded_since is None
+
+
+def test_csv_comes_in_chunks_of_a_thousand_rows() -> None:
+    callers = [Caller("demo", "erp", "parts/match", f"program {number}") for number in range(2_500)]
+    made = report([CallerCount(TODAY, caller, 1, 0, 0) for caller in callers], 1)
+    chunks = [chunk.splitlines() for chunk in client_report.csv_chunks(made)]
+    assert [len(lines) for lines in chunks] == [1_000, 1_000, 502]  # with the heading and the key without requests

@@ -1,20 +1,24 @@
 """Clients: who still calls, by API key, with user agents, parts and the state of the sunset."""
 
 import asyncio
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from proxy import errors
+from proxy import config, errors
 from proxy.gateway import client_report
-from proxy.gateway.client_report import ClientReport, ClientUsage
+from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
+from proxy.stores.protocols import EntryUsage
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
 
 _DAYS = 30
 _DAYS_MAX = 396
 _LOWEST = 4  # height of a bar that can be seen, where the highest has 100
+_ROWS = 100  # of each table on a page
+_PAGES_MAX = 99_999
 _AGENTS_MAX = 3  # user agents of a client that the table names
 
 
@@ -61,11 +65,21 @@ class ClientRow(msgspec.Struct, frozen=True):
 
     @property
     def bars(self) -> str:
-        """Bars of the days as an SVG path, 4 units wide and at most 100 high: one element, where pages have hundreds of
+        """Bars of the days as an SVG path, 4 units wide and at most 100 high: one element, where pages have a hundred
         clients."""
         most = max(self.requests_by_day)
         heights = (max(_LOWEST, round(100 * count / most)) if count else 0 for count in self.requests_by_day)
         return "".join(f"M{4 * place} 100v-{height}h3V100z" for place, height in enumerate(heights) if height)
+
+
+class ClientTotals(msgspec.Struct, frozen=True):
+    """Numbers of clients that have called today and on the days of the page, of their requests on these days, and of
+    configured API keys without requests."""
+
+    today: int = 0
+    clients: int = 0
+    requests: int = 0
+    unused: int = 0
 
 
 class ClientsPage(PageData, frozen=True):
@@ -73,11 +87,17 @@ class ClientsPage(PageData, frozen=True):
 
     `unused` are API keys without requests on these days: configured ones, and others that were seen before. `unknown`
     are requests without a valid API key, null where there were none. `selected` is the client that the parameters name,
-    with every endpoint and user agent. `recording` is false where `clients.days` is 0. `recorded_since` is the time of
-    the first recorded request. `store_failure`: why the store cannot be used; no client is known then.
+    with its endpoints and user agents. Lists, also the callers of `unknown` and `selected`, have the rows of `page`,
+    one of `pages`, and only those that contain `search`; `totals` are of all. `recording` is false where `clients.days`
+    is 0. `recorded_since` is the time of the first recorded request. `store_failure`: why the store cannot be used; no
+    client is known then.
     """
 
     days: int
+    search: str
+    page: int
+    pages: int
+    totals: ClientTotals
     first_day: str
     last_day: str
     recording: bool
@@ -87,11 +107,6 @@ class ClientsPage(PageData, frozen=True):
     unknown: ClientUsage | None
     selected: ClientUsage | None
     store_failure: str | None
-
-    @property
-    def called_today(self) -> int:
-        """Number of clients that have called today."""
-        return sum(1 for each in self.clients if each.today)
 
 
 async def _data(context: AdminContext, query: Query) -> ClientsPage:
@@ -106,38 +121,57 @@ def _without_store(context: AdminContext, query: Query, reason: str) -> ClientsP
     """Return the page without clients: zeros of the configured API keys would say that they are not used."""
     days, recording = _days(query), bool(context.service.gateway.settings.clients.days)
     first_day, last_day = client_report.day_names(days, context.clock.now())
-    return ClientsPage(days, first_day, last_day, recording, None, [], [], None, None, reason)
+    search, totals = query.get("search", ""), ClientTotals()
+    return ClientsPage(days, search, 1, 1, totals, first_day, last_day, recording, None, [], [], None, None, reason)
 
 
 async def _page(context: AdminContext, query: Query, report: ClientReport) -> ClientsPage:
     gateway = context.service.gateway
     entries = await gateway.store.all_usage()
-    rows = quota_usage.rows(gateway.settings.applications, entries, (), context.clock.now())
-    quotas = {(row.application, row.key): row for row in rows}
-    named = [client for client in report.clients if client.key is not None]
-    # In a thread, as all that has to look at every user agent.
-    known = await asyncio.to_thread(lambda: [_row(client, quotas) for client in named])
+    # In a thread, as all that has to look at every client.
+    return await asyncio.to_thread(_shown, gateway.settings, report, entries, query, context.clock.now())
+
+
+def _shown(
+    settings: config.Config, report: ClientReport, entries: Iterable[EntryUsage], query: Query, now: float
+) -> ClientsPage:
+    selected, found = _selected(report, query), _found(report, query)
+    called = [client for client in found if client.key is not None and client.requests]
+    unused = [client for client in found if client.key is not None and not client.requests]
+    unknown = next((client for client in found if client.key is None and client.requests), None)
+    lists = (selected.callers,) if selected else (called, unused, unknown.callers if unknown else ())
+    pages = max(1, math.ceil(max(map(len, lists)) / _ROWS))
+    page = min(_whole_number(query, "page", 1, _PAGES_MAX), pages)
+    rows = slice((page - 1) * _ROWS, page * _ROWS)
+    quotas = {(row.application, row.key): row for row in quota_usage.rows(settings.applications, entries, (), now)}
     return ClientsPage(
         days=_days(query),
+        search=query.get("search", ""),
+        page=page,
+        pages=pages,
+        totals=_totals(report),
         first_day=report.first_day,
         last_day=report.last_day,
-        recording=bool(gateway.settings.clients.days),
+        recording=bool(settings.clients.days),
         recorded_since=report.recorded_since,
-        clients=[each for each in known if each.requests],
-        unused=[each for each in known if not each.requests],
-        unknown=next((each for each in report.clients if each.key is None and each.requests), None),
-        selected=_selected(report, query),
+        clients=[_row(client, quotas) for client in called[rows]],
+        unused=[_row(client, quotas) for client in unused[rows]],
+        unknown=_with_callers(unknown, rows),
+        selected=_with_callers(selected, rows),
         store_failure=None,
     )
 
 
-async def _csv(context: AdminContext, query: Query) -> str:
+async def _csv(context: AdminContext, query: Query) -> list[bytes]:
     async with context.client_reports:
-        report = await _report(context, query)
-        selected = _selected(report, query)
-        shown = report if selected is None else msgspec.structs.replace(report, clients=[selected])
         # In a thread: a file of many days has hundreds of thousands of lines.
-        return await asyncio.to_thread(client_report.csv_text, shown)
+        return await asyncio.to_thread(_csv_chunks, await _report(context, query), query)
+
+
+def _csv_chunks(report: ClientReport, query: Query) -> list[bytes]:
+    selected = _selected(report, query)
+    shown = msgspec.structs.replace(report, clients=[selected] if selected else _found(report, query))
+    return [text.encode() for text in client_report.csv_chunks(shown)]
 
 
 async def _report(context: AdminContext, query: Query) -> ClientReport:
@@ -146,21 +180,50 @@ async def _report(context: AdminContext, query: Query) -> ClientReport:
 
 
 def _days(query: Query) -> int:
-    text = query.get("days", str(_DAYS))
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_DAYS_MAX)) and 1 <= int(text) <= _DAYS_MAX):
-        raise errors.BadRequest(f"days must be a whole number between 1 and {_DAYS_MAX}")
+    return _whole_number(query, "days", _DAYS, _DAYS_MAX)
+
+
+def _whole_number(query: Query, name: str, default: int, most: int) -> int:
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
+        raise errors.BadRequest(f"{name} must be a whole number between 1 and {most}")
     return int(text)
 
 
+def _found(report: ClientReport, query: Query) -> list[ClientUsage]:
+    """Return the clients that contain the text searched for in their name, a user agent or an endpoint."""
+    text = query.get("search", "").lower()
+    return [client for client in report.clients if text in client.name.lower() or _callers(client, text)]
+
+
+def _callers(client: ClientUsage, text: str) -> list[CallerUsage]:
+    return [each for each in client.callers if text in each.user_agent.lower() or text in each.endpoint]
+
+
 def _selected(report: ClientReport, query: Query) -> ClientUsage | None:
-    """Return the client that `application` and `key` name; both empty: requests without a valid API key."""
+    """Return the client that `application` and `key` name, with the callers that contain the text searched for; both
+    empty: requests without a valid API key."""
     if "key" not in query:
         return None
     name = (query.get("application") or None, query["key"] or None)
     for client in report.clients:
         if (client.application, client.key) == name:
-            return client
+            return msgspec.structs.replace(client, callers=_callers(client, query.get("search", "").lower()))
     raise errors.BadRequest("no API key of this application and name is configured or was seen")
+
+
+def _with_callers(client: ClientUsage | None, rows: slice) -> ClientUsage | None:
+    return client and msgspec.structs.replace(client, callers=client.callers[rows])
+
+
+def _totals(report: ClientReport) -> ClientTotals:
+    named = [client for client in report.clients if client.key is not None]
+    return ClientTotals(
+        today=sum(1 for client in named if client.days[-1].requests),
+        clients=sum(1 for client in named if client.requests),
+        requests=sum(client.requests for client in named),
+        unused=sum(1 for client in named if client.configured and not client.requests),
+    )
 
 
 def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usage.UsageRow]) -> ClientRow:
@@ -206,6 +269,8 @@ PAGE = AdminPage(
     _data,
     parameters=(
         PageParameter("days", f"Number of days, today included: 1 to {_DAYS_MAX}; {_DAYS} if omitted."),
+        PageParameter("search", "Text in the name, a user agent or an endpoint of each client that is shown."),
+        PageParameter("page", f"Number of the page, of {_ROWS} rows of each table; the file has all rows."),
         PageParameter("application", "Application of the API key in `key`."),
         PageParameter("key", "Name of an API key to show in full; empty: requests without a valid API key."),
     ),
