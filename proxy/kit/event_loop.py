@@ -1,14 +1,14 @@
 """Running the main coroutine of a command, on uvloop where it is installed, and its signals."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from proxy.kit import hangup
+
 T = TypeVar("T")
-_STDIN = 0
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -44,10 +44,10 @@ def on_hangup(stop: asyncio.Event, action: Callable[[], None]) -> None:
 
     A process that was started at a terminal is stopped when the terminal is gone: nothing could stop it there later.
     """
-    at_terminal = os.isatty(_STDIN)
+    terminal_is_gone = hangup.watch_terminal()
 
     def handle() -> None:
-        if at_terminal and not os.isatty(_STDIN):
+        if terminal_is_gone():
             stop.set()
         else:
             action()

@@ -31,7 +31,7 @@ BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended ear
 PREPARE_SECONDS = 60.0  # that a worker may take to build a configuration
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
-COMMAND = child_process.command("proxy.workers.worker")
+COMMAND = child_process.command("proxy.workers")
 
 log = structlog.get_logger()
 

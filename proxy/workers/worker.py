@@ -1,4 +1,4 @@
-"""Worker process: `python -m proxy.workers.worker`, started by supervisor.py only.
+"""Worker process, started by supervisor.py only.
 
 Serves until SIGTERM, or STOP or end of file on standard input, and finishes its requests. Standard output carries
 reports to the supervisor; everything else that is printed goes to standard error.
@@ -159,7 +159,3 @@ class _Supervisor(asyncio.Protocol):
     def eof_received(self) -> None:
         self.broken = not self._stopped
         self._stop.set()
-
-
-if __name__ == "__main__":
-    main()

@@ -29,6 +29,17 @@ log: {{format: json}}
 applications: {{shop: {{apikeys: ["a-key"], client_id: an-id, client_secret: "s3cret"}}}}
 """
 
+# Runs a module as a program, with a SIGHUP at each of its imports from within the package.
+HANGUPS = """
+import os, runpy, signal, sys
+class Hangups:
+    def find_spec(self, name, *_):
+        if name.startswith(("proxy.cli", "proxy.config", "proxy.telemetry")):
+            os.kill(os.getpid(), signal.SIGHUP)
+sys.meta_path.insert(0, Hangups())
+runpy.run_module(sys.argv.pop(1), run_name="__main__")
+"""
+
 
 @pytest.fixture
 def start_service(start_command: Any, tmp_path: Path) -> Any:
@@ -76,6 +87,15 @@ def test_sighup_reloads_and_is_ignored_by_workers(start_service: Any, workers: i
     assert all(alive(url) for _ in range(4))
     assert lines(serving, "worker exited") == []
     assert serving.stop(signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize(
+    "module, arguments, code",
+    [("proxy", ("serve", "--config", "missing.yaml"), 2), ("proxy.workers", (), 0)],
+    ids=["service", "worker without supervisor"],
+)
+def test_sighup_is_ignored_while_modules_are_imported(run_command: Any, module: str, arguments: Any, code: int) -> None:
+    assert run_command(module, *arguments, python=("-c", HANGUPS)).returncode == code
 
 
 def test_start_and_stop_are_logged_with_version_and_settings(start_service: Any, tmp_path: Path) -> None:

@@ -1,0 +1,15 @@
+"""Worker process: `python -m proxy.workers`, started by supervisor.py only."""
+
+from proxy.kit import hangup
+
+
+def main() -> None:
+    """Run the worker. It does not inherit that its supervisor ignores SIGHUP: uvloop resets the signals of children."""
+    hangup.ignore()
+    from proxy.workers import worker
+
+    worker.main()
+
+
+if __name__ == "__main__":
+    main()
