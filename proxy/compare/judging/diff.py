@@ -92,7 +92,11 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     changed = [key for key, was in baseline.items() if key in candidate and not equality.same(was, candidate[key])]
     apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, baseline, candidate, pair.name)}
     found += [
-        Difference(unknown_uids.KIND, *at(key), baseline[key], candidate[key]) for key in baseline if key in apart
+        Difference(
+            unknown_uids.KIND, *at(key), baseline[key], candidate[key], name=unknown_uids.object_name(key, baseline)
+        )
+        for key in baseline
+        if key in apart
     ]
     return found, [
         ValuePair(baseline[key], candidate[key], *at(key), key, pair.name) for key in changed if key not in apart

@@ -49,7 +49,8 @@ class Difference(msgspec.Struct, frozen=True):
 
     `path` is common to all differences of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`; `place`
     locates this one, with elements named by their identity. `baseline` and `candidate` are JSON values, ABSENT where a
-    side has none. `message` is the error message of the side that refused the request, if any.
+    side has none. `message` is the error message of the side that refused the request, `name` the name of the object
+    that has the uid, where the difference is of a uid; each is empty where there is none.
     """
 
     kind: Kind
@@ -58,6 +59,7 @@ class Difference(msgspec.Struct, frozen=True):
     baseline: Any = ABSENT
     candidate: Any = ABSENT
     message: str = ""
+    name: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ Finds the differences, applies the rules, separates data that changed during the
 Pure: the diff function, the redaction and repeated responses are passed in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from proxy import endpoints
@@ -24,13 +24,14 @@ Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of 
 
 class ParsedResponse(NamedTuple):
     """Response with its parsed body. `requested_uids` are the uids that the request names; `failure` is the reason why
-    the response proves nothing, None for one that can be compared.
+    the response proves nothing, None for one that can be compared; `names` are those of looked up uids.
     """
 
     response: SideResponse
     body: ResponseBody
     requested_uids: frozenset[str] = frozenset()
     failure: str | None = None
+    names: Mapping[str, str] = unknown_uids.NO_NAMES
 
     @property
     def succeeded(self) -> bool:
@@ -38,10 +39,13 @@ class ParsedResponse(NamedTuple):
         return self.response.status == 200 and not self.body.refused
 
 
-def parse_response(request: V3Request, response: SideResponse) -> ParsedResponse:
+def parse_response(
+    request: V3Request, response: SideResponse, names: Mapping[str, str] = unknown_uids.NO_NAMES
+) -> ParsedResponse:
     """Parse a side's response to a request for comparison."""
     failure = response.failure or responses.refusal(response, request.client)
-    return ParsedResponse(response, responses.read_body(request, response), unknown_uids.requested(request), failure)
+    body = responses.read_body(request, response)
+    return ParsedResponse(response, body, unknown_uids.requested(request), failure, names)
 
 
 class ResponsePair(NamedTuple):
@@ -95,13 +99,18 @@ class Judge:
         *,
         baseline_again: SideResponse | None = None,
         candidate_again: SideResponse | None = None,
+        names: Mapping[str, str] = unknown_uids.NO_NAMES,
     ) -> Comparison:
-        """Judge one request, sent at `at`; either side's response to a repetition may be given."""
+        """Judge one request, sent at `at`; either side's response to a repetition may be given, and the names of the
+        objects that uids denote.
+        """
         paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
-        baseline, candidate = parse_response(request, pair.baseline), parse_response(request, pair.candidate)
+        baseline, candidate = parse_response(request, pair.baseline, names), parse_response(request, pair.candidate)
         if failure := _failure(baseline, candidate):
             return Comparison(request, at, failure=self._trimming.text(failure, 300), parts=paid)
-        later = tuple(parse_response(request, again) if again else None for again in (baseline_again, candidate_again))
+        later = tuple(
+            parse_response(request, again, names) if again else None for again in (baseline_again, candidate_again)
+        )
         applied = self._applied(request, baseline, candidate)
         moved = self._moved((baseline, candidate), later, applied.left)
         refused = baseline.body.refused and candidate.body.refused
@@ -148,10 +157,10 @@ class Judge:
         if baseline.response.status != candidate.response.status and not (
             baseline.body.refused and candidate.body.refused
         ):
-            return self._uids.explained(differences, baseline.requested_uids)
+            return self._uids.explained(differences, baseline.requested_uids, baseline.names)
         if baseline.body.problem is None and candidate.body.problem is None:
             differences += self._diff(baseline.body.document, candidate.body.document)
-        return self._uids.explained(differences, baseline.requested_uids)
+        return self._uids.explained(differences, baseline.requested_uids, baseline.names)
 
     def _flaky_fields(
         self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None

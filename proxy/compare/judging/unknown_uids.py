@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -36,7 +37,10 @@ NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
 RECORDED = Path(__file__).with_name("recorded_uids.txt")
+# paths at which an object of a kind is looked up; the others have none
+LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Category": "/categories/"}
 _UID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16}(?![0-9A-Za-z])")
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _CLAUSE = re.compile(r"([\w.]*uids?):(\([^)]*\)|\"[^\"]*\"|\S+)")
 _FILTER = re.compile(r"filter\[fields\]\[([\w.]*uids?)\]")
 
@@ -68,6 +72,44 @@ def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str,
     if kind != "Seller" or "id" not in candidate:
         return True
     return str(candidate["id"]).isdecimal() and f"{TAGS[kind]}{int(candidate['id']):010x}" == candidate[field]
+
+
+def object_name(field: str, baseline: Mapping[str, Any]) -> str:
+    """Return the name of the object that a field with a uid denotes; empty where the enclosing object lacks it."""
+    names = baseline.get("ancestor_names") if field == "parent_uid" else [baseline.get("name")]
+    name = names[-1] if type(names) is list and names else None
+    return name if type(name) is str else ""
+
+
+class UidPair(NamedTuple):
+    """Uids of one object, the path of their lookup, and the object's name if the baseline's response has it."""
+
+    baseline: str
+    candidate: str
+    path: str
+    name: str
+
+
+def pairs(differences: Iterable[Difference]) -> list[UidPair]:
+    """Return the pairs of uids in differences of unknown uids that can be looked up. Facets have no pairs."""
+    return [
+        UidPair(one, other, LOOKUPS[kind], difference.name)
+        for difference in differences
+        if difference.kind == KIND and difference.path not in REQUESTED
+        for one, other in zip(_listed(difference.baseline), _listed(difference.candidate), strict=False)
+        for kind in LOOKUPS
+        if computed(kind, other) and type(one) is str and _UID.fullmatch(one)
+    ]
+
+
+def contradicted(difference: Difference, names: Mapping[str, str]) -> bool:
+    """Return true if two uids of a difference denote objects of different names."""
+    expected = ((pair, pair.name or names.get(pair.baseline)) for pair in pairs([difference]))
+    return any(name and names.get(pair.candidate, name) != name for pair, name in expected)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if type(value) is list else [value]
 
 
 def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:
@@ -115,13 +157,15 @@ class UnknownUids:
     def __init__(self, own: frozenset[str] = frozenset()) -> None:
         self._uids = recorded() | own
 
-    def explained(self, differences: Iterable[Difference], requested_uids: frozenset[str]) -> list[Difference]:
+    def explained(
+        self, differences: Iterable[Difference], requested_uids: frozenset[str], names: Mapping[str, str] = NO_NAMES
+    ) -> list[Difference]:
         """Reclassify the differences of two responses to a request that names the uids `requested_uids`.
 
         Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
-        uid is on record become ordinary value differences.
+        uid is on record, or that denote objects of different `names`, become ordinary value differences.
         """
-        left = [self._checked(each) for each in differences]
+        left = [self._checked(each, names) for each in differences]
         unknown = [uid for uid in requested_uids if not self._on_record(uid)]
         if not unknown:
             return left
@@ -133,12 +177,12 @@ class UnknownUids:
                 return [msgspec.structs.replace(each, kind=KIND)]
         return [_of_request(each, theirs, ours) for each in left]
 
-    def _checked(self, difference: Difference) -> Difference:
+    def _checked(self, difference: Difference, names: Mapping[str, str]) -> Difference:
         if difference.kind != KIND:
             return difference
-        baseline = difference.baseline if type(difference.baseline) is list else [difference.baseline]
-        values = (each.get("value") if type(each) is dict else each for each in baseline)
+        values = (each.get("value") if type(each) is dict else each for each in _listed(difference.baseline))
         known = any(type(uid) is str and self._on_record(uid) for uid in values)
+        known = known or contradicted(difference, names)
         return msgspec.structs.replace(difference, kind="value") if known else difference
 
     def _on_record(self, uid: str) -> bool:

@@ -113,6 +113,7 @@ class Exchanger:
         judge: DifferenceFinder | None = None,
         upstream_recorder: ResponseRecorder | None = None,
     ) -> None:
+        self.sides = sides
         self._baseline, self._candidate = sides
         self._budget = budget
         self._worst = worst

@@ -6,13 +6,14 @@ saved, and the same run resumes from there. Files of requests and reports are ha
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 import structlog
 
 from proxy import errors
+from proxy.compare.judging import unknown_uids
 from proxy.compare.judging.findings import Comparison
 from proxy.compare.judging.judge import ResponsePair
 from proxy.compare.recording.recorder import RecordedExchange, Recorder
@@ -20,6 +21,7 @@ from proxy.compare.redaction import redact_comparison
 from proxy.compare.requests import V3Request
 from proxy.compare.responses import SideResponse
 from proxy.compare.running import exchange as exchanging
+from proxy.compare.running import lookups
 from proxy.kit.clock import Clock
 from proxy.redaction import Redaction
 from proxy.upstream.replay import ResponseRecorder
@@ -43,6 +45,7 @@ class ResponseJudge(exchanging.DifferenceFinder, Protocol):
         *,
         baseline_again: SideResponse | None = None,
         candidate_again: SideResponse | None = None,
+        names: Mapping[str, str] = unknown_uids.NO_NAMES,
     ) -> Comparison:
         """Judge the responses to a request."""
 
@@ -102,6 +105,7 @@ class ComparisonRun:
         spent: Callable[[], int],
     ) -> None:
         self._exchanger = exchanger
+        self._lookups = lookups.NameLookups(exchanger.sides)
         self._judge = judge
         self._notes = notes
         self._redaction = redaction
@@ -151,13 +155,23 @@ class ComparisonRun:
         if exchange.failure is None:
             self._record(request, exchange)  # recorded first: a request that is saved as done is never sent again
         if self._judge is not None:
-            self._note(request, self._judged(request, at, exchange))
+            self._note(request, await self._judged(request, at, exchange))
 
-    def _judged(self, request: V3Request, at: float, exchange: exchanging.Exchange) -> Comparison:
+    async def _judged(self, request: V3Request, at: float, exchange: exchanging.Exchange) -> Comparison:
         comparison = self._compared(request, at, exchange)
+        if comparison.unknown_uids:
+            names = await self._lookups.names(comparison.unknown_uids, request.client)
+            if any(unknown_uids.contradicted(each.difference, names) for each in comparison.unknown_uids):
+                comparison = self._compared(request, at, exchange, names)
         return redact_comparison(msgspec.structs.replace(comparison, parts=exchange.cost), self._redaction)
 
-    def _compared(self, request: V3Request, at: float, exchange: exchanging.Exchange) -> Comparison:
+    def _compared(
+        self,
+        request: V3Request,
+        at: float,
+        exchange: exchanging.Exchange,
+        names: Mapping[str, str] = unknown_uids.NO_NAMES,
+    ) -> Comparison:
         if (
             exchange.failure is not None
             or exchange.baseline is None
@@ -168,7 +182,12 @@ class ComparisonRun:
         pair = ResponsePair(exchange.baseline, exchange.candidate)
         try:
             return self._judge.compare(
-                request, at, pair, baseline_again=exchange.baseline_again, candidate_again=exchange.candidate_again
+                request,
+                at,
+                pair,
+                baseline_again=exchange.baseline_again,
+                candidate_again=exchange.candidate_again,
+                names=names,
             )
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)

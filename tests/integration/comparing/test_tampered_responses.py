@@ -13,7 +13,7 @@ from support.comparison_server import request_from_target, serve
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 
-SEARCH = "/v3/parts/search?q=resistor&limit=5&include[]=category_uids"
+SEARCH = "/v3/parts/search?limit=40&include[]=category_uids"
 Tamper = Callable[[list[Any]], None]
 
 
@@ -28,11 +28,25 @@ def _swap_snippets(results: list[Any]) -> None:
     results[0]["snippet"], results[1]["snippet"] = results[1]["snippet"], results[0]["snippet"]
 
 
+def _computed_uid_of_another(results: list[Any]) -> None:
+    """Give a part the computed uid of the brand of another part."""
+    brands = [result["item"]["brand"] for result in results if result["item"]["brand"]["uid"].startswith("b4a2d0")]
+    other = next(brand for brand in brands if brand["uid"] != brands[0]["uid"])
+    brands[0]["uid"] = other["uid"]
+
+
+def _computed_categories_of_another(results: list[Any]) -> None:
+    lists = [result["item"]["category_uids"] for result in results]
+    lists[0][-1] = next(uids[-1] for uids in lists if uids[-1].startswith("ca7e60") and uids[-1] != lists[0][-1])
+
+
 @pytest.mark.parametrize(
     "tamper, field",
     [
         (_first_link, "results[*].item.offers[*].product_url"),
         (_swap_snippets, "results[*].snippet"),
+        (_computed_uid_of_another, "results[*].item.brand.uid"),
+        (_computed_categories_of_another, "results[*].item.category_uids[*]"),
     ],
 )
 async def test_tampered_response_is_found_at_its_field(

@@ -57,7 +57,14 @@ class _Judge:
         return []
 
     def compare(
-        self, request: Any, at: Any, pair: Any, *, baseline_again: Any = None, candidate_again: Any = None
+        self,
+        request: Any,
+        at: Any,
+        pair: Any,
+        *,
+        baseline_again: Any = None,
+        candidate_again: Any = None,
+        names: Any = None,
     ) -> Any:
         if int(request.values("q")[0]) in self.broken:
             raise RecursionError

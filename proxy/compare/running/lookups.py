@@ -1,0 +1,51 @@
+"""Names of the objects that unknown uids denote, looked up at the service that has the uid. Free of charge."""
+
+import asyncio
+import secrets
+from collections.abc import Sequence
+
+from proxy.compare import responses
+from proxy.compare.judging import unknown_uids
+from proxy.compare.judging.findings import Finding
+from proxy.compare.requests import V3Request
+from proxy.compare.responses import ComparedSide, SideResponse
+from proxy.compare.running.exchange import Sides
+
+
+class NameLookups:
+    """Names by uid, each looked up once in a run."""
+
+    def __init__(self, sides: Sides) -> None:
+        self._baseline, self._candidate = sides
+        self._names: dict[str, str] = {}
+        self._lock = asyncio.Lock()  # requests in flight at the same time look up the same uids
+
+    async def names(self, found: Sequence[Finding], client: str) -> dict[str, str]:
+        """Return the names of the objects in findings of unknown uids, as far as the services have them. An empty name
+        is that of a uid that its service does not know.
+        """
+        async with self._lock:
+            for pair in unknown_uids.pairs([each.difference for each in found]):
+                await self._look_up(self._candidate, pair.path, pair.candidate, client)
+                if not pair.name:
+                    await self._look_up(self._baseline, pair.path, pair.baseline, client)
+        return self._names
+
+    async def _look_up(self, side: ComparedSide | None, path: str, uid: str, client: str) -> None:
+        if uid in self._names or side is None:
+            return
+        name = _name(await side.fetch(V3Request(path + uid, client=client), secrets.token_hex(8)))
+        if name is not None:
+            self._names[uid] = name
+
+
+def _name(response: SideResponse) -> str | None:
+    """Return the name in a response; empty for a 404, None where the response says nothing."""
+    if response.status == 404:
+        return ""
+    try:
+        body = responses.read_json(response.body).value if response.status == 200 else None
+    except ValueError:
+        return None
+    name = body.get("name") if isinstance(body, dict) else None
+    return name if isinstance(name, str) else None
