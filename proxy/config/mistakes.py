@@ -4,6 +4,7 @@ Pure. Values are shown to help, except those of apikeys and credentials.
 """
 
 import difflib
+import re
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -26,6 +27,7 @@ REMOVED: dict[type[base.Settings], dict[str, str]] = {
     settings.CoalescingSettings: {"wait_seconds": _NO_WAIT, "batch_wait_seconds": _NO_WAIT},
 }
 
+_GROUPED = re.compile(r"[0-9]{1,3}([,.' _]?[0-9]{3}){0,4}")  # 1000, 1,000 or 1_000
 _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key", "url", "secret"}
 
 
@@ -65,8 +67,22 @@ def explain(
     # Raised by a type of this service, whose messages say what is accepted; msgspec adds only the place.
     if isinstance(error.__cause__, ValueError | TypeError):
         return path, code(error.__cause__), str(error.__cause__)
-    message = f"{_shown(key, _value(raw, path))} is not accepted; it accepts {accepted(kind, key)}"
-    return path, "value_not_accepted", message
+    value = _value(raw, path)
+    message = f"{_shown(key, value)} is not accepted; it accepts {accepted(kind, key)}"
+    number = None if path else _number(kind, key, value)
+    return path, "value_not_accepted", message if number is None else f"{message}; write {number}"
+
+
+def _number(kind: type[base.Settings], key: str, value: Any) -> int | None:
+    """Return the number that was written in quotes or with separators, if the setting accepts it."""
+    if not isinstance(value, str) or not _GROUPED.fullmatch(value):
+        return None
+    number = int(re.sub(r"\D", "", value))
+    try:
+        msgspec.convert(number, get_type_hints(kind, include_extras=True)[key])
+    except msgspec.ValidationError:
+        return None
+    return number
 
 
 def code(error: Exception) -> str:

@@ -178,7 +178,7 @@ class ApiKeySettings(Settings, frozen=True):
     name: Annotated[
         Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z")] | None, Meta(description="letters, digits, - _ and .")
     ] = None
-    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
+    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = "unlimited"
     rate: Annotated[
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
@@ -223,7 +223,7 @@ class ApplicationSettings(Settings, frozen=True):
         Literal["all"] | tuple[Feature, ...],
         Meta(description=f"all, or a list of {', '.join(FEATURES)}"),
     ] = "all"
-    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = "unlimited"
+    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
     reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
@@ -350,7 +350,7 @@ class ShadowSettings(Settings, frozen=True):
     timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
     breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
     # a bound on what comparisons can cost without anybody noticing
-    parts: Annotated[Parts, Meta(description="unlimited, or a number of parts")] = 1000
+    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = 1000
 
 
 class Config(Settings, frozen=True):

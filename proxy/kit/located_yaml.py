@@ -14,9 +14,20 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
+from proxy.kit.wording import counted
+
 Trail = tuple[str | int, ...]
 
 _QUOTED = re.compile(r"(alias|anchor|handle|tag) ['\"].*", re.DOTALL)
+_KEY = re.compile(r" *(?:- +)?([a-z_]+):(?: |$)")  # of settings: one with other characters may be an API key
+# What PyYAML reports, whether the place to look is where the construct begins, and the words for it.
+_WORDS = (
+    (r"'\\t' that cannot start", False, "this is a tab; YAML is indented with spaces: replace it with spaces"),
+    (r"that cannot start", False, "a value that begins with this character needs quotes"),
+    (r"find expected ':'", True, "this line needs a colon and a space after its key, as in `port: 8080`"),
+    (r"quoted scalar, found unexpected", True, "this quote is never closed"),
+    (r"expected ',' or", True, "this bracket is never closed, or a comma is missing after it"),
+)
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
@@ -126,8 +137,8 @@ def _read_slowly(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
     try:
         return _read(_Loader(text), name, mistake)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise mistake(f"{_at(name, _position(mark) if mark else None)}: {_reason(error)}") from None
+        mark, reason = _explained(error, text.splitlines())
+        raise mistake(f"{_at(name, _position(mark) if mark else None)}: {reason}") from None
     except yaml.YAMLError:
         raise mistake(f"{name}: holds a character that YAML does not allow") from None
 
@@ -154,9 +165,44 @@ def _at(name: str, position: Position | None) -> str:
     return name if position is None else f"{name}:{position.line}:{position.column}"
 
 
-def _reason(error: yaml.MarkedYAMLError) -> str:
-    """Return the problem without quotations from the file, which may be secrets."""
-    return _QUOTED.sub(r"\1", ", ".join(filter(None, (error.context, error.problem))))
+def _explained(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[yaml.Mark | None, str]:
+    """Return where to look and what is wrong there, without values of the file, which may be secrets."""
+    mark = error.problem_mark or error.context_mark
+    reason = ", ".join(filter(None, (error.context, error.problem)))
+    for pattern, is_at_begin, words in _WORDS:
+        if re.search(pattern, reason):
+            return error.context_mark if is_at_begin else mark, words
+    if mark and re.search("<block end>|<block mapping start>|mapping values", reason):
+        return mark, _misplaced(mark, lines)
+    return mark, _QUOTED.sub(r"\1", reason)
+
+
+def _misplaced(mark: yaml.Mark, lines: list[str]) -> str:
+    """Return why a line does not go on with the block of the line before it: its indentation, a key in a list, a list
+    item among keys, a key without a colon, or text after the value."""
+    line = lines[mark.line]
+    number = next((number for number in range(mark.line, 0, -1) if lines[number - 1].split("#")[0].strip()), 0)
+    before = lines[number - 1] if number else ""
+    key = _KEY.match(before)
+    named = f"line {number} ({key[1]})" if key else f"line {number}"
+    indent = _indent(line)
+    # `- key: value` is a list item, and the first line of a block of keys.
+    indent_before = key.start(1) if key and not line[indent:].startswith("- ") else _indent(before)
+    if mark.column != indent and number and indent >= indent_before and not re.search(":( |$)", before):
+        return f"{named} before this one needs a colon and a space after its key"
+    # A colon is behind its key.
+    if not number or (mark.column != indent and (indent <= indent_before or before.endswith(":"))):
+        return "a value with `: ` in it, or with text after its quotes, must be in quotes as a whole"
+    if indent == indent_before:
+        return f"a list has `- ` before each item and a block of keys has none; {named} begins in the same column"
+    return (
+        f"this line is indented by {counted(indent, 'space')}, {named} before it by {indent_before}; "
+        "lines of one block begin in the same column"
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:

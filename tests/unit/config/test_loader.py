@@ -131,7 +131,16 @@ def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled:
             "listen: {port: 70000}",
             "config.yaml:1:10: listen.port: 70000 is not accepted; it accepts a TCP port",
         ),
-        ("listen: {port: '80'}", "config.yaml:1:10: listen.port: '80' is not accepted"),
+        (
+            "listen: {port: '80'}",
+            "config.yaml:1:10: listen.port: '80' is not accepted; "
+            "it accepts a TCP port, 0 to 65535 (0 takes a free one); write 80",
+        ),
+        (
+            "shadow:\n  parts: 1,000",
+            "config.yaml:2:3: shadow.parts: '1,000' is not accepted; it accepts unlimited, or a "
+            "whole number of parts such as 1000; write 1000",
+        ),
         ("listen: {port: true}", "config.yaml:1:10: listen.port: True is not accepted"),
         (
             "listen: {host: }",
@@ -151,7 +160,7 @@ def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled:
             "listen: {port: 1}\nlisten: {port: 2}",
             "config.yaml:2:1: the key listen was already given in line 1",
         ),
-        ("listen: [", "config.yaml:3:7: while parsing a flow sequence, expected "),
+        ("listen: [", "config.yaml:1:9: this bracket is never closed"),
     ],
 )
 def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:

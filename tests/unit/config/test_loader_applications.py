@@ -100,7 +100,11 @@ def test_api_key_may_be_a_block(load: Any) -> None:
         ("{key: a, name: 'with blank'}", "4:18", "apikeys[0].name: 'with blank' is not accepted; it accepts letters"),
         ("{key: a, name: a/b}", "4:18", "apikeys[0].name: 'a/b' is not accepted"),
         ("{key: a, name: 7}", "4:18", "apikeys[0].name: 7 is not accepted"),
-        ("{key: a, parts: -1}", "4:18", "apikeys[0].parts: -1 is not accepted; it accepts unlimited, or a number"),
+        (
+            "{key: a, parts: -1}",
+            "4:18",
+            "apikeys[0].parts: -1 is not accepted; it accepts unlimited, or a whole number",
+        ),
         ("{key: a, parts: 1.5}", "4:18", "apikeys[0].parts: 1.5 is not accepted"),
         ("{key: a, parts: lots}", "4:18", "apikeys[0].parts: 'lots' is not accepted"),
         ("{key: a, rate: -3}", "4:18", "apikeys[0].rate: -3 is not accepted; it accepts requests a second"),
@@ -138,7 +142,7 @@ def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
 @pytest.mark.parametrize(
     "line,said",
     [
-        ("parts: many", "parts: 'many' is not accepted; it accepts unlimited, or a number of parts"),
+        ("parts: many", "parts: 'many' is not accepted; it accepts unlimited, or a whole number of parts such as 1000"),
         ("parts: 1000000000001", "parts: 1000000000001 is not accepted"),
         ("period: year", "period: 'year' is not accepted; it accepts month or lifetime"),
         ("rate: 0.5", "rate: 0.5 is not accepted; it accepts requests a second, 0 (off) to 100000"),
