@@ -7,7 +7,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ STORE_VOLATILE = Diagnosis(
     "store: memory: forgets usage and tokens at each restart, so that limits begin from zero",
     "set store: sqlite, or an address of Redis for several machines",
     "warning",
+)
+FOLDER_MISSING = Diagnosis(
+    "store_folder_missing",
+    "the path of store: sqlite:PATH is mistyped, or its disk is not mounted; the service does not start",
+    "correct the path, mount the disk, or make the folder: mkdir -p FOLDER",
 )
 FOLDER_UNWRITABLE = Diagnosis(
     "store_folder_unwritable",
@@ -126,7 +131,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     settings = inspection.settings
     file = opening.file_of(settings.store, inspection.environ)
     if file is not None:
-        for finding in await asyncio.to_thread(lambda: list(_file(file))):
+        for finding in await asyncio.to_thread(lambda: list(_file(file, inspection.environ))):
             yield finding
     elif settings.store.reveal() == "memory:":
         yield _memory(inspection)
@@ -141,7 +146,7 @@ def _memory(inspection: Inspection) -> CheckResult:
     return STORE_VOLATILE.finding("usage and tokens are lost when the service stops")
 
 
-def _file(file: Path) -> Iterator[CheckResult]:
+def _file(file: Path, environ: Mapping[str, str]) -> Iterator[CheckResult]:
     """Check the file of an SQLite store, or the place where it will be made."""
     if sqlite3.sqlite_version_info < sqlite_schema.LIBRARY:
         needed = ".".join(map(str, sqlite_schema.LIBRARY))
@@ -149,7 +154,7 @@ def _file(file: Path) -> Iterator[CheckResult]:
     elif os.path.isdir(file):
         yield UNWRITABLE.finding(f"{file} is a folder", advice="name a file in it with store: sqlite:PATH")
     elif not os.path.exists(file):
-        yield _place(file)
+        yield _place(file, environ)
     else:
         yield from _existing(file)
         cache = cache_ring.beside(file)
@@ -159,7 +164,10 @@ def _file(file: Path) -> Iterator[CheckResult]:
             yield passed("cache_file", f"{cache}: the shared cache, {cache.stat().st_size / 1e6:.1f} MB")
 
 
-def _place(file: Path) -> CheckResult:
+def _place(file: Path, environ: Mapping[str, str]) -> CheckResult:
+    if (missing := opening.missing_folder(file, environ)) is not None:
+        advice = f"correct the path, mount the disk, or make the folder: {opening.make_command(missing)}"
+        return FOLDER_MISSING.finding(f"{missing} does not exist", advice=advice)
     folder = next(folder for folder in file.parents if os.path.exists(folder))
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
         return FOLDER_UNWRITABLE.finding(f"{file} does not exist and cannot be made in {folder}")

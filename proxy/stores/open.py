@@ -1,13 +1,14 @@
 """Opens the store that the setting `store` names, and the shared cache beside it."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from proxy import config, errors
 from proxy.kit import extras
 from proxy.kit.clock import Clock
-from proxy.stores import cache_ring
+from proxy.stores import cache_ring, sqlite_schema
 from proxy.stores.cache_file import CacheFile
 from proxy.stores.memory import MemoryStore
 from proxy.stores.protocols import CacheStore, Store
@@ -21,7 +22,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, s
     text = url.reveal()
     if text == "memory:":
         return MemoryStore(clock)
-    if (file := file_of(url, environ)) is not None:
+    if (file := _usable_file(url, environ)) is not None:
         return await SqliteStore.open(file, clock)
     try:
         # Imported here only: the package is an extra (redis).
@@ -35,11 +36,12 @@ def open_cache(
     url: config.StoreUrl, size: int, lease: float, clock: Clock, environ: Mapping[str, str] = os.environ
 ) -> CacheStore | None:
     """Open the shared cache of `size` bytes, to be closed by the caller; None for a store in memory, which nobody
-    shares. Files and Redis are used when first needed; `lease`: seconds that a claim outlives its owner at most."""
+    shares. Files and Redis are used when first needed; `lease`: seconds that a claim outlives its owner at most. Raises
+    ConfigError."""
     text = url.reveal()
     if text == "memory:":
         return None
-    if (file := file_of(url, environ)) is not None:
+    if (file := _usable_file(url, environ)) is not None:
         return CacheFile(cache_ring.beside(file), size, clock)
     try:
         from proxy.stores.redis import RedisCache
@@ -67,3 +69,36 @@ def file_of(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> Pa
     if scheme != "sqlite":
         return None
     return Path(path) if path else default_file(environ)
+
+
+def missing_folder(file: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return the folder of an SQLite store that the user has to make; None where it exists, or is the default one."""
+    if file.is_relative_to(default_file(environ).parent):
+        return None
+    try:
+        file.parent.stat()
+    except FileNotFoundError:
+        return file.parent
+    except OSError:  # opening the file says why
+        return None
+    return None
+
+
+def make_command(folder: Path) -> str:
+    """Return the shell command that makes a folder."""
+    return f"mkdir -p {shlex.quote(str(folder))}"
+
+
+def _usable_file(url: config.StoreUrl, environ: Mapping[str, str]) -> Path | None:
+    """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
+    file = file_of(url, environ)
+    if file is None:
+        return None
+    if (folder := missing_folder(file, environ)) is not None:
+        # A mistyped path, or a disk that is not mounted: the usage in the ledger would begin from zero.
+        raise errors.ConfigError(
+            f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, or make "
+            f"the folder: {make_command(folder)}"
+        )
+    sqlite_schema.make_folders(file)
+    return file

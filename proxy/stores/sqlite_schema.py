@@ -115,11 +115,18 @@ def try_out(path: Path) -> int:
     return version
 
 
-def make(path: Path) -> None:
-    """Make the file and the folders above it, for their owner only. SQLite gives -wal and -shm the same mode."""
+def make_folders(path: Path) -> None:
+    """Make the folders above a file, for their owner only. Raises ConfigError."""
     # Not by mkdir(parents=True), whose mode applies to the last folder only.
-    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
+
+
+def make(path: Path) -> None:
+    """Make the file, for its owner only. SQLite gives -wal and -shm the same mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         # A file made by an earlier version, or by hand, may be readable by others; it holds tokens.

@@ -76,11 +76,12 @@ async def test_wrong_credentials_end_the_run(sandbox: app.Sandbox, file: Path, t
 
 
 async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_changes(
-    serve: Serve, tmp_path: Path, time: clock.ManualClock
+    serve: Serve, tmp_path: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     spent = []
     for edition in ("1", "1", "2"):  # the parts of another version are others
-        location = sources.sandbox_cache(edition, {"XDG_STATE_HOME": str(tmp_path)})
+        location = sources.sandbox_cache(edition)
         assert isinstance(location, assembly.SharedCacheLocation)
         async with (
             serve() as sandbox,

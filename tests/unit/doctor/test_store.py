@@ -29,6 +29,7 @@ FILE = APPLICATIONS + "store: sqlite:kept/state.sqlite\n"
 async def file(tmp_path: Path) -> Path:
     """A store with something in it, which nobody uses at the moment."""
     path = tmp_path / "kept" / "state.sqlite"
+    path.parent.mkdir()
     opened = await SqliteStore.open(path, clock.SystemClock())
     await opened.adjust(LedgerEntry("demo", "2026-11"), 5, 0)
     await opened.aclose()
@@ -58,10 +59,19 @@ async def test_a_store_is_usable_and_stays_as_it_is(examine: Examine, file: Path
 
 
 async def test_a_store_that_is_missing_is_not_made(examine: Examine, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
     (finding,) = await examine(store.check, FILE)
     assert (finding.code, finding.outcome) == ("store_new", "passed")
     assert str(tmp_path / "kept" / "state.sqlite") in finding.text
-    assert not (tmp_path / "kept").exists()
+    assert not list((tmp_path / "kept").iterdir())
+
+
+async def test_a_folder_that_is_missing_is_named_with_the_command_that_makes_it(
+    examine: Examine, tmp_path: Path
+) -> None:
+    (finding,) = await examine(store.check, FILE)
+    assert (finding.code, finding.outcome) == ("store_folder_missing", "failed")
+    assert f"mkdir -p {tmp_path}/kept" in str(finding.advice)
 
 
 async def test_the_default_place_is_named(examine: Examine, tmp_path: Path) -> None:

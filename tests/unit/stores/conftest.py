@@ -38,7 +38,7 @@ def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[s
     def of(kind: str) -> str:
         if kind == "redis":
             return str(request.getfixturevalue("redis_server").url)
-        return f"sqlite:{tmp_path}/state/store.sqlite" if kind == "sqlite" else "memory:"
+        return f"sqlite:{tmp_path}/store.sqlite" if kind == "sqlite" else "memory:"
 
     return of
 

@@ -24,7 +24,7 @@ from proxy.stores.protocols import CacheLookup
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "state.sqlite.cache"
+    return tmp_path / "state.sqlite.cache"
 
 
 @pytest.fixture
@@ -47,7 +47,6 @@ async def test_files_are_readable_by_the_owner_only(
 async def test_damaged_file_is_replaced(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock, damage: bytes
 ) -> None:
-    file.parent.mkdir()
     file.write_bytes(damage)
     with log_lines.collected() as output:
         assert await contents(cache, A) == [None]
@@ -301,7 +300,6 @@ async def test_records_that_contradict_each_other_are_begun_anew(
 
 
 async def test_damaged_file_is_replaced_once_by_several_processes(file: Path, manual_clock: clock.ManualClock) -> None:
-    file.parent.mkdir()
     file.write_bytes(b"no cache" * 1000)
     caches = [CacheFile(file, SIZE, manual_clock) for _ in range(5)]
     with log_lines.collected() as output:

@@ -33,6 +33,19 @@ async def test_sqlite_without_path_is_in_the_state_directory(tmp_path: Path, man
     environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
     await (await opening.open_store(config.StoreUrl("sqlite"), manual_clock, environ)).aclose()
     assert (tmp_path / "state" / "v3bridge" / "state.sqlite").exists()
+    modes = [(tmp_path / folder).stat().st_mode & 0o777 for folder in ("state", "state/v3bridge")]
+    assert modes == [0o700, 0o700]
+
+
+async def test_missing_folder_of_an_own_path_is_refused_with_the_command_that_makes_it(
+    tmp_path: Path, manual_clock: clock.ManualClock
+) -> None:
+    url = config.StoreUrl(f"sqlite:{tmp_path}/not mounted/state.sqlite")
+    with pytest.raises(errors.ConfigError, match=f"mkdir -p '{tmp_path}/not mounted'$"):
+        await opening.open_store(url, manual_clock)
+    with pytest.raises(errors.ConfigError, match="mkdir -p"):
+        opening.open_cache(url, 2**20, 0.0, manual_clock)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("state", [{}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}])

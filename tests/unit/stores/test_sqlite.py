@@ -20,7 +20,7 @@ from proxy.stores.sqlite import SqliteStore
 
 @pytest.fixture
 def file(tmp_path: Path) -> Any:
-    return tmp_path / "state" / "v3bridge" / "state.sqlite"
+    return tmp_path / "state.sqlite"
 
 
 @pytest.fixture
@@ -41,7 +41,6 @@ async def test_database_files_are_readable_by_the_owner_only(store: Any, file: A
         "state.sqlite-shm": 0o600,
         "state.sqlite-wal": 0o600,
     }
-    assert (_mode(file.parent), _mode(file.parent.parent)) == (0o700, 0o700)
 
 
 async def test_existing_folder_keeps_its_mode_and_file_becomes_private(
@@ -162,17 +161,16 @@ async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, m
     reader.close()
 
 
-def test_file_mode_is_independent_of_the_umask(tmp_path: Path) -> None:
+def test_file_mode_is_independent_of_the_umask(file: Any) -> None:
     before = os.umask(0)
     try:
-        sqlite_schema.connect(tmp_path / "deep" / "state.sqlite").close()
+        sqlite_schema.connect(file).close()
     finally:
         os.umask(before)
-    assert (_mode(tmp_path / "deep"), _mode(tmp_path / "deep" / "state.sqlite")) == (0o700, 0o600)
+    assert _mode(file) == 0o600
 
 
 async def test_older_schema_is_migrated_with_its_data(file: Any, manual_clock: clock.ManualClock) -> None:
-    file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{sqlite_schema._MIGRATIONS[0]}; PRAGMA user_version = 1;")
         older.execute("INSERT INTO lines VALUES (?, ?, 7, 0)", NOVEMBER)
@@ -192,7 +190,6 @@ async def test_older_schema_is_migrated_with_its_data(file: Any, manual_clock: c
 async def test_schema_3_is_migrated_with_reservations_flags_cooldowns_and_exhausted_quotas(
     file: Any, manual_clock: clock.ManualClock
 ) -> None:
-    file.parent.mkdir(parents=True)
     with sqlite3.connect(file) as older:
         older.executescript(f"{''.join(sqlite_schema._MIGRATIONS[:3])}; PRAGMA user_version = 3;")
         older.execute("INSERT INTO lines VALUES (?, ?, 7, 2)", NOVEMBER)
