@@ -17,7 +17,7 @@ from integration.environment import ProxyEnvironment, RawResponse, StartEnvironm
 from support import running_proxy
 
 from proxy import config
-from proxy.gateway.cache import shared
+from proxy.gateway.cache import lookup, shared
 from proxy.kit import clock
 from proxy.sandbox import faults
 from proxy.stores import open as opening
@@ -43,6 +43,7 @@ def _shared_cache_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     right, and cost parts; here neither may happen because the machine is busy."""
     for name in ("LOOK_UP_TIMEOUT", "WRITE_TIMEOUT", "CLAIM_SECONDS", "WAIT_SECONDS"):
         monkeypatch.setattr(shared, name, PATIENCE)
+    monkeypatch.setattr(lookup, "WAIT_SECONDS", PATIENCE)
 
 
 def settings(environment: ProxyEnvironment, store: str, **changes: Any) -> config.Config:

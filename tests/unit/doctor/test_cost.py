@@ -11,6 +11,7 @@ from proxy.doctor import cost
 from .conftest import Examine, diagnoses, the_finding
 
 SANDBOX = "applications: {demo: {apikeys: [a-key], parts: 2000}}\n"
+TWO = "applications: {{demo: {{apikeys: [a-key], parts: {}}}, other: {{apikeys: [b-key], parts: {}}}}}\n"
 LINE = (
     '10.0.0.1 - - [%s +0000] "GET /v3/parts/match?apikey=hidden&queries=[{%%22mpn%%22:%%22%s%%22}] HTTP/1.1" 200 10\n'
 )
@@ -56,9 +57,14 @@ async def test_a_month_of_recorded_requests_is_compared_with_the_limits(examine:
     assert "hidden" not in str(findings)
 
 
-@pytest.mark.parametrize("parts", ["unlimited", 6480])
+async def test_a_month_is_compared_with_the_sum_of_all_limits(examine: Examine, recorded: Path) -> None:
+    findings = await examine(cost.check, TWO.format(3000, 3479), (recorded,))
+    assert the_finding(findings, "quota_short").text.endswith("the applications' limits allow 6479 parts")
+
+
+@pytest.mark.parametrize("parts", [(6480, 0), (3000, 3480), ("unlimited", 5)])
 async def test_limits_that_suffice_are_no_mistake(examine: Examine, recorded: Path, parts: Any) -> None:
-    findings = await examine(cost.check, SANDBOX.replace("2000", str(parts)), (recorded,))
+    findings = await examine(cost.check, TWO.format(*parts), (recorded,))
     assert diagnoses(findings) == []
     assert "at most 6480 parts" in the_finding(findings, "month_cost").text
 

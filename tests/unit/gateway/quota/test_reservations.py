@@ -113,6 +113,20 @@ async def test_api_key_has_its_own_limit(quotas: Quotas, store: Any) -> None:
     assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
 
 
+async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Quotas, counted: metrics.Metrics) -> None:
+    """Requests that began before it have the old limit; gauges show the new one."""
+    old, new = accounts(parts=100), accounts(parts=50)
+    worker = quotas(old)
+    await worker.track([new])
+    await (await worker.reserve(old, 60)).settle(30)
+    assert (worker.status(old).limit, worker.status(new).limit) == (100, 50)
+    assert (await refused(worker, new, 60)).message.startswith("demo has 20 of 50 parts left")
+    await (await worker.reserve(old, 60)).settle(0)
+    await worker.refresh()
+    assert counted.parts_remaining["demo",] == 20
+    assert {account.limit for account, _ in worker.usages()} == {50, None}
+
+
 async def test_api_key_may_be_limited_in_an_unlimited_application(quotas: Quotas, store: Any) -> None:
     plan = accounts(own=5)
     worker = quotas(plan)
