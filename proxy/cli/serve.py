@@ -217,7 +217,7 @@ async def _make_reloadable(
                 start.show_admin_interface(service.urls.admin, settings)
         running = settings
 
-    source = reloading.ConfigurationSource(start.read, resolve)
+    source = reloading.ConfigurationSource(start.origin.file, start.read, resolve)
     reloader = reloading.Reloader(
         source,
         start.settings,

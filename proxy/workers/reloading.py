@@ -6,15 +6,21 @@ all serve with the same one. What waits for a restart is named, and everything e
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import structlog
 
 from proxy import config, errors
 from proxy.config import changes
-from proxy.kit import service_manager
+from proxy.kit import daemon_thread, service_manager
 from proxy.kit.clock import Clock
 from proxy.workers.listening import ServiceUrls
+
+READ_SECONDS = 10.0  # that reading the configuration, or the files that it names, may take
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -40,12 +46,16 @@ class Reloadable(Protocol):
 
 
 class ConfigurationSource:
-    """Where the configuration comes from. `read` reads it with the options of the command line, and raises
+    """Where the configuration comes from. `read` reads `file` with the options of the command line, and raises
     ConfigError; `resolve` adds what the process knows, such as the addresses of its embedded sandbox."""
 
     def __init__(
-        self, read: Callable[[], config.Config], resolve: Callable[[config.Config], config.Config] | None = None
+        self,
+        file: Path,
+        read: Callable[[], config.Config],
+        resolve: Callable[[config.Config], config.Config] | None = None,
     ) -> None:
+        self.file = file
         self.read = read
         self.resolve = resolve or (lambda settings: settings)
 
@@ -108,10 +118,10 @@ class Reloader:
         return result
 
     async def _reload(self) -> config.ReloadResult:
-        wanted = await asyncio.to_thread(self._source.read)
+        wanted = await self._read(self._source.read)
         merged = changes.with_unchangeable(self._running, wanted)
         settings = self._source.resolve(merged)
-        contents = await asyncio.to_thread(changes.contents, settings)
+        contents = await self._read(partial(changes.contents, settings))
         differences = changes.changed_settings(self._running, wanted)
         waiting = [name for name in differences if name in changes.NEEDS_RESTART]
         changed = [name for name in differences if name not in changes.NEEDS_RESTART]
@@ -120,6 +130,15 @@ class Reloader:
             await self._apply(settings)
         self._running, self._contents = merged, contents
         return config.ReloadResult("reloaded", self._clock.now(), tuple(changed), tuple(waiting))
+
+    async def _read(self, read: Callable[[], T]) -> T:
+        try:
+            return await daemon_thread.call(read, READ_SECONDS)
+        except TimeoutError:
+            raise errors.ConfigError(
+                f"{self._source.file}: it, or a file that it names, could not be read within {READ_SECONDS:g} seconds:"
+                " use regular files on a file system that responds"
+            ) from None
 
     async def _apply(self, settings: config.Config) -> None:
         try:

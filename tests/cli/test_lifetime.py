@@ -98,6 +98,16 @@ def test_sighup_is_ignored_while_modules_are_imported(run_command: Any, module: 
     assert run_command(module, *arguments, python=("-c", HANGUPS)).returncode == code
 
 
+def test_configuration_that_blocks_does_not_hold_the_stop(start_service: Any, tmp_path: Path) -> None:
+    serving, _ = start_service()
+    file = tmp_path / "own.yaml"
+    file.unlink()
+    os.mkfifo(file)
+    serving.tell(signal.SIGHUP)
+    with file.open("w"):  # waits until the service reads, and lets it wait for the content
+        assert serving.stop(signal.SIGTERM) == 0
+
+
 def test_start_and_stop_are_logged_with_version_and_settings(start_service: Any, tmp_path: Path) -> None:
     serving, url = start_service(1, "sqlite:state.sqlite")
     assert serving.stop(signal.SIGTERM) == 0

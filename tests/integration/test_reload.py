@@ -104,7 +104,7 @@ async def start_reloadable(
             running = loader.load(service.file, {})
             process = await stack.enter_async_context(single_process.running(running))
             service.reloader = reloading.Reloader(
-                reloading.ConfigurationSource(lambda: loader.load(service.file, {})),
+                reloading.ConfigurationSource(service.file, lambda: loader.load(service.file, {})),
                 running,
                 process,
                 apply=ignore,
