@@ -18,6 +18,7 @@ class MemoryPartSource:
         self.cache: dict[PartQuery, PartResult] = {}
         self.hits: dict[str, int] = {}
         self.errors: dict[str, str] = {}
+        self.only_sku: set[str] = set()  # numbers that no part has as its own
         self.closed = False
         self._spent = 0
         self._requests = 0
@@ -70,5 +71,5 @@ class MemoryPartSource:
     def _result(self, query: PartQuery) -> PartResult:
         number = query.mpn or query.sku
         error = self.errors.get(number)
-        part = None if error else self.parts.get(number)
+        part = None if error or query.mpn in self.only_sku else self.parts.get(number)
         return PartResult(query, part, self.hits.get(number, int(part is not None)), error, self.now)

@@ -1,7 +1,7 @@
 """Fills columns of a table: lines become queries, and their results values of the columns.
 
 A column is recognised by its heading, so that a second run updates the columns of the first. New columns stand right
-of the data. Results are kept packed until the file is written: a BOM of 10 000 lines has 100 000 offers.
+of the data.
 """
 
 from collections import Counter
@@ -9,22 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import msgspec
-
 from proxy import errors
 from proxy.sheet import fill
 from proxy.sheet.columns import lines, offers_sheet, recognition
 from proxy.sheet.columns.kinds import KINDS, LinePart, at
 from proxy.sheet.columns.lines import Line, TableRow
+from proxy.sheet.columns.results import ColumnResult, ColumnResults, as_sku
 from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
 from proxy.sheet.fill import AMBIGUOUS, COMPLETE, FAILED, FOUND, NOT_FOUND, STALE
 from proxy.sheet.package.cells import COLUMNS_MAX, CellValue
 from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery, PartResult
 
 NOT_FETCHED = "not fetched"
+FOUND_AS_SKU = f"{FOUND}: as distributor's number"
 OUTCOMES = (*fill.OUTCOMES, NOT_FETCHED)
-
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Part)
 
 
 class Table(Protocol):
@@ -61,7 +59,6 @@ class ColumnsJob:
     """The job of one table. `fetched_before` returns when an earlier run fetched a query; None if it is unknown."""
 
     unit = "line"
-    later_queries = 0
 
     def __init__(
         self,
@@ -78,18 +75,18 @@ class ColumnsJob:
         self._currencies, self._best_at = columns.currencies, columns.quantity
         self._now = now
         self._fetched_before = fetched_before
-        self._results: dict[PartQuery, tuple[PartResult, bytes | None]] = {}
+        self._results = ColumnResults()
         left_out = lines.LeftOut()
         self._header, read = lines.read(table.rows(), reading, table.place, left_out)
         self._places = self._own_places()
         self._new_headings: dict[int, CellValue] = {}
-        self._kept: set[int] = set()
+        self._kept: dict[int, str] = {}  # status by row
         self._lines: list[Line] = []
         for line, cells in read:
             self._lines.append(line)
             status = self._earlier_status(cells)
             if rerun_failures and status.startswith(COMPLETE):
-                self._kept.add(line.row)
+                self._kept[line.row] = status
         self.problems = left_out.cells
         self.recognized = recognition.recognize(table.sheet, self._header, left_out, self._places.values())
         # A new column would stay empty in the lines that are kept.
@@ -114,16 +111,21 @@ class ColumnsJob:
     @property
     def kept_queries(self) -> Sequence[PartQuery]:
         """Distinct queries of the lines that are kept as they are."""
-        return self._distinct(line for line in self._lines if line.row in self._kept)
+        own = self._distinct(line for line in self._lines if line.row in self._kept)
+        return [*own, *filter(None, map(as_sku, own))]
+
+    @property
+    def later_queries(self) -> int:
+        """Queries at most for part numbers that may be distributors' numbers."""
+        return sum(as_sku(query) is not None for query in self.queries)
 
     def add(self, result: PartResult) -> None:
         """Take one result."""
-        packed = None if result.part is None else _ENCODER.encode(result.part)
-        self._results[result.query] = result._replace(part=None), packed
+        self._results.add(result)
 
-    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:  # noqa: ARG002
-        """Return no queries: none needs the results of others."""
-        return ()
+    async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
+        """Return the queries for distributors' numbers that are not found as part numbers."""
+        return () if stopped else self._results.missing(self.queries)
 
     def write(self, target: Path) -> Mapping[str, int]:
         """Write the filled table and its offers."""
@@ -174,7 +176,7 @@ class ColumnsJob:
         results = [self._results.get(query) for query in self._queries(line)]
         if None in results:
             return Status(NOT_FETCHED, NOT_FETCHED)
-        return max((self._status_of(*each) for each in results if each is not None), key=_gravity)
+        return max((self._status_of(each) for each in results if each is not None), key=_gravity)
 
     def _kept_status(self, line: Line) -> Status:
         """Return the status of a line whose values stay: values of unknown age may be too old, too."""
@@ -182,23 +184,24 @@ class ColumnsJob:
         known = [time for time in times if time is not None]
         if len(known) < len(times):
             return Status(STALE, f"{STALE}: fetched at an unknown time")
-        return self._found(min(known))
+        return self._found(min(known), as_sku=self._kept[line.row] == FOUND_AS_SKU)
 
-    def _found(self, fetched: float) -> Status:
+    def _found(self, fetched: float, *, as_sku: bool) -> Status:
         fresh = self._now - fetched <= STALE_SECONDS
-        return Status(FOUND, FOUND) if fresh else Status(STALE, f"{STALE}: fetched {at(fetched)}")
+        text = FOUND_AS_SKU if as_sku else FOUND
+        return Status(FOUND, text) if fresh else Status(STALE, f"{STALE}: fetched {at(fetched)}")
 
-    def _status_of(self, result: PartResult, packed: bytes | None) -> Status:
+    def _status_of(self, found: ColumnResult) -> Status:
+        result, part = found.result, found.part
         if result.error is not None:
             return Status(FAILED, f"{FAILED}: {result.error}")
-        if packed is None:
+        if part is None:
             return Status(NOT_FOUND, NOT_FOUND)
         if result.hits > 1 and not result.query.manufacturer:
-            manufacturer = _DECODER.decode(packed).manufacturer
             missing = "manufacturer" if result.query.mpn else "part number"
-            text = f"{result.hits} parts match, these values are of {manufacturer}: state the {missing}"
+            text = f"{result.hits} parts match, these values are of {part.manufacturer}: state the {missing}"
             return Status(AMBIGUOUS, f"{AMBIGUOUS}: {text}")
-        return self._found(result.fetched)
+        return self._found(result.fetched, as_sku=found.as_sku)
 
     def _values(self, line: Line, status: Status) -> dict[int, CellValue]:
         """Return the cells of a line. Values of an earlier run stay where the line is kept or was not fetched."""
@@ -237,8 +240,9 @@ class ColumnsJob:
         return own if own in self._currencies else self._currencies[0]
 
     def _part(self, query: PartQuery) -> tuple[Part, float] | None:
-        result, packed = self._results[query]
-        return None if packed is None else (_DECODER.decode(packed), result.fetched)
+        found = self._results.get(query)
+        part = None if found is None else found.part
+        return None if found is None or part is None else (part, found.result.fetched)
 
     def _offers(self) -> Iterator[Sequence[CellValue]]:
         """Yield the rows of the sheet of offers; those that were not fetched have none, and those that are kept what
@@ -246,8 +250,8 @@ class ColumnsJob:
         yield offers_sheet.HEADINGS
         for line in self._lines:
             for query in self._queries(line):
-                if query in self._results:
-                    result = self._results[query][0]._replace(part=(self._part(query) or (None,))[0])
+                if (found := self._results.get(query)) is not None:
+                    result = found.result._replace(part=found.part)
                     yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules)
 
 

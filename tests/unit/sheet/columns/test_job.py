@@ -133,6 +133,39 @@ def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: Memor
     ]
 
 
+def test_distributors_number_is_tried_as_sku(source: MemoryPartSource, tmp_path: Path) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("Part Number,Manufacturer\n296-1395-5-ND,TI\nLM358N,\nC25804,\nNOPE,\n595-X12,\n")
+    source.parts |= {"296-1395-5-ND": source.parts["LM358N"], "595-X12": source.parts["LM358N"]}
+    source.only_sku = {"296-1395-5-ND"}
+    job = ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW)
+    assert job.later_queries == 3
+    end = asyncio.run(fill.fetch(job, source, asyncio.Event()))
+    job.write(target)
+    sku = "found: as distributor's number"
+    assert [row[3] for row in rows_of(target)[1:]] == [sku, "found", "not found", "not found", "found"]
+    assert (rows_of(target)[1][2], end.parts, end.results) == ("LM358N", 3, 7)
+    offers = rows_of(csv_table.offers_file(target))
+    assert offers[1][0] == "2"
+    again, spent = tmp_path / "BOM.filled-2.csv", source.parts_spent
+    options = {"rerun_failures": True, "fetched_before": lambda _: NOW}
+    filling(source)(csv_table.CsvTable(target), again, "mpn", **options)
+    assert (rows_of(again), rows_of(csv_table.offers_file(again))) == (rows_of(target), offers)
+    assert source.parts_spent == spent
+
+
+def test_distributors_number_is_not_fetched_while_its_sku_is_not(source: MemoryPartSource, tmp_path: Path) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("MPN\n296-1-ND\n")
+    source.parts["296-1-ND"] = source.parts["LM358N"]
+    source.only_sku = {"296-1-ND"}
+    asyncio.run(fill.fetch(ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW), source, asyncio.Event()))
+    source.cache.pop(PartQuery(sku="296-1-ND", mpn=""))
+    job = ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW)
+    end = asyncio.run(fill.fetch(job, source, asyncio.Event(), budget=0))
+    assert (job.write(target)["not fetched"], end.results, source.upstream_requests) == (1, 1, 2)
+
+
 @pytest.mark.parametrize("hits, outcome", [(1, "found"), (2, "ambiguous")])
 def test_number_of_two_makers_is_ambiguous(
     fill_table: Fill, source: MemoryPartSource, tmp_path: Path, hits: int, outcome: str
