@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from types import TracebackType
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -12,6 +12,7 @@ from proxy import __version__, errors
 from proxy.cli import (
     alerts,
     cache,
+    command_group,
     compare,
     conform,
     doctor,
@@ -29,6 +30,8 @@ from proxy.cli import (
 from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
 
+_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)")
+_NUMBER_ERROR = re.compile("(int|float)_.*|.*_than_equal")  # types of pydantic's errors about numbers
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
 EXTRAS = {
@@ -60,6 +63,7 @@ VERSION_HELP = "Print the versions of the program, of its schema and of its mapp
 
 app = typer.Typer(
     name="v3bridge",
+    cls=command_group.CommandGroup,
     help="Serve the retired v3 parts API from the Nexar GraphQL API, so that v3 clients keep working unchanged.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -77,10 +81,16 @@ app.command("compare")(compare.compare)
 app.command("conform")(conform.conform)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
-app.add_typer(sheet.app, name="sheet")
-app.add_typer(cache.app, name="cache")
-app.add_typer(alerts.app, name="alerts")
-app.add_typer(uids.app, name="uids")
+for group, name in ((sheet.app, "sheet"), (cache.app, "cache"), (alerts.app, "alerts"), (uids.app, "uids")):
+    app.add_typer(group, name=name, cls=command_group.CommandGroup)
+
+
+@app.command("help")
+def _help(
+    command: Annotated[list[str] | None, typer.Argument(help="The command; all are listed if omitted.")] = None,
+) -> None:
+    """Print the commands, or the options of a command."""
+    app([*(command or ()), "--help"], standalone_mode=False)
 
 
 @app.callback(invoke_without_command=True)
@@ -142,7 +152,34 @@ def _usage_message(error: typer.TyperException) -> str:
     option = getattr(error, "option_name", "")  # only errors about options have it
     if option in RENAMED_OPTIONS:
         return f"{option} is now called {RENAMED_OPTIONS[option]}"
+    if extra := _EXTRA.fullmatch(error.message):
+        return _extra_argument(extra[1], error)
+    if (number := _wrong_number(error)) is not None:
+        error.message = number
     return _OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip(".")
+
+
+def _extra_argument(text: str, error: Any) -> str:
+    """Return the message about arguments that a command does not take."""
+    command = error.ctx.command
+    file = next((word for word in text.split() if word.endswith((".yaml", ".yml"))), None)
+    has_config = any("--config" in parameter.opts for parameter in command.params)
+    meant = f"; did you mean --config {file}?" if file and has_config else ""
+    return f"unexpected argument of {command.name}: {text}{meant}"
+
+
+def _wrong_number(error: typer.TyperException) -> str | None:
+    """Return the message about a value that is no number, or out of its range; None for other mistakes."""
+    cause: Any = error.__cause__
+    if not hasattr(cause, "errors"):  # only pydantic's exceptions have it
+        return None
+    details, parameter = cause.errors()[0], getattr(error, "param", None)
+    if not _NUMBER_ERROR.fullmatch(details["type"]):
+        return None
+    kind = "whole number" if details["type"].startswith("int") else "number"
+    least, most = getattr(parameter, "min", None), getattr(parameter, "max", None)
+    bounds = "" if least is None else f" of {least:g} or more" if most is None else f" from {least:g} to {most:g}"
+    return f"{details['input']} is not a {kind}{bounds}"
 
 
 def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:

@@ -68,7 +68,8 @@ def test_short_option_h_shows_help(
     short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
-    assert short.stdout == whole.stdout
+    assert short.stdout == whole.stdout == run_command("help", *command.split()).stdout
+    assert "<bool>" not in short.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,11 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
     [
         (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
         (["serve", "--prot", "1"], "No such option: --prot"),
-        (["serve", "--port", "70000"], "Invalid value for --port: "),
+        (["serve", "--port", "99999"], "Invalid value for --port: 99999 is not a number from 0 to 65535"),
+        (["serve", "--port", "http"], "Invalid value for --port: http is not a whole number from 0 to 65535"),
+        (["serve", "our.yaml"], "unexpected argument of serve: our.yaml; did you mean --config our.yaml?"),
+        (["sandbox", "our.yaml"], "unexpected argument of sandbox: our.yaml"),
+        (["help", "swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
         (["record"], "Missing option --output"),
         (["shadow", "perhaps"], "'perhaps' is not one of 'status', 'on', 'off', 'reset'"),
         (["mappings", "--object", "Prat"], "Invalid value for --object: no mapping describes 'Prat'"),
