@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import functools
 import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 
-class DayUsage(msgspec.Struct, frozen=True):
+class DayUsage(msgspec.Struct, frozen=True, gc=False):
     """Requests of a day: all, those with an error response, and the parts that they used."""
 
     day: str
@@ -162,7 +163,7 @@ def _client(
         parts=parts,
         first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
         last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
-        days=[DayUsage(_day(day), *_total(by_day[day])) for day in days],
+        days=[DayUsage(_day(day), *_total(by_day.get(day, ()))) for day in days],
         callers=_callers(calls),
     )
 
@@ -179,7 +180,7 @@ def _callers(calls: _Calls) -> list[CallerUsage]:
             *_total(counts),
             rfc3339(calls.seen[caller].first),
             rfc3339(calls.seen[caller].last),
-            [DayUsage(_day(count.day), *count[2:]) for count in sorted(counts)],
+            [DayUsage(_day(each.day), each.requests, each.errors, each.parts) for each in sorted(counts)],
         )
         for caller, counts in days.items()
     ]
@@ -202,6 +203,7 @@ def day_names(days: int, now: float) -> tuple[str, str]:
     return _day(today - days + 1), _day(today)
 
 
+@functools.lru_cache(1_000)
 def _day(day: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 

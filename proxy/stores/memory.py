@@ -1,5 +1,6 @@
 """Store in the memory of one process, lost when it ends: for trials and tests."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -163,15 +164,19 @@ class MemoryStore:
                 self._callers[caller] = CallerSeen(caller, min(before, first), max(after, last))
             for count in counts:
                 place = count.day, count.caller
-                numbers = zip(count[2:], self._counts.get(place, (*place, 0, 0, 0))[2:], strict=True)
-                self._counts[place] = CallerCount(*place, *map(sum, numbers))
+                earlier = self._counts.get(place)
+                self._counts[place] = earlier.plus(count.requests, count.errors, count.parts) if earlier else count
 
     async def callers(self) -> list[CallerSeen]:
         return list(self._callers.values())
 
     async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
-        counts = [count for count in self._counts.values() if first_day <= count.day <= last_day]
-        return await self.callers(), [count for count in counts if count.caller in self._callers]
+        seen, counts = dict(self._callers), list(self._counts.values())
+        # In a thread: there may be hundreds of thousands.
+        wanted = await asyncio.to_thread(
+            lambda: [count for count in counts if first_day <= count.day <= last_day and count.caller in seen]
+        )
+        return list(seen.values()), wanted
 
     async def prune_callers(self, first_day: int) -> None:
         self._counts = {place: count for place, count in self._counts.items() if count.day >= first_day}

@@ -9,9 +9,10 @@ Keys and fields keep the names of earlier versions, which may run beside this on
 its uncertain parts, `claims:` are reservations, `closures` exhausted quotas.
 """
 
+import asyncio
 import math
 import secrets
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +182,13 @@ class RedisStore:
         place = {each.caller: number for number, each in enumerate(seen, 1)}
         written = (
             [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
-            [(day, place[caller], *numbers) for day, caller, *numbers in counts],
+            [(each.day, place[each.caller], each.requests, each.errors, each.parts) for each in counts],
         )
         lives = int(BATCH_SECONDS), _CALLERS_LIFE
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *lives, orjson.dumps(written))
 
     async def callers(self) -> list[CallerSeen]:
-        return [seen for seen, _ in await self._callers()]
+        return list((await self._callers()).values())
 
     async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
         recorded = sorted(map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days"))))
@@ -198,24 +199,25 @@ class RedisStore:
             if first_day <= day <= last_day
         ]
         # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
-        rows = await self._callers()
-        callers = {id_: seen.caller for seen, id_ in rows}
-        counts = [
-            CallerCount(day, callers[id_], *map(int, numbers.split()))
-            for day, counted in stored
-            for id_, numbers in counted.items()
-            if id_ in callers  # else pruned
-        ]
-        return [seen for seen, _ in rows], counts
+        seen = await self._callers()
+        # In a thread: there may be hundreds of thousands.
+        counts = await asyncio.to_thread(
+            lambda: [
+                CallerCount(day, seen[id_].caller, *map(int, numbers.split()))
+                for day, counted in stored
+                for id_, numbers in counted.items()
+                if id_ in seen  # else pruned
+            ]
+        )
+        return list(seen.values()), counts
 
     async def prune_callers(self, first_day: int) -> None:
         await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)
 
-    async def _callers(self) -> list[tuple[CallerSeen, str]]:
-        """Return each caller with its id in this store."""
+    async def _callers(self) -> dict[str, CallerSeen]:
+        """Return the callers by their id in this store."""
         stored = await _response(self._redis.hgetall(f"{PREFIX}callers"))
-        rows = ((Caller(*orjson.loads(text)), numbers.split()) for text, numbers in stored.items())
-        return [(CallerSeen(caller, int(first), int(last)), id_) for caller, (id_, first, last) in rows]
+        return await asyncio.to_thread(_parse_callers, stored)
 
     async def aclose(self) -> None:
         await self._redis.aclose()
@@ -327,6 +329,11 @@ def _scripts(redis: Any, pattern: str) -> dict[str, Any]:
 def _text(entry: LedgerEntry) -> str:
     """Return the part of a key that identifies an entry. Neither account nor period contains a space."""
     return f"{entry.account} {entry.period}"
+
+
+def _parse_callers(stored: Mapping[str, str]) -> dict[str, CallerSeen]:
+    rows = ((Caller(*orjson.loads(text)), numbers.split()) for text, numbers in stored.items())
+    return {id_: CallerSeen(caller, int(first), int(last)) for caller, (id_, first, last) in rows}
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

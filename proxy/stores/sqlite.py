@@ -34,9 +34,7 @@ from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 R = TypeVar("R")
 Connection = sqlite3.Connection
 
-SEQUENCES_KEPT = (
-    7 * 86_400.0
-)  # seconds that the last settlement of a dead owner is remembered, so that it is not booked twice
+SEQUENCES_KEPT = 7 * 86_400.0  # seconds that the last settlement of a dead owner is remembered: it is booked once
 
 
 class SqliteStore:
@@ -174,17 +172,20 @@ class SqliteStore:
         await self._write(lambda rows: _add_callers(rows, batch, seen, counts, now))
 
     async def callers(self) -> list[CallerSeen]:
-        return await self._transaction("BEGIN", _callers)
+        return list((await self._transaction("BEGIN", _callers)).values())
 
     async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
-        counts: list[CallerCount] = []
+        counts: list[tuple[int, ...]] = []
         while part := await self._transaction("BEGIN", partial(_next_caller_counts, between=(first_day, last_day))):
             counts += part
-            first_day = part[0].day + 1
-        # Callers last: they then include those that were written meanwhile.
-        seen = await self.callers()
-        known = {each.caller for each in seen}
-        return seen, [count for count in counts if count.caller in known]
+            first_day = part[0][0] + 1
+        # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
+        seen = await self._transaction("BEGIN", _callers)
+        # In a thread: there may be hundreds of thousands.
+        known = await asyncio.to_thread(
+            lambda: [CallerCount(day, seen[id_].caller, *numbers) for day, id_, *numbers in counts if id_ in seen]
+        )
+        return list(seen.values()), known
 
     async def prune_callers(self, first_day: int) -> None:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
@@ -370,23 +371,23 @@ def _add_callers(
         "AND endpoint = value ->> 2 AND user_agent = value ->> 3 WHERE true ON CONFLICT (day, caller) "
         "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
         "parts = parts + excluded.parts",
-        (_json([(*caller, day, *numbers) for day, caller, *numbers in counts]),),
+        (_json([(*each.caller, each.day, each.requests, each.errors, each.parts) for each in counts]),),
     )
 
 
-def _callers(rows: Connection) -> list[CallerSeen]:
-    stored = rows.execute("SELECT application, key, endpoint, user_agent, first, last FROM callers")
-    return [CallerSeen(Caller(*names), first, last) for *names, first, last in stored]
+def _callers(rows: Connection) -> dict[int, CallerSeen]:
+    """Return the callers by their id."""
+    stored = rows.execute("SELECT id, application, key, endpoint, user_agent, first, last FROM callers")
+    return {id_: CallerSeen(Caller(*names), first, last) for id_, *names, first, last in stored}
 
 
-def _next_caller_counts(rows: Connection, between: tuple[int, int]) -> list[CallerCount]:
-    """Return the counts of the first day of these that has any."""
-    stored = rows.execute(
-        "SELECT application, key, endpoint, user_agent, day, requests, errors, parts FROM caller_days "
-        "JOIN callers ON id = caller WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
+def _next_caller_counts(rows: Connection, between: tuple[int, int]) -> list[tuple[int, ...]]:
+    """Return the counts of the first day of these that has any: day, id of the caller, requests, errors, parts."""
+    return rows.execute(
+        "SELECT day, caller, requests, errors, parts FROM caller_days "
+        "WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
         between,
-    )
-    return [CallerCount(row[4], Caller(*row[:4]), *row[5:]) for row in stored]
+    ).fetchall()
 
 
 def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:

@@ -8,6 +8,8 @@ each request fills neither the memory nor the store.
 from collections import defaultdict
 from typing import NamedTuple
 
+import msgspec
+
 from proxy.endpoints import ENDPOINTS, PREFIXES
 from proxy.redaction import Redaction
 from proxy.telemetry.activity import RequestValues, shown
@@ -41,14 +43,21 @@ class Caller(NamedTuple):
     user_agent: str
 
 
-class CallerCount(NamedTuple):
-    """Requests of a caller on one day (in days since 1970, UTC): all, those with an error response; and parts."""
+class CallerCount(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Requests of a caller on one day (in days since 1970, UTC): all, those with an error response; and parts.
+
+    The garbage collector does not look at them: a report has hundreds of thousands, which would stop the event loop.
+    """
 
     day: int
     caller: Caller
     requests: int
     errors: int
     parts: int
+
+    def plus(self, requests: int, errors: int, parts: int) -> "CallerCount":
+        """Return the count with more requests."""
+        return CallerCount(self.day, self.caller, self.requests + requests, self.errors + errors, self.parts + parts)
 
 
 class CallerSeen(NamedTuple):
@@ -128,8 +137,8 @@ class CallerCounts:
             _, earlier, later = seen.get(caller, (caller, first, last))
             seen[caller] = CallerSeen(caller, min(earlier, first), max(later, last))
             place = int(day), caller
-            _, _, requests, failed, parts = counts.get(place, (*place, 0, 0, 0))
-            counts[place] = CallerCount(*place, requests + tally.requests, failed + tally.errors, parts + tally.parts)
+            count = counts.get(place) or CallerCount(*place, 0, 0, 0)
+            counts[place] = count.plus(tally.requests, tally.errors, tally.parts)
         return list(seen.values()), list(counts.values())
 
     def _open(self, key: _Key, at: float, error: str | None) -> _Tally | None:

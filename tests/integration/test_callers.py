@@ -16,7 +16,7 @@ from proxy.kit import clock
 from proxy.sandbox import faults
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import DAY_SECONDS, OTHERS, Caller, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, OTHERS, Caller, CallerCount, CallerSeen
 
 CACHED = {"seconds": 86_400, "stale_seconds": 0}
 SN74 = target({"mpn": "SN74S74N"})
@@ -47,10 +47,7 @@ def stored(store_file: Path, time: clock.ManualClock) -> Callable[[], Any]:
             seen, counts = await store.caller_usage(0, 99_999)
         finally:
             await store.aclose()
-        by_caller = {
-            (day, caller.key, caller.endpoint, caller.user_agent): (requests, failed, parts)
-            for day, caller, requests, failed, parts in counts
-        }
+        by_caller = {(each.day, *each.caller[1:]): (each.requests, each.errors, each.parts) for each in counts}
         return Counted(by_caller, {each.caller: each for each in seen})
 
     return read
@@ -196,6 +193,6 @@ async def test_two_services_on_one_redis_add_up(
             time.advance(1)
     store = RedisStore(redis_server.url, time)
     caller = Caller("demo", "1", "brands/search", "BOM/1.0")
-    assert (await store.caller_usage(DAY, DAY))[1] == [(DAY, caller, 3, 0, 0)]
+    assert (await store.caller_usage(DAY, DAY))[1] == [CallerCount(DAY, caller, 3, 0, 0)]
     assert await store.callers() == [CallerSeen(caller, START, START + 2)]
     await store.aclose()
