@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import config, errors
+from proxy.cli import used_store
 from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
@@ -61,7 +62,7 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print the last alerts and their deliveries, the newest first."""
-    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = used_store.configured(config_file)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: nothing is stored with `upstream: sandbox` or `store: memory:`; look at the page Alerts of the "

@@ -1,6 +1,5 @@
 """`v3bridge cache`: the shared response cache: what it holds, and deletion."""
 
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -10,9 +9,9 @@ import typer
 from rich.table import Table
 
 from proxy import config, errors
+from proxy.cli import used_store
 from proxy.cli.shown import table_console
-from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
+from proxy.kit import clock, event_loop
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print entries, bytes and ages of the shared cache by application."""
-    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = used_store.configured(config_file)
     usages = _with_cache(settings, lambda cache: cache.cache_usage())
     now = clock.SystemClock().now()
     rows = [_row(usage, now) for usage in usages]
@@ -58,7 +57,7 @@ def clear(
     ] = None,
 ) -> None:
     """Delete the shared cache, or one application's entries, and what running workers have of them in memory."""
-    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = used_store.configured(config_file)
     if application is not None and application not in settings.applications:
         raise typer.BadParameter(
             f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"

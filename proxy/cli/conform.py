@@ -20,7 +20,7 @@ from rich.text import Text
 
 import proxy
 from proxy import config, errors
-from proxy.cli import embedded, spending
+from proxy.cli import embedded, spending, used_store
 from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
@@ -127,7 +127,8 @@ class _Run:
     async def result(self) -> "results.RunResult":
         if self.options.against == SANDBOX:
             return await self._on_sandbox()
-        settings = loader.load(Path(self.options.against or ""), os.environ)
+        file = Path(self.options.against or "")
+        settings = used_store.of_service(loader.load(file, os.environ), file)
         # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
         if settings.upstream == "sandbox":
             return await self._on_sandbox()

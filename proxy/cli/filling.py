@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.cli import embedded, fill_options, option_fields, spending
+from proxy.cli import embedded, fill_options, option_fields, spending, used_store
 from proxy.cli.fill_files import FillFiles
 from proxy.cli.fill_options import FillOptions
 from proxy.config import loader
@@ -101,6 +101,7 @@ class FillRun:
         from proxy.sheet import sources
 
         settings = loader.load(self.options.config or shipped.path("config.yaml"), os.environ)
+        settings = used_store.of_service(settings, self.options.config)
         key = option_fields.read_key(self.options.api_key, "--api-key")
         apikey, login, location = None if key is None else key.reveal(), None, None
         free = settings.upstream == "sandbox"

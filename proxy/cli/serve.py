@@ -204,6 +204,7 @@ async def _make_reloadable(
     stack: AsyncExitStack,
 ) -> None:
     """Reload the configuration on SIGHUP, by `v3bridge reload` and by the admin interface."""
+    from proxy.stores import open as opening
     from proxy.workers import control, reloading
 
     running = start.settings
@@ -229,7 +230,9 @@ async def _make_reloadable(
     stack.push_async_callback(reloader.close)
     service.on_request = reloader.reload
     event_loop.on_hangup(stop, reloader.start)
-    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload))
+    # A reload does not change the store.
+    store = config.StoreUrl("memory:") if running.upstream == "sandbox" else opening.location(running.store)
+    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload, store))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:

@@ -2,7 +2,6 @@
 read from the store that the workers share."""
 
 import datetime
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
@@ -14,10 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import client_tables
+from proxy.cli import client_tables, used_store
 from proxy.cli.shown import table_console
-from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
+from proxy.kit import clock, event_loop
 
 if TYPE_CHECKING:
     from proxy.gateway.client_report import ClientReport
@@ -70,7 +68,7 @@ def usage(
 ) -> None:
     """Print parts used and remaining, and when they run out; or who still calls; or reopen an application after its
     plan has grown."""
-    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = used_store.configured(config_file)
     if clients:
         if reopen is not None or (as_json and as_csv):
             raise typer.BadParameter("only one of --clients and --reopen, and only one of --json and --csv")
@@ -112,6 +110,7 @@ async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]"
 
 async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
     from proxy.gateway.quota import usage as quota_usage
+    from proxy.stores import open as opening
 
     async def read(store: "Store") -> "tuple[list[EntryUsage], list[ExhaustedQuota]]":
         # Before reading, so that the printed table shows the result.
@@ -132,7 +131,9 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
     _print_table(rows)
     if not usages and not exhausted:
         _print_no_figures(
-            "The store is empty: nothing has been used yet, or the service runs with another store.", False
+            f"The store is empty: nothing has been used yet, or the service runs with another store than "
+            f"{opening.location(settings.store).shown}.",
+            False,
         )
 
 

@@ -71,6 +71,12 @@ def file_of(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> Pa
     return Path(path) if path else default_file(environ)
 
 
+def location(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> config.StoreUrl:
+    """Return the address of a store that is the same in every folder and environment."""
+    file = file_of(url, environ)
+    return url if file is None else config.StoreUrl(f"sqlite:{file.resolve()}")
+
+
 def missing_folder(file: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the folder of an SQLite store that the user has to make; None where it exists, or is the default one."""
     if file.is_relative_to(default_file(environ).parent):

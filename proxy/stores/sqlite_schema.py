@@ -161,7 +161,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         # Not executescript(), which would commit the transaction first.
         for statement in migration.split(";\n"):
             connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    if version < VERSION:  # else nothing is written: the disk may be full
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 
 

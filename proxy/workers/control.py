@@ -1,4 +1,5 @@
-"""Control socket: a Unix socket by which `v3bridge reload` finds the service that runs with a configuration file.
+"""Control socket: a Unix socket by which commands find the service that runs with a configuration file, to reload it or
+to use its store.
 
 Its name is made of the path of the file and the process id, so that the command finds all services that run with the
 file, without a setting. Only their own user, and root, can connect. A service that cannot have one serves all the same,
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -25,22 +27,30 @@ SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.ser
 USER_FOLDERS = Path("/run/user")  # where systemd keeps the XDG_RUNTIME_DIR of each user
 RELOAD_SECONDS = 300.0  # that a reload may take
 RESULT_MAX = 1_048_576  # bytes of a result
-REQUEST = b"reload\n"
+STORE_SECONDS = 5.0  # that a service may take to name its store
+RELOAD, STORE = b"reload\n", b"store\n"  # requests
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
 
 @asynccontextmanager
 async def listening(
-    file: Path, reload: Callable[[], Awaitable[config.ReloadResult]], environ: Mapping[str, str] = os.environ
+    file: Path,
+    reload: Callable[[], Awaitable[config.ReloadResult]],
+    store: config.StoreUrl,
+    environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[None]:
-    """Reload on request while the block runs. `file` is the configuration file."""
+    """Reload on request while the block runs, and name the store. `file` is the configuration file."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(ConnectionError):  # the command was interrupted
-                if await reader.readline() == REQUEST:
-                    writer.write(msgspec.json.encode(await reload()) + b"\n")
+                request = await reader.readline()
+                if request in (RELOAD, STORE):
+                    result = await reload() if request == RELOAD else store.reveal()
+                    writer.write(msgspec.json.encode(result) + b"\n")
                     await writer.drain()
         finally:
             writer.close()  # else the command would wait for a result that does not come
@@ -63,12 +73,22 @@ async def listening(
 
 def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict[int, config.ReloadResult]:
     """Reload every service that runs with a configuration file; return the results by process id."""
-    results = {}
-    for folder in _searched_folders(environ):
-        for path in sorted(folder.glob(_name(file, "*"))):
-            if (result := _reload(path)) is not None:
-                results[int(path.suffixes[0].removeprefix("."))] = result
-    return results
+    results = _ask_services(file, RELOAD, RELOAD_SECONDS, config.ReloadResult, environ)
+    return {int(path.suffixes[0].removeprefix(".")): result for path, result in results}
+
+
+def used_stores(file: Path, environ: Mapping[str, str] = os.environ) -> list[config.StoreUrl]:
+    """Return the stores of the services that run with a configuration file."""
+    return [config.StoreUrl(store) for _, store in _ask_services(file, STORE, STORE_SECONDS, str, environ)]
+
+
+def _ask_services(
+    file: Path, request: bytes, seconds: float, kind: type[T], environ: Mapping[str, str]
+) -> list[tuple[Path, T]]:
+    """Send a request to every service that runs with a configuration file; return the responses by socket."""
+    found = [path for folder in _searched_folders(environ) for path in sorted(folder.glob(_name(file, "*")))]
+    responses = [(path, _ask(path, request, seconds, kind)) for path in found]
+    return [(path, response) for path, response in responses if response is not None]
 
 
 def _searched_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -87,10 +107,10 @@ def _is_own(folder: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
-def _reload(path: Path) -> config.ReloadResult | None:
+def _ask(path: Path, request: bytes, seconds: float, kind: type[T]) -> T | None:
     """Ask one service; None if it has ended without removing its socket."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(RELOAD_SECONDS)
+        connection.settimeout(seconds)
         try:
             connection.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
@@ -100,11 +120,12 @@ def _reload(path: Path) -> config.ReloadResult | None:
         except OSError as error:
             raise errors.ConfigError(f"the service at {path} cannot be asked: {error.strerror}") from error
         try:
-            connection.sendall(REQUEST)
+            connection.sendall(request)
             with connection.makefile("rb") as response:
-                return msgspec.json.decode(response.readline(RESULT_MAX), type=config.ReloadResult)
+                return msgspec.json.decode(response.readline(RESULT_MAX), type=kind)
         except (OSError, msgspec.DecodeError) as error:
-            raise errors.ConfigError(f"the service at {path} ended before it had reloaded; see its log") from error
+            what = "had reloaded" if request == RELOAD else "named its store"
+            raise errors.ConfigError(f"the service at {path} ended before it {what}; see its log") from error
 
 
 def _folders(environ: Mapping[str, str]) -> list[Path]:

@@ -275,6 +275,20 @@ async def test_command_prints_what_changed_and_what_waits(start_service: StartSe
     assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
 
 
+async def test_commands_use_the_store_of_the_running_service(
+    start_service: StartService, run_command: Any, tmp_path: Path
+) -> None:
+    service = await start_service(1)
+    await statuses(service, STABLE)
+    service.content["store"] = f"sqlite:{tmp_path / 'next.sqlite'}"
+    assert (await asyncio.to_thread(service.reload)).waiting_for_restart == ("store",)
+    done = await asyncio.to_thread(run_command, "usage", "--json", "--config", str(service.file))
+    assert json.loads(done.stdout)[0]["used"] == 1
+    assert f"using the store of the running service, sqlite:{tmp_path}/state.sqlite" in done.stderr
+    assert f"names sqlite:{tmp_path}/next.sqlite, which waits for a restart" in done.stderr
+    assert not (tmp_path / "next.sqlite").exists()
+
+
 async def test_generated_admin_token_outlives_reloads_and_the_interface_reloads_workers(
     start_command: Callable[..., Any], tmp_path: Path, upstream: sandbox_app.Sandbox
 ) -> None:

@@ -213,6 +213,27 @@ def test_memory_store_is_reported(
     assert not (tmp_path / "state.sqlite").exists()
 
 
+FULL_DISK = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+runpy.run_module("proxy", run_name="__main__")
+"""
+
+
+def test_usage_is_read_on_a_full_disk_while_the_service_runs(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    config_file: Any,
+    spent: None,
+    with_store: Any,
+) -> None:
+    async def use(_: Any) -> Any:
+        return await asyncio.to_thread(run_command, "usage", "--config", str(config_file), python=("-c", FULL_DISK))
+
+    done = with_store(use)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert cells(done.stdout)["shop", ""][1] == "960"
+
+
 def test_unreachable_store_is_one_line_and_exit_code_2(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:

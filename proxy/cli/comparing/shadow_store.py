@@ -1,23 +1,22 @@
 """Access of commands to the store of running services: results of shadowing, and the report of `compare --shadow`."""
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from proxy import config, errors
+from proxy.cli import used_store
 from proxy.cli.comparing import checks, options
 from proxy.compare.judging.settings import ComparisonSettings
 from proxy.compare.results import ComparisonResult
 from proxy.compare.shadow import report
-from proxy.config import loader
-from proxy.kit import clock, shipped
+from proxy.kit import clock
 from proxy.stores.protocols import Store
 
 
 def configured(file: Path | None) -> config.Config:
     """Load a configuration whose store other processes can open. Raises ConfigError."""
-    settings = loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = used_store.configured(file)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: is known to the running service alone (memory:, or upstream: sandbox); "

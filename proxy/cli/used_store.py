@@ -1,0 +1,39 @@
+"""The store that commands use: that of the running service, which only a restart changes, else the configured one."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import typer
+
+from proxy import config, errors
+from proxy.config import loader
+from proxy.kit import shipped
+
+
+def configured(file: Path | None) -> config.Config:
+    """Load a configuration, the shipped one without a file, with the store that is used. Raises ConfigError."""
+    return of_service(loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False), file)
+
+
+def of_service(settings: config.Config, file: Path | None) -> config.Config:
+    """Return the settings of a configuration file with the store of the service that runs with it. Says so on standard
+    error where that is another one."""
+    from proxy.stores import open as opening
+    from proxy.workers import control
+
+    if settings.upstream == "sandbox":  # nothing is stored
+        return settings
+    try:
+        used = control.used_stores(file or shipped.path("config.yaml"))
+    except errors.ConfigError as error:
+        typer.echo(f"v3bridge: {error.message}; using the configured store {settings.store.shown}", err=True)
+        return settings
+    if not used or opening.location(settings.store) in used:
+        return settings
+    typer.echo(
+        f"v3bridge: using the store of the running service, {used[0].shown}; the configuration now names "
+        f"{settings.store.shown}, which waits for a restart",
+        err=True,
+    )
+    return msgspec.structs.replace(settings, store=used[0])
