@@ -13,7 +13,7 @@ from proxy.sheet.parts import Refresh
 WITH_FORMULAS = (".xlsx", ".xlsm")
 ONLY_FORMULAS = ("as_add_in", "values", "refresh_login", "libreoffice")
 ONLY_COLUMNS = (
-    *("currency", "distributors", "authorized_only", "in_stock", "sheet"),
+    *("currency", "distributors", "authorized_only", "in_stock", "offers", "sheet"),
     *("mpn_column", "manufacturer_column", "sku_column", "quantity_column", "header_row", "decimal"),
 )
 
@@ -44,6 +44,10 @@ class FillOptions:
         bool, typer.Option("--authorized-only", help="Only offers of authorized distributors.")
     ] = False
     in_stock: Annotated[bool, typer.Option("--in-stock", help="Only offers whose stock covers the quantity.")] = False
+    offers: Annotated[
+        str | None,
+        typer.Option(metavar="best:N|all|none", help="Offers of each line in the sheet of offers; default: all."),
+    ] = None
     sheet: Annotated[
         str | None, typer.Option(metavar="NAME", help="Sheet of a workbook; default: the first with part numbers.")
     ] = None

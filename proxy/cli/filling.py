@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from proxy import errors
 from proxy.cli import embedded, fill_options, option_fields, spending, used_store
 from proxy.cli.fill_files import FillFiles
 from proxy.cli.fill_options import FillOptions
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.sheet.formulas.opening import LoginSession
 
 FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
-PROBLEMS_MAX = 20  # lines of cells that are not filled
+PROBLEMS_MAX = 20  # lines of cells that are not filled, and of reasons
 
 
 class FillRun:
@@ -82,7 +83,7 @@ class FillRun:
         options = self.options
         columns = self._columns = _columns(options)
         with tables.opened(options.file, options.sheet, options.reading) as table:
-            if isinstance(table, csv_table.CsvTable):
+            if isinstance(table, csv_table.CsvTable) and columns.offers != 0:
                 self.files.add_offers()
             columns_job = job.ColumnsJob(
                 table,
@@ -131,8 +132,15 @@ class FillRun:
 
     async def _filled(self, job: fill.FillJob, source: PartSource, *, free: bool) -> int:
         options = self.options
+        await self._check_distributors(job, source)
+        for note in job.notes:
+            spending.say(f"note: {note}")
         cost = await source.estimate(job.queries, refresh=options.refresh)
         self._print_plan(job, cost, free=free)
+        if free:
+            spending.say(
+                "note: the embedded sandbox knows only its own parts; --config FILE fetches those of a service"
+            )
         if options.dry_run:
             return FILLED
         # Nothing has been sent so far: declining costs nothing.
@@ -155,9 +163,10 @@ class FillRun:
         if self._columns is None:
             _print_problems(job.problems, "not filled")
         if options.json:
-            self._print_json(figures, written, {"stopped": end.stopped, "problems": job.problems})
+            more = {"stopped": end.stopped, "reasons": job.reasons, "problems": job.problems}
+            self._print_json(figures, written, more)
         else:
-            _print_summary(written, figures)
+            _print_summary(written, figures, job.reasons)
         unreadable = self._columns is not None and bool(job.problems)
         complete = (
             end.stopped is None
@@ -188,6 +197,21 @@ class FillRun:
         if self._recognized is not None:
             document["recognized"] = self._recognized
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+    async def _check_distributors(self, job: fill.FillJob, source: PartSource) -> None:
+        """Refuse columns of unknown distributors: their parts would be paid for, and stay empty. A formula may try
+        several, so that it is only said."""
+        try:
+            unknown = await source.unknown_distributors(job.distributors)
+        except errors.BridgeError as error:
+            spending.say(f"note: names of distributors could not be checked: {error.message}")
+            return
+        for name, near in unknown.items():
+            meant = f" (did you mean {', '.join(near)}?)" if near else ""
+            text = f"no distributor is called {name!r}{meant}"
+            if self._columns is not None:
+                raise errors.ConfigError(f"{text}; use a part of its name, or its seller id")
+            spending.say(f"note: {text}: formulas that name no other have no value")
 
     async def _fetched(self, job: fill.FillJob, source: PartSource) -> fill.FillEnd:
         options = self.options
@@ -242,7 +266,7 @@ def _columns(options: FillOptions) -> "ColumnSet":
         in_stock=options.in_stock or rules.in_stock,
     )
     currency = columns.currency if options.currency is None else specs.parse_currency(options.currency)
-    return columns._replace(rules=rules, currency=currency)
+    return columns._replace(rules=rules, currency=currency, offers=specs.parse_offers(options.offers or "all"))
 
 
 def _print_cost(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, free: bool) -> None:
@@ -275,11 +299,17 @@ def _print_problems(problems: Sequence[str], label: str) -> None:
         spending.say(f"{label}: {len(problems) - PROBLEMS_MAX} more; --json lists all")
 
 
-def _print_summary(files: Mapping[str, Path | None], figures: Mapping[str, int]) -> None:
+def _print_summary(files: Mapping[str, Path | None], figures: Mapping[str, int], reasons: Mapping[str, int]) -> None:
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, number in figures.items():
         table.add_row(Text(name), Text(f"{number:,}"))
     for name, path in files.items():
         if path is not None:
             table.add_row(Text(name), Text(printable(str(path))))
-    Console(soft_wrap=True, highlight=False).print(table)
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(table)
+    by_number = sorted(reasons.items(), key=lambda each: -each[1])
+    for reason, number in by_number[:PROBLEMS_MAX]:
+        console.print(Text(printable(f"{number:,} × {reason}")))
+    if len(by_number) > PROBLEMS_MAX:
+        console.print(f"{len(by_number) - PROBLEMS_MAX} more reasons; --json lists all")

@@ -6,7 +6,7 @@ run costs nothing twice.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -15,8 +15,11 @@ from proxy import errors
 from proxy.sheet.parts import BudgetExhausted, PartQuery, PartResult, PartSource, Refresh
 
 # Outcomes of a line or a cell, the gravest last.
-FOUND, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = ("found", "stale", "ambiguous", "not found", "failed")
-COMPLETE = (FOUND, STALE)  # those that need no other run
+FOUND, NO_VALUE, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = (
+    *("found", "no value", "stale", "ambiguous", "not found", "failed"),
+)
+NO_PART, OLD = f"{NOT_FOUND}: no part has this number", f"{STALE}: older than 24 hours, or of unknown age"
+COMPLETE = (FOUND, NO_VALUE, STALE)  # those that need no other run
 INTERRUPTED = "interrupted"
 FILLED = ".filled"  # before the suffix of a filled copy
 
@@ -48,6 +51,18 @@ class FillJob(Protocol):
     def problems(self) -> Sequence[str]:
         """Cells that are not filled, and why; after the run."""
 
+    @property
+    def distributors(self) -> Collection[str]:
+        """Names and ids of distributors whose offers alone count."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know before the run."""
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why lines or cells lack values, and how many of them; after `write`."""
+
     def add(self, result: PartResult) -> None:
         """Take one result."""
 
@@ -56,8 +71,8 @@ class FillJob(Protocol):
         results."""
 
     def write(self, target: Path) -> Mapping[str, int]:
-        """Write the filled file; return the number of lines by outcome (`found`, `not found`, `ambiguous`, `stale`,
-        `failed`, …). Raises StartError."""
+        """Write the filled file; return the number of lines by outcome (`found`, `no value`, `not found`, `ambiguous`,
+        `stale`, `failed`, …). Raises StartError."""
 
 
 class FillProgress(NamedTuple):

@@ -6,8 +6,9 @@ is continued by the next one without paying twice.
 """
 
 import asyncio
+import difflib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from proxy import errors
 from proxy.gateway import assembly
@@ -15,6 +16,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.queries import GatewayRequest
 from proxy.kit.wording import counted
+from proxy.sheet.offers import is_named
 from proxy.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
 from proxy.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
 
@@ -57,6 +59,15 @@ class GatewayPartSource:
             cached = await self._are_cached(group, refresh=refresh)
             missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
         return CostEstimate(distinct, distinct - len(missing), len(missing), len(by_currency(missing)))
+
+    async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        if not names:
+            return {}
+        gateway, credentials = self.gateway, self.client.application.credentials
+        listed = (await gateway.lists.listing("Seller", credentials, gateway.clock.monotonic())).ids
+        sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
+        unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
+        return {name: difflib.get_close_matches(name, listed) for name in unknown}
 
     async def fetch(
         self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"

@@ -68,8 +68,13 @@ def counts(offer: Offer, rules: OfferRules, quantity: int) -> bool:
 
 def is_from(offer: Offer, distributor: str) -> bool:
     """Return true if a part of the seller's name, or its id, is this one."""
+    return is_named(distributor, offer.seller_id, offer.seller)
+
+
+def is_named(distributor: str, seller_id: str, seller: str) -> bool:
+    """Return true if this is a part of a seller's name, or its id."""
     wanted = _plain(distributor)
-    return distributor.strip() == offer.seller_id or (bool(wanted) and wanted in _plain(offer.seller))
+    return distributor.strip() == seller_id or (bool(wanted) and wanted in _plain(seller))
 
 
 def _plain(name: str) -> str:
@@ -120,6 +125,16 @@ def best(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRule
     """Return the best purchase under the rules; None if there is none."""
     purchases = (purchase(offer, quantity, currency) for offer in allowed(offers, rules, quantity))
     return min(filter(None, purchases), key=_rank, default=None)
+
+
+def ranked(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules) -> list[Offer]:
+    """Return all offers, the best first: those that count before others, and those with a price before others."""
+
+    def rank(offer: Offer) -> tuple[bool, bool, tuple[Decimal, int, str, str]]:
+        bought = purchase(offer, quantity, currency) or Purchase(offer, 0, Decimal(0), ())
+        return not counts(offer, rules, quantity), not bought.breaks, _rank(bought)
+
+    return sorted(offers, key=rank)
 
 
 def _rank(candidate: Purchase) -> tuple[Decimal, int, str, str]:

@@ -3,7 +3,7 @@
 The structs cannot be in cycles, so that the garbage collector need not visit the hundreds of thousands of a long list.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
 
@@ -108,6 +108,9 @@ class PartSource(Protocol):
         gets them from the cache. Raises BudgetExhausted before an upstream request that might exceed `budget` parts.
         Closing the generator waits for requests in flight, whose parts are billed, and keeps their results.
         """
+
+    async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return those names and ids that no distributor has, with the names nearest to them. Costs nothing."""
 
     @property
     def notes(self) -> Sequence[str]:

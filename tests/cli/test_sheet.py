@@ -37,9 +37,20 @@ async def test_csv_is_filled_and_the_second_run_costs_nothing(sheet: Callable[..
     assert first.code == 1, first  # a line was not found
     assert "BOM.csv: 2 lines, 2 distinct queries, 0 in the cache" in first.err
     assert "to fetch: 1 upstream request, free of charge" in first.err
+    assert first.err.count("the embedded sandbox knows only its own parts") == 1
     summary = json.loads(first.out)
-    figures = {"lines": 2, "found": 1, "not_found": 1, "ambiguous": 0, "stale": 0, "failed": 0, "not_fetched": 0}
+    figures = {
+        "lines": 2,
+        "found": 1,
+        "no_value": 0,
+        "not_found": 1,
+        "ambiguous": 0,
+        "stale": 0,
+        "failed": 0,
+        "not_fetched": 0,
+    }
     assert summary.items() >= {**figures, "parts_spent": 1, "from_cache": 0, "upstream_requests": 1}.items()
+    assert summary["reasons"] == {"not found: no part has this number": 1}
     assert (summary["output"], summary["offers"]) == ("BOM.filled.csv", "BOM.offers.csv")
     header, found, missing = rows_of(tmp_path / "BOM.filled.csv")
     assert header[4:] == [
@@ -124,12 +135,12 @@ async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_p
 
 async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN,Mfr\nSN74S74N,Texas Instruments\n")
-    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [nobody]}\n")
+    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [LCSC]}\n")
     found = await sheet("fill", "BOM.csv", "--template", "sets.yaml:buy", "--currency", "EUR")
     assert found.code == 0, found
     assert (tmp_path / "BOM.filled.csv").read_text().splitlines() == [
         "MPN,Mfr,Nexar stock,Nexar price @10 EUR,Nexar status",
-        "SN74S74N,Texas Instruments,,,found",
+        'SN74S74N,Texas Instruments,,,"found, without stock, price @10 EUR"',
     ]
     (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stok]\n")
     found = await sheet("fill", "BOM.csv", "--template", "sets.yaml")
@@ -157,6 +168,12 @@ async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_p
         ),
         (("BOM.csv", "--columns", "price", "--api-key", "S3CRET"), "a key on a command line is seen by everybody"),
         (("BOM.csv", "--columns", "price", "--currency", "Euro"), "'Euro' is no currency"),
+        (("BOM.csv", "--columns", "price", "--offers", "5"), "--offers '5' is unknown: write all, none, or best:N"),
+        (
+            ("BOM.csv", "--columns", "price", "--distributors", "Digi-Key,Digikee"),
+            "no distributor is called 'Digikee' (did you mean Digi-Key?)",
+        ),
+        (("BOM.csv", "--columns", "stock:99999999"), "no distributor is called '99999999'; use a part of its name"),
         (("BOM.csv", "--columns", "price", "--rerun-failures"), "--rerun-failures needs a file that was filled"),
     ],
 )

@@ -309,6 +309,16 @@ async def test_columns_that_the_plan_leaves_empty_are_named_before_the_cost(
     assert (plan[-1].startswith("to fetch: "), service.billed) == (True, 0)
 
 
+async def test_unknown_distributor_is_refused_before_parts_are_spent(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(3)
+    found = await commands.wait(await start(*FILL, "--distributors", "Mauser", "--yes"))
+    assert (found.code, found.out, service.billed) == (2, "", 0), found
+    assert "no distributor is called 'Mauser' (did you mean " in found.err
+    assert not (tmp_path / "BOM.filled.csv").exists()
+
+
 async def test_terminal_asks_before_parts_are_spent_and_shows_them(
     start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
 ) -> None:

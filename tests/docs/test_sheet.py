@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy.cli.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
-from proxy.sheet.columns import job, kinds, lines, specs
+from proxy.sheet.columns import kinds, lines, specs, statuses
 from proxy.sheet.offers import OfferRules
 
 OPTIONS = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
@@ -35,7 +35,7 @@ def test_every_rule_has_its_row(page: Any) -> None:
 
 
 def test_every_outcome_and_exit_code_has_its_row(page: Any) -> None:
-    assert [row[0] for row in page.table("status")] == list(job.OUTCOMES)
+    assert [row[0] for row in page.table("status")] == list(statuses.OUTCOMES)
     assert [row[0] for row in page.table("code")] == [
         str(code) for code in (FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE)
     ]

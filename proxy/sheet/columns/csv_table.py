@@ -44,6 +44,8 @@ class CsvTable:
         self._quoted_text = lru_cache(TEXTS_KEPT)(self._quote_text)
         self._study()
 
+    offers_max: int | None = None
+
     @property
     def place(self) -> str:
         """Name of the table in messages."""
@@ -63,10 +65,12 @@ class CsvTable:
         self,
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
-        offers: Iterable[Sequence[CellValue]],
+        offers: Iterable[Sequence[CellValue]] | None,
     ) -> None:
         """Write the filled table, and a second file of offers beside it."""
         self._write(target, self._changed(changes))
+        if offers is None:
+            return
         rows = (self._delimiter.join(map(self._quoted, row)) + self._line_end for row in offers)
         self._write(offers_file(target), rows)
 

@@ -6,27 +6,28 @@ of the data.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from proxy import errors
-from proxy.sheet import fill
-from proxy.sheet.columns import lines, offers_sheet, recognition
-from proxy.sheet.columns.kinds import KINDS, LinePart, at
+from proxy.sheet.columns import lines, offers_sheet, recognition, statuses
+from proxy.sheet.columns.kinds import KINDS, LinePart
 from proxy.sheet.columns.lines import Line, TableRow
-from proxy.sheet.columns.results import ColumnResult, ColumnResults, as_sku
-from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
-from proxy.sheet.fill import AMBIGUOUS, COMPLETE, FAILED, FOUND, NOT_FOUND, STALE
+from proxy.sheet.columns.results import ColumnResults, as_sku
+from proxy.sheet.columns.specs import PREFIX, STATUS, ColumnSet, ColumnSpec
+from proxy.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
+from proxy.sheet.fill import COMPLETE
 from proxy.sheet.package.cells import COLUMNS_MAX, CellValue
-from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery, PartResult
-
-NOT_FETCHED = "not fetched"
-FOUND_AS_SKU = f"{FOUND}: as distributor's number"
-OUTCOMES = (*fill.OUTCOMES, NOT_FETCHED)
+from proxy.sheet.parts import Part, PartQuery, PartResult
 
 
 class Table(Protocol):
     """A file that is filled."""
+
+    @property
+    def offers_max(self) -> int | None:
+        """The most offers that it can hold; None for any number."""
 
     @property
     def place(self) -> str:
@@ -43,16 +44,9 @@ class Table(Protocol):
         self,
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
-        offers: Iterable[Sequence[CellValue]],
+        offers: Iterable[Sequence[CellValue]] | None,
     ) -> None:
-        """Write the table with changed cells, by row and column index, and all offers."""
-
-
-class Status(NamedTuple):
-    """Outcome of a line, and the text for its status column."""
-
-    outcome: str
-    text: str
+        """Write the table with changed cells, by row and column index, and the rows of offers, if there are to be."""
 
 
 class ColumnsJob:
@@ -80,13 +74,15 @@ class ColumnsJob:
         self._header, read = lines.read(table.rows(), reading, table.place, left_out)
         self._places = self._own_places()
         self._new_headings: dict[int, CellValue] = {}
-        self._kept: dict[int, str] = {}  # status by row
+        self._kept: dict[int, tuple[str, list[str]]] = {}  # by row: status, and the columns without a value
+        self.distributors = columns.distributors
+        self.reasons: Counter[str] = Counter()
         self._lines: list[Line] = []
         for line, cells in read:
             self._lines.append(line)
             status = self._earlier_status(cells)
             if rerun_failures and status.startswith(COMPLETE):
-                self._kept[line.row] = status
+                self._kept[line.row] = status, self._empty(dict(enumerate(cells)))
         self.problems = left_out.cells
         self.recognized = recognition.recognize(table.sheet, self._header, left_out, self._places.values())
         # A new column would stay empty in the lines that are kept.
@@ -100,7 +96,6 @@ class ColumnsJob:
 
     @property
     def lines(self) -> int:
-        """Number of lines with a part number."""
         return len(self._lines)
 
     @property
@@ -130,16 +125,25 @@ class ColumnsJob:
     def write(self, target: Path) -> Mapping[str, int]:
         """Write the filled table and its offers."""
         counts = Counter(dict.fromkeys(OUTCOMES, 0))
+        self.reasons.clear()
         changes: dict[int, dict[int, CellValue]] = {self._header.row: self._new_headings}
         for line in self._lines:
             status = self._status(line)
+            values = changes[line.row] = self._values(line, status)
+            status = status.without(self._kept[line.row][1] if line.row in self._kept else self._empty(values))
+            values[self._places[STATUS]] = status.text
             counts[status.outcome] += 1
-            changes[line.row] = self._values(line, status)
+            self.reasons.update(status.reasons)
         self._table.save(target, changes, self._offers())
         return counts
 
     def _heading(self, spec: ColumnSpec) -> str:
         return spec.heading(self._columns.currency)
+
+    def _empty(self, cells: Mapping[int, CellValue]) -> list[str]:
+        """Return the columns that have no value in a line."""
+        empty = (spec for spec, place in self._places.items() if spec != STATUS and cells.get(place) in (None, ""))
+        return [self._heading(spec).removeprefix(f"{PREFIX} ") for spec in empty]
 
     def _own_places(self) -> dict[ColumnSpec, int]:
         """Return the columns that an earlier run has written."""
@@ -172,40 +176,18 @@ class ColumnsJob:
 
     def _status(self, line: Line) -> Status:
         if line.row in self._kept:
-            return self._kept_status(line)
+            times = [self._fetched_before(query) for query in self._queries(line)]
+            return statuses.kept_status(times, self._now, as_sku=self._kept[line.row][0].startswith(FOUND_AS_SKU))
         results = [self._results.get(query) for query in self._queries(line)]
         if None in results:
             return Status(NOT_FETCHED, NOT_FETCHED)
-        return max((self._status_of(each) for each in results if each is not None), key=_gravity)
-
-    def _kept_status(self, line: Line) -> Status:
-        """Return the status of a line whose values stay: values of unknown age may be too old, too."""
-        times = [self._fetched_before(query) for query in self._queries(line)]
-        known = [time for time in times if time is not None]
-        if len(known) < len(times):
-            return Status(STALE, f"{STALE}: fetched at an unknown time")
-        return self._found(min(known), as_sku=self._kept[line.row] == FOUND_AS_SKU)
-
-    def _found(self, fetched: float, *, as_sku: bool) -> Status:
-        fresh = self._now - fetched <= STALE_SECONDS
-        text = FOUND_AS_SKU if as_sku else FOUND
-        return Status(FOUND, text) if fresh else Status(STALE, f"{STALE}: fetched {at(fetched)}")
-
-    def _status_of(self, found: ColumnResult) -> Status:
-        result, part = found.result, found.part
-        if result.error is not None:
-            return Status(FAILED, f"{FAILED}: {result.error}")
-        if part is None:
-            return Status(NOT_FOUND, NOT_FOUND)
-        if result.hits > 1 and not result.query.manufacturer:
-            missing = "manufacturer" if result.query.mpn else "part number"
-            text = f"{result.hits} parts match, these values are of {part.manufacturer}: state the {missing}"
-            return Status(AMBIGUOUS, f"{AMBIGUOUS}: {text}")
-        return self._found(result.fetched, as_sku=found.as_sku)
+        return max(
+            (statuses.result_status(each, self._now) for each in results if each is not None), key=attrgetter("gravity")
+        )
 
     def _values(self, line: Line, status: Status) -> dict[int, CellValue]:
-        """Return the cells of a line. Values of an earlier run stay where the line is kept or was not fetched."""
-        cells: dict[int, CellValue] = {self._places[STATUS]: status.text}
+        """Return the cells of a line but for its status. Values of an earlier run stay where there are no new ones."""
+        cells: dict[int, CellValue] = {}
         if line.row in self._kept or status.outcome == NOT_FETCHED:
             return cells
         parts = {query.currency: self._part(query) for query in self._queries(line)}
@@ -244,16 +226,29 @@ class ColumnsJob:
         part = None if found is None else found.part
         return None if found is None or part is None else (part, found.result.fetched)
 
-    def _offers(self) -> Iterator[Sequence[CellValue]]:
-        """Yield the rows of the sheet of offers; those that were not fetched have none, and those that are kept what
-        the cache has."""
+    @property
+    def notes(self) -> list[str]:
+        """Say that the sheet of offers may be too small."""
+        queries = len(self._lines) * len(self._currencies)
+        return offers_sheet.notes(queries, self._columns.offers, self._table.offers_max)
+
+    def _offers(self) -> Iterator[Sequence[CellValue]] | None:
+        """Return the rows of the sheet of offers: as many of each line as are wanted and fit."""
+        wanted = self._columns.offers
+        if wanted == 0:
+            return None
+        results = (self._results.get(query) for line in self._lines for query in self._queries(line))
+        sizes = Counter(found.offers for found in results if found is not None)
+        limit = offers_sheet.kept(sizes, wanted, self._table.offers_max)
+        if left_out := offers_sheet.written(sizes, wanted) - offers_sheet.written(sizes, limit):
+            self.reasons[f"offers left out: the sheet has room for the best {limit} of each line"] = left_out
+        return self._offer_rows(limit)
+
+    def _offer_rows(self, limit: int | None) -> Iterator[Sequence[CellValue]]:
+        """Yield the rows: of lines that are kept what the cache has."""
         yield offers_sheet.HEADINGS
         for line in self._lines:
             for query in self._queries(line):
                 if (found := self._results.get(query)) is not None:
                     result = found.result._replace(part=found.part)
-                    yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules)
-
-
-def _gravity(status: Status) -> int:
-    return OUTCOMES.index(status.outcome)
+                    yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules, limit)

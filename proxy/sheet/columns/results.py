@@ -18,11 +18,13 @@ _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Part)
 
 
 class ColumnResult(NamedTuple):
-    """Result of a query; its part is packed. `as_sku`: the part number is a distributor's number."""
+    """Result of a query; its part is packed. `as_sku`: the part number is a distributor's number;
+    `offers`: how many it has."""
 
     result: PartResult
     packed: bytes | None
     as_sku: bool = False
+    offers: int = 0
 
     @property
     def part(self) -> Part | None:
@@ -39,7 +41,8 @@ class ColumnResults:
     def add(self, result: PartResult) -> None:
         """Take one result."""
         packed = None if result.part is None else _ENCODER.encode(result.part)
-        self._results[result.query] = ColumnResult(result._replace(part=None), packed)
+        offers = 0 if result.part is None else len(result.part.offers)
+        self._results[result.query] = ColumnResult(result._replace(part=None), packed, offers=offers)
 
     def get(self, query: PartQuery) -> ColumnResult | None:
         """Return the result of a query, or of its number as SKU; None as long as one of both is to be fetched."""

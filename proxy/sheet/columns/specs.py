@@ -98,6 +98,14 @@ def parse_currency(text: str) -> str:
     return code
 
 
+def parse_offers(text: str) -> int | None:
+    """Return how many offers of each line `all`, `none` or `best:N` lists; None for all. Raises ConfigError."""
+    match = re.fullmatch(r"all|none|best:([1-9]\d{0,6})", text.strip().lower(), re.ASCII)
+    if match is None:
+        raise errors.ConfigError(f"--offers {text[:SHOWN]!r} is unknown: write all, none, or best:N such as best:5")
+    return int(match[1]) if match[1] else {"all": None, "none": 0}[match[0]]
+
+
 def _quantity(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 0 < int(text[:10]) <= QUANTITY_MAX or len(text) > 10:
         raise errors.ConfigError(f"the quantity of {name}@{text[:SHOWN]} is no whole number from 1 to {QUANTITY_MAX}")
@@ -111,17 +119,24 @@ def _unknown(name: str) -> str:
 
 
 class ColumnSet(NamedTuple):
-    """What a run adds: columns, the offers that count, and the currency of prices without one of their own."""
+    """What a run adds: columns, the offers that count, the currency of prices without one of their own, and how many
+    offers of each line are listed (None: all)."""
 
     specs: Sequence[ColumnSpec]
     rules: OfferRules = ALL_OFFERS
     currency: str = CURRENCY
+    offers: int | None = None
 
     @property
     def currencies(self) -> list[str]:
         """Currencies that are needed, each of which is one query for each line."""
         used = [each.currency or self.currency for each in self.specs if "currency" in KINDS[each.kind].options]
         return list(dict.fromkeys(used or [self.currency]))
+
+    @property
+    def distributors(self) -> set[str]:
+        """Names and ids of distributors that are asked for."""
+        return {*self.rules.distributors, *(each.distributor for each in self.specs if each.distributor)}
 
     @property
     def quantity(self) -> int | None:

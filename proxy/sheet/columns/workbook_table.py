@@ -11,7 +11,7 @@ from proxy.sheet.columns.lines import UNREADABLE, TableReading, TableRow
 from proxy.sheet.columns.offers_sheet import HEADINGS
 from proxy.sheet.columns.quantities import NumberText
 from proxy.sheet.package import Sheet, workbook
-from proxy.sheet.package.cells import Cell, CellChange, CellError, CellValue, NewSheet
+from proxy.sheet.package.cells import ROWS_MAX, Cell, CellChange, CellError, CellValue, NewSheet
 
 OFFERS = "Offers"
 DIGITS_MAX = 25  # of a number that is written out
@@ -29,6 +29,8 @@ class WorkbookTable:
         self._sheet = sheet
         self._styles: dict[int, int] = {}  # of the last text of each row
         self._formats = package.number_formats()
+
+    offers_max = ROWS_MAX - 1  # below the headings
 
     @property
     def place(self) -> str:
@@ -52,7 +54,7 @@ class WorkbookTable:
         self,
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
-        offers: Iterable[Sequence[CellValue]],
+        offers: Iterable[Sequence[CellValue]] | None,
     ) -> None:
         """Write the workbook with the filled sheet, and a sheet of offers: that of an earlier run, or a new one."""
         cells = {
@@ -61,6 +63,9 @@ class WorkbookTable:
             for column, value in values.items()
         }
         changed = {self._sheet.name: cells}
+        if offers is None:
+            self._package.save(target, changed)
+            return
         earlier = next((sheet for sheet in self._package.sheets if sheet.name == OFFERS), None)
         replaced = None if earlier is None else self._replaced(earlier, offers := iter(offers))
         if earlier is not None and replaced is not None:

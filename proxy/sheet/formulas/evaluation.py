@@ -133,6 +133,16 @@ class CallEvaluation:
             self._set(call.key, self._value_of(call.request, result))
         return planned
 
+    def value(self, key: CallKey) -> CellValue:
+        """Return the value of a call that has one."""
+        return self._values[key]
+
+    @property
+    def distributors(self) -> set[str]:
+        """Distributors that the planned calls name."""
+        calls = (call for planned in self._planned.values() for call in planned)
+        return {name for call in calls for name in call.request.distributors}
+
     def set_calculated(self, argument: UnknownArgument, value: CellValue) -> None:
         """Take the value of an argument that was calculated elsewhere."""
         self._calculated[argument.key][argument.span.start] = value

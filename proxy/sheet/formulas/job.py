@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proxy import errors
-from proxy.sheet import libreoffice
-from proxy.sheet.fill import AMBIGUOUS, FAILED, FOUND, NOT_FOUND, OUTCOMES, STALE
+from proxy.sheet import fill, libreoffice
+from proxy.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, OUTCOMES, STALE
 from proxy.sheet.formulas import add_in_results, login, results
 from proxy.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
 from proxy.sheet.formulas.calculation import WorkbookCalculation
 from proxy.sheet.formulas.calls import TokenSpan
-from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells
+from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells, PlannedCall
 from proxy.sheet.formulas.references import CellPosition, WorkbookNames
 from proxy.sheet.formulas.requests import InvalidArgument, PartRequest
 from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
@@ -53,6 +53,7 @@ class FormulaJob:
 
     unit = "cell"
     kept_queries: Sequence[PartQuery] = ()
+    notes: Sequence[str] = ()
 
     def __init__(
         self,
@@ -77,9 +78,16 @@ class FormulaJob:
         self._evaluation = CallEvaluation(self._rerun, self._known, self._value_of, as_add_in=options.as_add_in)
         self._calculation = WorkbookCalculation(workbook, self._formulas, self._evaluation, self._known)
         self._outcomes: dict[CellPosition, str] = {}
+        self._reasons: dict[CellPosition, str] = {}
         self._calculation_failure = ""
         self._log_in()
         self._queries = self._evaluation.plan()
+        self.distributors = self._evaluation.distributors
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why cells lack values, and how many of them."""
+        return Counter(filter(None, self._reasons.values()))
 
     @property
     def lines(self) -> int:
@@ -99,8 +107,12 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result."""
         for call in self._evaluation.add(result):
-            cell, outcome = call.key.cell, self._outcome(call.request, result)
-            self._outcomes[cell] = max(outcome, self._outcomes.get(cell, FOUND), key=OUTCOMES.index)
+            cell, (outcome, reason) = (
+                call.key.cell,
+                _outcome(result, call, self._evaluation.value(call.key), self._options.now),
+            )
+            if OUTCOMES.index(outcome) >= OUTCOMES.index(self._outcomes.get(cell, FOUND)):
+                self._outcomes[cell], self._reasons[cell] = outcome, reason
 
     def refuse_login(self) -> None:
         """Say in the login's cell that its credentials are not accepted."""
@@ -128,19 +140,6 @@ class FormulaJob:
         counts[NOT_FILLED] = len(self.problems)
         return counts
 
-    def _outcome(self, request: PartRequest, result: PartResult) -> str:
-        if result.error is not None:
-            return FAILED
-        if result.part is None:
-            return NOT_FOUND
-        if result.hits > 1 and not request.manufacturer:
-            return AMBIGUOUS
-        return self._age(result.fetched)
-
-    def _age(self, fetched: float | None) -> str:
-        """Return whether values are fresh; those of unknown age may be too old, too."""
-        return FOUND if fetched is not None and self._options.now - fetched <= STALE_SECONDS else STALE
-
     def _kept_outcomes(self) -> Iterator[str]:
         """Yield the outcomes of cells that keep the values of an earlier run."""
         kept = {position: cell for position, cell in self._formulas.calls.items() if position not in self._rerun}
@@ -150,8 +149,9 @@ class FormulaJob:
         for query in evaluation.plan():
             for call in evaluation.add(PartResult(query, None, 0, None, 0.0)):
                 times[call.key.cell].append(self._fetched_before(query))
-        for ages in times.values():
-            yield self._age(None if None in ages else min(age for age in ages if age is not None))
+        for position, ages in times.items():
+            age = _age(None if None in ages else min(age for age in ages if age is not None), self._options.now)
+            yield NO_VALUE if age == FOUND and _is_empty(kept[position].cached) else age
 
     @property
     def problems(self) -> list[str]:
@@ -270,6 +270,28 @@ def _number(cell: CallCell, argument: TokenSpan) -> int:
 
 def _looks_up(cell: CallCell) -> bool:
     return any(call.function.looks_up for call in cell.parsed.calls)
+
+
+def _outcome(result: PartResult, call: PlannedCall, value: CellValue, now: float) -> tuple[str, str]:
+    """Return the outcome of a call, and the reason where it has no value, or none that is certain."""
+    if result.error is not None:
+        return FAILED, f"{FAILED}: {result.error}"
+    if result.part is None:
+        return NOT_FOUND, fill.NO_PART
+    if result.hits > 1 and not call.request.manufacturer:
+        return AMBIGUOUS, f"{AMBIGUOUS}: several parts match: state the manufacturer"
+    if _age(result.fetched, now) == STALE:
+        return STALE, fill.OLD
+    return (NO_VALUE, f"{NO_VALUE}: {call.request.function.name}") if _is_empty(value) else (FOUND, "")
+
+
+def _age(fetched: float | None, now: float) -> str:
+    """Return whether values are fresh; those of unknown age may be too old, too."""
+    return FOUND if fetched is not None and now - fetched <= STALE_SECONDS else STALE
+
+
+def _is_empty(value: CellValue) -> bool:
+    return value == "" or _failed(value)
 
 
 def _failed(value: CellValue) -> bool:

@@ -20,6 +20,9 @@ class _Notes:
     kept_queries: Sequence[PartQuery] = ()
     later_queries = 0
     problems: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    distributors: Sequence[str] = ()
+    reasons: Mapping[str, int] = {}
 
     def __init__(self) -> None:
         self.results: list[str] = []

@@ -30,7 +30,15 @@ def test_csv_gets_columns_right_of_its_data(fill_table: Fill, tmp_path: Path) ->
         ["U2", "NOPE", "1", "a note", "", "", "", "", "", "not found"],
         ["", "Total", "151"],
     ]
-    assert counts == {"found": 1, "not found": 1, "stale": 0, "ambiguous": 0, "failed": 0, "not fetched": 0}
+    assert counts == {
+        "found": 1,
+        "no value": 0,
+        "not found": 1,
+        "stale": 0,
+        "ambiguous": 0,
+        "failed": 0,
+        "not fetched": 0,
+    }
     offers = rows_of(tmp_path / "BOM.offers.csv")
     assert [row[3] for row in offers] == ["Distributor", "Digi-Key", "Mouser"]
     assert offers[1][:15] == [
@@ -102,7 +110,9 @@ def test_bytes_and_characters_beyond_the_encoding_survive(fill_table: Fill, tmp_
     file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
     file.write_bytes(b"MPN,M\xfcller\nLM358N,\x81\x8d\n")
     fill_table(csv_table.CsvTable(file), target, "stock:Дистрибьютор")
-    assert target.read_bytes() == b"MPN,M\xfcller,Nexar stock " + b"?" * 12 + b",Nexar status\nLM358N,\x81\x8d,,found\n"
+    filled = b"MPN,M\xfcller,Nexar stock " + b"?" * 12 + b",Nexar status\nLM358N,\x81\x8d,,"
+    filled += b'"found, without stock ' + b"?" * 12 + b'"\n'
+    assert target.read_bytes() == filled
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"a,b\n1,2\n", b"PK\x00\x01\x00", b"\xd0\xcf\x11\xe0\0\0"])
@@ -194,7 +204,7 @@ def test_failures_are_rerun_and_other_values_stay(fill_table: Fill, source: Memo
     counts = fill_table(csv_table.CsvTable(file), target, "package", rerun_failures=True, fetched_before=ages.get)
     assert rows_of(target)[1:] == [
         ["LM358N", "OLD", "found"],
-        ["1234567", "", "found"],
+        ["1234567", "", "found, without package"],
         ["X", "OLD", "stale: fetched 2023-11-13 22:13 UTC"],
     ]
     assert (source.parts_spent, counts["stale"]) == (1, 1)
@@ -268,3 +278,51 @@ def test_columns_hold_what_they_name(
     file.write_text("MPN\nLM358N\n")
     fill_table(csv_table.CsvTable(file), target, names, rules=OfferRules(**rules))
     assert rows_of(target)[1][1:-1] == expected
+
+
+class _SmallTable(csv_table.CsvTable):
+    """A table that holds three offers."""
+
+    offers_max = 3
+
+
+@pytest.mark.parametrize(
+    "wanted, distributors, left_out",
+    [(None, ["Mouser"] * 3, 3), (1, ["Mouser"] * 3, 0), (0, None, 0)],
+)
+def test_offers_are_the_best_that_fit(
+    source: MemoryPartSource, tmp_path: Path, wanted: int | None, distributors: list[str] | None, left_out: int
+) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("MPN,Qty\nLM358N,5000\nLM358N,2500\nLM358N,7500\n")
+    job = ColumnsJob(_SmallTable(file), columns("price", offers=wanted), now=NOW)
+    said = "the sheet of offers holds 3, which is 1 for each line and currency"
+    assert [note.partition(":")[0] for note in job.notes] == ([said] if wanted is None else [])
+    asyncio.run(fill.fetch(job, source, asyncio.Event()))
+    assert job.write(target)["found"] == 3
+    offers = csv_table.offers_file(target)
+    assert offers.exists() == (distributors is not None)
+    assert distributors is None or [row[3] for row in rows_of(offers)[1:]] == distributors
+    assert sum(job.reasons.values()) == left_out
+
+
+def test_lines_without_a_value_are_counted_apart_with_their_reasons(
+    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("MPN\nLM358N\n1234567\nNOPE\nBROKEN\n")
+    source.errors["BROKEN"] = "timeout"
+    job = ColumnsJob(csv_table.CsvTable(file), columns("price@10,stock,manufacturer"), now=NOW)
+    asyncio.run(fill.fetch(job, source, asyncio.Event()))
+    counts = job.write(target)
+    assert {name: count for name, count in counts.items() if count} == dict.fromkeys(
+        ("found", "no value", "not found", "failed"), 1
+    )
+    assert rows_of(target)[2][-1] == "found, without price @10 USD, stock"
+    assert job.reasons == dict.fromkeys(
+        ("no value: price @10 USD", "no value: stock", "not found: no part has this number", "failed: timeout"), 1
+    )
+    ages = {PartQuery("1234567"): NOW, PartQuery("LM358N"): NOW}
+    options: dict[str, Any] = {"rerun_failures": True, "fetched_before": ages.get}
+    again = fill_table(csv_table.CsvTable(target), file, "price@10,stock,manufacturer", **options)
+    assert (again["no value"], source.parts_spent) == (1, 2)

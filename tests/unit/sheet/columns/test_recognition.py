@@ -63,7 +63,7 @@ def test_unclear_quantity_leaves_its_columns_empty(fill_table: Fill, tmp_path: P
     file.write_text("MPN;Qty\nLM358N;2.500\nLM358N;\n")
     fill_table(csv_table.CsvTable(file), target, "price,price@100,moq,stock")
     filled = [row[2:] for row in rows_of(target, ";")[1:]]
-    assert filled == [["", "0.3", "", "9500", "found"], ["0.6", "0.3", "1", "9500", "found"]]
+    assert filled == [["", "0.3", "", "9500", "found, without price USD, MOQ"], ["0.6", "0.3", "1", "9500", "found"]]
     offers = rows_of(csv_table.offers_file(target), ";")
     assert [row[13] for row in offers[1:3]] == ["", ""]
     reading = TableReading(decimal="comma")

@@ -44,6 +44,12 @@ def test_formulas_stay_and_get_typed_values(tmp_path: Path) -> None:
     assert result.lines == 2
 
 
+def test_cells_without_a_value_are_counted_apart(tmp_path: Path) -> None:
+    price = FormulaCell(f'{X}DISTRIBUTOR_PRICE(A2,,"nobody")', 9.9)
+    result = fill(book({"A2": "LM317", "B2": price, "C2": FormulaCell(f"{X}SHORT_DESCRIPTION(A2)", "")}), tmp_path)
+    assert result.counts == {"found": 1, "no value": 1}
+
+
 def test_values_can_replace_the_formulas(tmp_path: Path) -> None:
     price = FormulaCell(f"{X}DISTRIBUTOR_PRICE(A2)", 9.9)
     result = fill(book({"A2": "LM317", "B2": price, "C2": FormulaCell("B2*2", 1)}), tmp_path, values=True)
