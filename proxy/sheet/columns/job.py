@@ -84,6 +84,7 @@ class ColumnsJob:
             if rerun_failures and status.startswith(COMPLETE):
                 self._kept[line.row] = status, self._empty(dict(enumerate(cells)))
         self.problems = left_out.cells
+        self.notes = offers_sheet.notes(len(self._lines) * len(self._currencies), columns.offers, table.offers_max)
         self.recognized = recognition.recognize(table.sheet, self._header, left_out, self._places.values())
         # A new column would stay empty in the lines that are kept.
         missing = [self._heading(spec) for spec in columns.specs if spec not in self._places]
@@ -225,12 +226,6 @@ class ColumnsJob:
         found = self._results.get(query)
         part = None if found is None else found.part
         return None if found is None or part is None else (part, found.result.fetched)
-
-    @property
-    def notes(self) -> list[str]:
-        """Say that the sheet of offers may be too small."""
-        queries = len(self._lines) * len(self._currencies)
-        return offers_sheet.notes(queries, self._columns.offers, self._table.offers_max)
 
     def _offers(self) -> Iterator[Sequence[CellValue]] | None:
         """Return the rows of the sheet of offers: as many of each line as are wanted and fit."""
