@@ -29,6 +29,8 @@ from proxy.workers import inherited, listening, messages, reloading, watchdog
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a worker that ended early is replaced
 PREPARE_SECONDS = 60.0  # that a worker may take to build a configuration
+UNRESPONSIVE_SECONDS = 10.0  # without a sign of life, after which a reload no longer waits for a worker
+SIGN_SECONDS = 0.5  # between two looks for one
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 COMMAND = child_process.command("proxy.workers")
@@ -157,7 +159,10 @@ class WorkerService(reloading.Reloadable):
         (settings, *_) = prepared.values()
         for worker in self._workers:
             worker.use(settings)
-            if worker not in prepared:
+            if worker not in prepared and worker.is_running:
+                log.error(
+                    "configuration commit failed", worker=worker.number, reason="did not prepare the configuration"
+                )
                 worker.end()
         outcomes = await _all(worker.call(messages.CommitMessage) for worker in prepared)
         for worker, mistake in zip(prepared, outcomes, strict=True):
@@ -286,10 +291,13 @@ class _Worker:
         self._unacknowledged[number] = acknowledged
         try:
             self.send(kind(number, *arguments))
-            async with asyncio.timeout(PREPARE_SECONDS):
-                return await acknowledged
-        except TimeoutError:
-            raise _WorkerGoneError(f"{self.name} did not acknowledge a message") from None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PREPARE_SECONDS):
+                    while not acknowledged.done() and not self.is_unresponsive(UNRESPONSIVE_SECONDS):
+                        await asyncio.wait((acknowledged,), timeout=SIGN_SECONDS)
+            if acknowledged.done():
+                return acknowledged.result()
+            raise _WorkerGoneError(f"{self.name} did not acknowledge a message")
         finally:
             del self._unacknowledged[number]
 

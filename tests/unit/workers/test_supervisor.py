@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from proxy import errors
-from proxy.config import loader
+from proxy.config import ReloadResult, loader
 from proxy.kit import clock, shipped
 from proxy.telemetry import merging
 from proxy.workers import messages, supervisor
@@ -32,9 +32,11 @@ while data := os.read(0, 65536):
         is_commit = isinstance(message, messages.CommitMessage)
         send(messages.Acknowledgement(message.number, "internal error: KeyError" if is_commit else ""))
 """
+ACKNOWLEDGING = FAILING_COMMIT.replace("if is_commit", "if False")
 VERY_MANY_MISTAKES = FAILING_COMMIT.replace(
     '"internal error: KeyError" if is_commit else ""', r'"a mistake\n" * 200_000'
 )
+SILENT = FAILING_COMMIT.partition("        is_commit")[0]
 
 
 async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +66,38 @@ async def test_worker_with_very_many_mistakes_can_be_reloaded_again(monkeypatch:
                     await service.prepare(settings)
     finally:
         await worker.stop()
+
+
+async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings, time = loader.load(shipped.path("config.yaml"), {}), clock.ManualClock()
+    slots = [merging.WorkerSlot(tmp_path, number) for number in (1, 2)]
+    slots[1].file(merging.METRICS).touch()  # its last sign
+    workers = [supervisor._Worker(messages.StartMessage(settings, slot), time) for slot in slots]
+    for worker, program in zip(workers, (ACKNOWLEDGING, SILENT), strict=True):
+        monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", program))
+        urls = await worker.start()
+    service = supervisor.WorkerService(urls, workers, lambda each: each)
+
+    async def reload() -> None:
+        await service.prepare(settings)
+        await service.commit()
+        await service.report(ReloadResult("reloaded", 0.0))
+
+    reloading = asyncio.create_task(reload())
+    try:
+        async with asyncio.timeout(supervisor.PREPARE_SECONDS / 2):
+            while not reloading.done():
+                time.advance(0.1)
+                await asyncio.sleep(0.01)
+            await reloading
+            assert workers[1]._process is not None
+            assert await workers[1]._process.wait() == -signal.SIGTERM
+        assert workers[0].is_running
+    finally:
+        reloading.cancel()
+        await asyncio.gather(*(worker.stop() for worker in workers))
 
 
 async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
