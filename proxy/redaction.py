@@ -52,6 +52,7 @@ _WORDS = tuple(
     re.compile(pattern)
     for pattern in (r"\S+", r"(?<=[=:])[^\s&]+", r"[^\s\"'<>&;,(){}\[\]=:/?#@|]+", r"[\w-]+", r"[^\W_]+")
 )
+_AROUND = "'\"`()<>[]{}.,;:!?"  # what a sentence puts around a word
 _FIELD = re.compile(rb'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE)  # of a JSON object
 _STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 # Of an absolute target (RFC 9112 §3.2.2); it may hold a name and a password.
@@ -249,6 +250,8 @@ def _candidates(text: str, plain: _Plain) -> Iterator[str]:
                 if "%" in string:
                     yield parameters.decoded(string)
     words = plain.text[:WORDS_MAX].decode("utf-8", "replace")
+    stripped = (word.strip(_AROUND) for word in words.split())
+    yield from (word for word in stripped if len(word) >= WORD_MIN)
     for pattern in _WORDS:
         yield from (word for word in pattern.findall(words) if len(word) >= WORD_MIN)
 

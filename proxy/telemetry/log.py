@@ -1,8 +1,8 @@
 """Logging to one stream, for people or as JSON. Configured once by the command line; all modules log with structlog.
 
 Removes whatever could hold an API key from every line: tracebacks, messages of unknown exceptions, and all but the
-fixed part of other libraries' messages, because aiohttp and asyncio repeat request lines in theirs. Adds the id of the
-current request.
+fixed part of other libraries' messages, because aiohttp and asyncio repeat request lines in theirs. Hides API keys in
+warnings and errors of a request, which may repeat what its client sent, and adds the request's id.
 """
 
 import logging
@@ -22,7 +22,7 @@ from structlog.typing import EventDict, Processor
 
 from proxy import errors
 from proxy.telemetry.log_writer import LogWriter
-from proxy.telemetry.request_ids import REQUEST_ID
+from proxy.telemetry.request_ids import REDACTION, REQUEST_ID
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -43,6 +43,7 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             reduce_exception,
+            hide_keys,
             _renderer(format_, stream.isatty(), output.write),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -87,6 +88,18 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
     if isinstance(exception, BaseException):
         event["error"] = " from ".join(_name(link) for link in _chain(exception))
         event["at"] = _places(exception.__traceback__)
+    return event
+
+
+def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Hide API keys in warnings and errors of the current request. Other events have no text of clients."""
+    redaction = REDACTION.get()
+    if redaction is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
+        for name, value in event.items():
+            if isinstance(value, str):
+                event[name] = redaction.text(value)
+            elif isinstance(value, list):
+                event[name] = [redaction.text(str(each)) for each in value]
     return event
 
 

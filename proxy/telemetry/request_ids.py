@@ -14,6 +14,7 @@ from multidict import istr
 from proxy import redaction
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+REDACTION: ContextVar[redaction.Redaction | None] = ContextVar("redaction", default=None)  # of what is logged
 
 X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
 
@@ -28,7 +29,7 @@ class RequestIds:
     """Makes ids of 8 random hex digits of the process and an 8-digit counter; cheaper than a random id each."""
 
     def __init__(self, keys: redaction.Redaction) -> None:
-        self._redaction = keys
+        self.redaction = keys
         self._process = secrets.token_hex(4)
         self._numbers = count()
 
@@ -49,5 +50,5 @@ class RequestIds:
     def _is_key(self, id_: str, target: str) -> bool:
         # Without the id in it, plain or encoded, the target need not be decoded.
         if id_ in target or _ESCAPED.search(target):
-            return any(key.startswith(id_) for key in redaction.given(target)) or self._redaction.is_key(id_)
-        return self._redaction.is_key(id_)
+            return any(key.startswith(id_) for key in redaction.given(target)) or self.redaction.is_key(id_)
+        return self.redaction.is_key(id_)

@@ -92,6 +92,11 @@ def part_limit(message: str) -> int | None:
     return int(match[1].replace(",", "")) if match else None
 
 
+def shortened(message: str, length: int = _MESSAGE_MAX) -> str:
+    """Cut a long upstream message before a word: half an API key would not be recognized, and hidden."""
+    return message if len(message) <= length else message[:length].rpartition(" ")[0] + "…"
+
+
 def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] | None) -> str | None:
     """Return why the token was refused, None if it was accepted."""
     for error in _errors(envelope):
@@ -132,10 +137,10 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
         )
     if _is_service_failure(reply, _errors(envelope)):
         raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
-            f"{SERVICE} failed: {_shortened(messages[0])}"
+            f"{SERVICE} failed: {shortened(messages[0])}"
         )
     if messages:
-        raise errors.QueryRefused(_shortened("; ".join(dict.fromkeys(messages))))
+        raise errors.QueryRefused(shortened("; ".join(dict.fromkeys(messages))))
     if fault := http_post.server_error(
         reply, SERVICE, now, may_be_billed=True
     ):  # sent by a proxy in front of the service
@@ -178,9 +183,5 @@ def _check_part_limit(messages: list[str], now: float) -> None:
             continue
         if part_limit(message) == 0:
             # A plan without parts gets none with the next month either, so no date is promised.
-            raise errors.QuotaExhausted(_shortened(f"{NO_PARTS}: {message}"))
-        raise errors.QuotaExhausted(_shortened(message), retry_after=errors.seconds_to_next_month(now))
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= _MESSAGE_MAX else message[: _MESSAGE_MAX - 1] + "…"
+            raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"))
+        raise errors.QuotaExhausted(shortened(message), retry_after=errors.seconds_to_next_month(now))

@@ -214,7 +214,7 @@ class GraphQLClient:
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:
             self._metrics.upstream_errors[operation.name,] += len(envelope.errors)
-            messages = [error.message[:_LOGGED_LENGTH] for error in envelope.errors[:_LOGGED_ERRORS]]
+            messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
 

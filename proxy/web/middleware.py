@@ -16,7 +16,7 @@ from proxy.parsing import path_suggestions
 from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.request_ids import REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
+from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.telemetry.tracing import Tracing
 from proxy.web import operator_endpoints
@@ -75,6 +75,7 @@ class RequestMiddleware:
         headers = request.headers
         request_id = self._ids.resolve(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
+        REDACTION.set(self._ids.redaction)
         kind = None
         self.in_flight += 1
         try:

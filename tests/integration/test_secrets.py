@@ -22,6 +22,7 @@ from support import running_admin, running_proxy, scripted_upstream, span_collec
 from proxy import config
 from proxy.kit import clock
 from proxy.telemetry import log, merging
+from proxy.upstream import classify
 from proxy.web import app, server
 
 APIKEY = "k3yPLANTED"
@@ -217,6 +218,7 @@ MISPLACED = (
     "/v3/parts/search?apikey=EXAMPLE_KEY&q={key}",
     "/v3/parts/search?apikey=EXAMPLE_KEY&q=a%20{key}%20b&{key}=1",
     "/v3/parts/search?apikey=EXAMPLE_KEY&filter[queries][]={key}&include[]={key}&show[]={key}",
+    "/v3/parts/search?apikey=EXAMPLE_KEY&q=a&facet[fields][{key}][include]=1&stats[{key}][include]=1&sortby={key}",
     "/v3/{key}/match?apikey=EXAMPLE_KEY",
     "/v3/parts/{key}?apikey=EXAMPLE_KEY",
     "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{json}%22,%22reference%22:%22{json}%22}}]",
@@ -264,6 +266,26 @@ async def test_api_keys_in_any_place_and_spelling_are_in_no_output(
     assert outputs["pages"].count("erp/1 key=…") > len(MISPLACED)
     planted = spellings(APIKEY) | spellings(OTHER_KEY)
     assert [(name, key) for name, output in outputs.items() for key in planted if key in output] == []
+
+
+async def test_api_keys_in_upstream_messages_are_not_logged(log_format: io.StringIO) -> None:
+    """Also not the beginning of one in a message that is cut."""
+    planted = [each for each in sorted(spellings(APIKEY) | spellings(OTHER_KEY)) if "&quot;" not in each]
+    messages = [*(f"Unknown: '{key}'." for key in planted), f"Unknown: {'x ' * 93}{APIKEY}"]
+    empty = {"supSearchMpn": {"hits": 0, "results": []}}
+    keys = tuple(config.ApiKeySettings(config.digest(key)) for key in (APIKEY, OTHER_KEY))
+    async with scripted_upstream.running() as upstream:
+        own = {**OWN, "apikeys": keys}
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=own)
+        async with running_proxy.running(settings) as proxy:
+            port = int(proxy.url.rpartition(":")[2])
+            for number, message in enumerate([*messages, f"{classify.FAILURE_MESSAGE}: {' '.join(planted)}"]):
+                data = empty if number < len(messages) else None
+                upstream.respond_with({"errors": [{"message": message}], "data": data})
+                await raw(port, f"GET {target({'mpn': f'A{number}'}, key=APIKEY)} HTTP/1.1".encode())
+    assert log_format.getvalue().count("partial data received") == len(messages)
+    assert f"UpstreamFault: the GraphQL service failed: {classify.FAILURE_MESSAGE}: …" in log_format.getvalue()
+    assert [text for text in (*planted, "k3yP", "oth3r") if text in log_format.getvalue()] == []
 
 
 async def test_secret_search_finds_a_planted_key(environment: ProxyEnvironment, log_format: io.StringIO) -> None:
