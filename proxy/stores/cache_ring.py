@@ -295,8 +295,7 @@ class CacheRing:
 
     def unlink(self) -> None:
         """Delete the file, unless another process has done so and has begun a new one. For the lock's owner."""
-        status = os.fstat(self._descriptor)
-        if sqlite_schema.identity(self._path) == (status.st_dev, status.st_ino):
+        if sqlite_schema.has_path(self._descriptor, self._path):
             self._path.unlink(missing_ok=True)
 
     def _clear(self, place: int, size: int) -> None:

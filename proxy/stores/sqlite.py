@@ -42,7 +42,7 @@ class SqliteStore:
 
     def __init__(self, path: Path, connection: Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
         self._path = path
-        self._file = sqlite_schema.identity(path)
+        self._file = sqlite_schema.WatchedFile(path)
         self._connection = connection
         self._thread = thread
         self._clock = clock
@@ -130,6 +130,7 @@ class SqliteStore:
         await self._write(lambda rows: _heartbeat(rows, owner, now, now + seconds))
 
     async def check_writable(self) -> None:
+        await self._write(lambda _: self._file.check_folder())
         await self.put_note("writable", "", str(self._now()))
 
     async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
@@ -195,6 +196,7 @@ class SqliteStore:
         if not self._closed:
             self._closed = True
             await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+            self._file.close()
             self._thread.shutdown()
 
     def _now(self) -> float:
@@ -217,13 +219,11 @@ class SqliteStore:
             raise errors.StoreUnavailable("the store is closed")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._in_thread, begin, work)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
 
     def _in_thread(self, begin: str, work: Callable[[Connection], R]) -> R:
-        # SQLite continues to write to a deleted file, whose content is lost when the process ends.
-        if sqlite_schema.identity(self._path) != self._file:
-            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
+        self._file.check()
         self._connection.execute(begin)
         try:
             result = work(self._connection)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from proxy import errors
 
 VERSION = 5
+MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 
@@ -136,13 +137,41 @@ def make(path: Path) -> None:
         os.close(descriptor)
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of a file; None where there is none."""
+class WatchedFile:
+    """The file of an open store, watched for what SQLite does not notice. Closed after the connection: to close a
+    descriptor of a file drops SQLite's locks on it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def check(self) -> None:
+        """Raise sqlite3.OperationalError where the file is not usable any more: SQLite would go on with a deleted file,
+        whose content is lost when the process ends, and with what it remembers of an overwritten one."""
+        if not has_path(self._descriptor, self._path):
+            raise sqlite3.OperationalError(f"{self._path} was deleted or replaced; restart to begin a new file")
+        if os.pread(self._descriptor, len(MAGIC), 0) != MAGIC:
+            raise sqlite3.OperationalError(
+                f"{self._path} was overwritten; stop the service, restore the file from a backup, and start"
+            )
+
+    def check_folder(self) -> None:
+        """Raise sqlite3.OperationalError where the folder is read-only: on such a mount, writes to open files may still
+        succeed."""
+        if not os.access(self._path.parent, os.W_OK):
+            raise sqlite3.OperationalError(f"{self._path.parent} is read-only; make it writable")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def has_path(descriptor: int, path: Path) -> bool:
+    """Return whether an open file is still the one at a path."""
     try:
-        status = path.stat()
+        return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return False
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

@@ -24,7 +24,7 @@ NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return f"sqlite:{tmp_path}/state/state.sqlite"
+    return f"sqlite:{tmp_path}/state.sqlite"
 
 
 @pytest.fixture

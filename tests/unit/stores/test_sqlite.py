@@ -230,6 +230,21 @@ async def test_deleted_file_is_detected(store: Any, file: Any, replaced: bool) -
             await work
 
 
+@pytest.mark.parametrize("content", [b"", b"not a database " * 1000])
+async def test_overwritten_file_is_detected(store: Any, file: Any, content: bytes) -> None:
+    file.write_bytes(content)
+    for work in (store.check_writable(), store.settle(settlement(1, (NOVEMBER, 7, 0)))):
+        with pytest.raises(errors.StoreUnavailable, match=r"state\.sqlite was overwritten; stop the service"):
+            await work
+
+
+async def test_read_only_mount_is_detected(store: Any, file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.check_writable()
+    monkeypatch.setattr(os, "access", lambda path, mode: (path, mode) != (file.parent, os.W_OK))
+    with pytest.raises(errors.StoreUnavailable, match=f"{file.parent} is read-only"):
+        await store.check_writable()
+
+
 async def test_unwritable_file_is_detected(store: Any) -> None:
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
