@@ -50,7 +50,14 @@ _IN_TARGET = _Named(
 # Words at every granularity at which an API key may be one: a key may itself have punctuation.
 _WORDS = tuple(
     re.compile(pattern)
-    for pattern in (r"\S+", r"(?<=[=:])[^\s&]+", r"[^\s\"'<>&;,(){}\[\]=:/?#@|]+", r"[\w-]+", r"[^\W_]+")
+    for pattern in (
+        r"\S+",
+        r"(?<=\[)[^\[\]]+(?=\])",
+        r"(?<=[=:])[^\s&]+",
+        r"[^\s\"'<>&;,(){}\[\]=:/?#@|]+",
+        r"[\w-]+",
+        r"[^\W_]+",
+    )
 )
 _AROUND = "'\"`()<>[]{}.,;:!?"  # what a sentence puts around a word
 _FIELD = re.compile(rb'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE)  # of a JSON object

@@ -218,7 +218,7 @@ MISPLACED = (
     "/v3/parts/search?apikey=EXAMPLE_KEY&q={key}",
     "/v3/parts/search?apikey=EXAMPLE_KEY&q=a%20{key}%20b&{key}=1",
     "/v3/parts/search?apikey=EXAMPLE_KEY&filter[queries][]={key}&include[]={key}&show[]={key}",
-    "/v3/parts/search?apikey=EXAMPLE_KEY&q=a&facet[fields][{key}][include]=1&stats[{key}][include]=1&sortby={key}",
+    "/v3/parts/search?apikey=EXAMPLE_KEY&q=a&filter[{key}]=1",
     "/v3/{key}/match?apikey=EXAMPLE_KEY",
     "/v3/parts/{key}?apikey=EXAMPLE_KEY",
     "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{json}%22,%22reference%22:%22{json}%22}}]",
@@ -264,6 +264,7 @@ async def test_api_keys_in_any_place_and_spelling_are_in_no_output(
     outputs |= {file.name: file.read_bytes().decode("latin-1") for file in tmp_path.iterdir()}
     outputs |= {f"{file.name} as text": file.read_bytes().decode(errors="replace") for file in tmp_path.iterdir()}
     assert outputs["pages"].count("erp/1 key=…") > len(MISPLACED)
+    assert "parameters ignored" in outputs["log"]
     planted = spellings(APIKEY) | spellings(OTHER_KEY)
     assert [(name, key) for name, output in outputs.items() for key in planted if key in output] == []
 
