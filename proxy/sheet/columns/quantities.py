@@ -33,14 +33,14 @@ def parse(text: str, decimal: DecimalMark | None = None) -> int:
     QuantityError."""
     match = _NUMBER_AND_UNIT.fullmatch(text.strip()) if len(text) <= LENGTH_MAX else None
     if match is None or match[2] in _MULTIPLIERS:
-        raise QuantityError("is no quantity")
+        raise QuantityError("is not a quantity")
     marks = (decimal,) if decimal else ("point",) if isinstance(text, NumberText) else tuple(_NUMBERS)
     values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})
     if len(values) == 2:
         first, second = (value.normalize() for value in values)
         raise QuantityError(f"is {first:f} or {second:f} (--decimal point or comma says which)")
     if not values or not 0 < values[0] < 10**DIGITS_MAX:
-        raise QuantityError("is no quantity")
+        raise QuantityError("is not a quantity")
     return math.ceil(values[0])
 
 

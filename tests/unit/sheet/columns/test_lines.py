@@ -49,7 +49,7 @@ def test_columns_are_named_by_heading_or_letter(
         (quantities.NumberText("2.125"), None, 3),
         ("2.500", None, "is 2.5 or 2500 (--decimal point or comma says which)"),
         ("1,000", None, "is 1 or 1000 (--decimal point or comma says which)"),
-        *((text, None, "is no quantity") for text in ("abc", "-5", "0", "10k", "1/2", "5-7", "9" * 5000)),
+        *((text, None, "is not a quantity") for text in ("abc", "-5", "0", "10k", "1/2", "5-7", "9" * 5000)),
     ],
 )
 def test_quantity_is_read_or_refused_but_not_guessed(text: str, decimal: Any, expected: int | str) -> None:
