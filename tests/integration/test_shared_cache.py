@@ -327,6 +327,7 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
     """Four services of two applications, asked in any order at any time: a result is billed again only when all
     entries of its application have expired."""
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
+    folder.mkdir()
     async with start() as environment:
         chosen = settings(environment, f"sqlite:{folder}/state.sqlite")
         other = msgspec.structs.replace(chosen, applications={"other": chosen.applications["demo"]})

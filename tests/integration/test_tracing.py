@@ -103,7 +103,7 @@ def test_disabled_tracing_imports_no_opentelemetry() -> None:
 
 def test_missing_opentelemetry_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
-    with pytest.raises(errors.ConfigError, match=r"tracing\.otlp_url: the package .+ comes with v3bridge\[otel\]"):
+    with pytest.raises(errors.ConfigError, match=r"tracing\.otlp_url: the package .+ pip install '\.\[otel\]'"):
         tracing.open_tracing("http://127.0.0.1:4318/v1/traces", 1.0)
 
 
