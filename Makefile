@@ -2,7 +2,7 @@
 # Needs Python 3.11 or newer and pip; another interpreter: `make test PYTHON=python3.12`.
 
 PYTHON ?= python3
-# More words for the command that a target runs: `make run ARGS="--port 9000"`, `make test ARGS="tests/unit -x"`.
+# More words for the command that a target runs: `make run ARGS="--port 9000"`, `make test ARGS="tests/service -x"`.
 ARGS ?=
 # A test that hangs fails after five minutes (tests/conftest.py). One that cannot be failed, because a thread hangs, ends
 # its process with a traceback of every thread.
@@ -22,7 +22,7 @@ PINS := $(VENV)/constraints.txt
 # Writes hashes of all files that the index has of each version, for every platform and Python.
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11.5
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
-# Clients that tests/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
+# Clients that tests/together/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
 # version in a folder of its own.
 KICOST := 1.1.12 1.1.21
 CLIENTS := $(VENV)/.clients
@@ -31,7 +31,7 @@ AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 # What a user installs, checked as an index would check it.
-DIST = rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . > /dev/null && $(BIN)/twine check --strict dist/*
+DIST = rm -rf dist && for part in . sandbox; do $(BIN)/python -m build --no-isolation --outdir dist $$part > /dev/null || exit 1; done && $(BIN)/twine check --strict dist/*
 
 .PHONY: help run test programs check types structure dist hooks bench docs format constraints clean
 .DELETE_ON_ERROR:
@@ -67,7 +67,7 @@ check: $(TEST) $(CLIENTS)
 	@$(BIN)/ruff check --quiet .
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types structure
 	@echo "check 7/7: tests"
-	@$(PYTEST) -rs --ignore=tests/architecture $(ARGS)
+	@$(PYTEST) -rs --ignore=tests/project/architecture $(ARGS)
 
 # Steps of check, beside each other, because each keeps one core busy for half a minute.
 types:
@@ -78,7 +78,7 @@ structure:
 	@echo "check 4/7: import contracts"
 	@$(BIN)/lint-imports --no-logo
 	@echo "check 5/7: sizes and architecture"
-	@$(AFRESH) $(BIN)/pytest tests/architecture
+	@$(AFRESH) $(BIN)/pytest tests/project/architecture
 	@echo "check 6/7: wheel and source distribution"
 	@$(DIST)
 
@@ -101,23 +101,23 @@ format: $(TEST)
 
 # A stamp comes last, so a set-up that broke off is done again. `-m venv` over an existing one keeps what is there.
 # Compiled is only what is imported, when it is: most of what is installed never is.
-$(RUN): pyproject.toml constraints.txt
+$(RUN): pyproject.toml sandbox/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
 	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' constraints.txt > $(PINS)
-	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,compare,conform,sheet]'
+	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,compare,conform,sheet]' -e ./sandbox
 	@touch $@
 
 $(TEST): $(RUN)
 	@echo "what tests and checks need, some 90 packages more"
-	@$(PIP) -c $(PINS) -e '.[test]'
+	@$(PIP) -c $(PINS) -e '.[test]' -e ./sandbox
 	@touch $@
 
 $(DOCS): $(RUN)
 	@echo "what the documentation site needs, some 20 packages more"
-	@$(PIP) -c $(PINS) -e '.[docs]'
+	@$(PIP) -c $(PINS) -e '.[docs]' -e ./sandbox
 	@touch $@
 
 $(CLIENTS): Makefile | $(TEST)
@@ -128,8 +128,8 @@ $(CLIENTS): Makefile | $(TEST)
 # The comments at the top of both files are kept; the versions and hashes below them are written anew.
 constraints:
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test,docs]'
-	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge > $(PINS)
+	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test,docs]' -e ./sandbox
+	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge --exclude nexar-sandbox > $(PINS)
 	@$(PIP) --quiet uv
 	@sed -n '/^#/p' constraints.txt > $(VENV)/locked && $(LOCK) --no-deps $(PINS) >> $(VENV)/locked && mv $(VENV)/locked constraints.txt
 	@sed -n '/^#/p' deploy/requirements.txt > $(VENV)/locked && echo hatchling | $(LOCK) --extra redis -c $(PINS) pyproject.toml - >> $(VENV)/locked && mv $(VENV)/locked deploy/requirements.txt
@@ -137,4 +137,4 @@ constraints:
 
 clean:
 	@rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	@find proxy tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find proxy sandbox tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,7 +18,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from bench.goals import Goal
-from proxy.sandbox.catalog import store
+from nexar_sandbox.catalog import store
 
 PARTS = int(os.environ.get("BENCH_CATALOG_PARTS", "1000000"))
 STARTS, ROUNDS = 5, 5

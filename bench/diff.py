@@ -17,11 +17,11 @@ import msgspec
 from bench import canned
 from bench.goals import Goal
 from proxy import model
-from proxy.compare import responses
-from proxy.compare.judging import diff
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
+from proxy.tools.compare import responses
+from proxy.tools.compare.judging import diff
 
 ROUNDS, RESULTS = 60, 16
 GOALS = {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}

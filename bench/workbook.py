@@ -16,9 +16,9 @@ from bench.goals import Goal
 ROWS = (100_000, 1_048_576)
 CHANGED = 10_000
 STEPS = {
-    "read": "from proxy.sheet.package import workbook\n"
+    "read": "from proxy.tools.sheet.package import workbook\n"
     "with workbook.open_package(path) as package: rows = sum(1 for _ in package.rows(package.sheets[0]))",
-    "change": "from proxy.sheet.package import cells, workbook\n"
+    "change": "from proxy.tools.sheet.package import cells, workbook\n"
     f"changes = {{(row, 4): cells.CellChange('0.10') for row in range(1, {CHANGED + 1})}}\n"
     "with workbook.open_package(path) as package: package.save(path.with_name('copy.xlsx'), {'BOM': changes})",
     "openpyxl": "import openpyxl\n"

@@ -1,6 +1,6 @@
 """The reference of the diagnoses of `doctor`, made of those that its stages declare: `python -m docs.diagnoses`.
 
-Prints docs/reference/diagnoses.md; tests/docs holds the page to it.
+Prints docs/reference/diagnoses.md; tests/project/docs holds the page to it.
 """
 
 import sys

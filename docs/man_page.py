@@ -1,6 +1,6 @@
 """The man page, made of the program's own help: `python -m docs.man_page`.
 
-Prints docs/v3bridge.1, which the wheel installs in share/man; tests/docs holds the page to it.
+Prints docs/v3bridge.1, which the wheel installs in share/man; tests/project/docs holds the page to it.
 """
 
 import inspect

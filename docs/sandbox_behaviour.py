@@ -1,6 +1,6 @@
 """The page of the sandbox's behaviours and deviations, made of their declarations: `python -m docs.sandbox_behaviour`.
 
-Prints docs/reference/sandbox-behaviour.md; tests/docs holds the page to it.
+Prints docs/reference/sandbox-behaviour.md; tests/project/docs holds the page to it.
 """
 
 import dataclasses
@@ -9,8 +9,8 @@ from typing import Any, get_type_hints
 
 import orjson
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.deviations import DEVIATIONS
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.deviations import DEVIATIONS
 
 HEAD = """# Behaviours and deviations of the sandbox
 

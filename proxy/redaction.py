@@ -13,7 +13,7 @@ from itertools import chain
 from string import hexdigits
 from typing import Any, NamedTuple
 
-from proxy import parameters
+from proxy.v3 import parameters
 
 HIDDEN = "…"
 WHOLE_WORD = 8  # characters; a shorter secret is hidden as a word only, because it occurs in other words by chance

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from proxy.sandbox.catalog import records, store
+from nexar_sandbox.catalog import records, store
 
 KEY = "EXAMPLE_KEY"
 LIMIT = 10  # of a query; no part number of the catalog has as many parts

@@ -17,10 +17,10 @@ Deviations = Annotated[
 ]
 
 if TYPE_CHECKING:
-    from proxy.conformance import probes
-    from proxy.sandbox import app as sandbox_app
-    from proxy.sandbox import behaviour
-    from proxy.sandbox import settings as sandbox_settings
+    from nexar_sandbox import app as sandbox_app
+    from nexar_sandbox import behaviour
+    from nexar_sandbox import settings as sandbox_settings
+    from proxy.tools.conform import probes
 
 
 async def with_sandbox(
@@ -29,8 +29,8 @@ async def with_sandbox(
     """Start a sandbox; return the configuration with its addresses, and its default client credentials for
     applications that have none. Raises StartError if the extra sandbox is not installed."""
     try:
-        from proxy.sandbox import app
-        from proxy.sandbox import settings as sandbox
+        from nexar_sandbox import app
+        from nexar_sandbox import settings as sandbox
     except ModuleNotFoundError as error:
         raise errors.StartError(
             f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
@@ -61,7 +61,7 @@ def endless_sandbox(catalog: Path | None = None) -> "sandbox_settings.SandboxSet
     """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of additional parts."""
     import dataclasses
 
-    from proxy.sandbox import applications, settings
+    from nexar_sandbox import applications, settings
 
     plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=ENDLESS)
     return settings.SandboxSettings(applications=(plan,), catalog=catalog)
@@ -69,7 +69,7 @@ def endless_sandbox(catalog: Path | None = None) -> "sandbox_settings.SandboxSet
 
 def add_in_sample() -> Path:
     """Return the file of the parts of the add-in's official sample workbook, which the sandbox lacks otherwise."""
-    from proxy.sandbox.catalog import loader
+    from nexar_sandbox.catalog import loader
 
     return loader.SHIPPED / "add_in_sample.jsonl"
 
@@ -77,7 +77,7 @@ def add_in_sample() -> Path:
 def sandbox_edition() -> str:
     """Return what tells this sandbox's parts from those of another version: results of one are wrong in the other."""
     import proxy
-    from proxy.sandbox.catalog import loader
+    from nexar_sandbox.catalog import loader
 
     return f"{proxy.__version__} {shipped.digest(loader.SHIPPED.iterdir())[:16]}"
 
@@ -86,7 +86,7 @@ def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.San
     """Return settings of a sandbox with an application for each condition of an assumption's request."""
     import dataclasses
 
-    from proxy.sandbox import applications, settings
+    from nexar_sandbox import applications, settings
 
     default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
 
@@ -110,8 +110,8 @@ def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.San
 
 def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
     """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
-    from proxy.conformance import probes
-    from proxy.sandbox import user_directory
+    from nexar_sandbox import user_directory
+    from proxy.tools.conform import probes
 
     default, design, *others = (
         probes.Account(each.client_id, each.client_secret, application_id=each.application_id, features=each.features)

@@ -14,16 +14,17 @@ import msgspec
 import typer
 from typer import core
 
-from proxy import endpoints, errors
+from proxy import errors
 from proxy.cli import option_fields
 from proxy.config import loader
 from proxy.kit import shipped
+from proxy.v3 import endpoints
 
 if TYPE_CHECKING:
-    from proxy.compare.requests import V3Request
     from proxy.explain.explainer import Explainer
     from proxy.explain.explanation import ExplainedFile, Explanation
     from proxy.explain.inputs import InputRequest
+    from proxy.tools.compare.requests import V3Request
 
 STDIN = "-"
 KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
@@ -231,8 +232,8 @@ def _of_file(file: Path, explainer: "Explainer", application: str | None, kind: 
     if read is not None:
         explained = kinds.of_file(_of_har(read, skipped)).explained(file.name, explainer, application)
         return msgspec.structs.replace(explained, skipped=skipped)
-    from proxy.compare.sources import source as sources
-    from proxy.compare.sources.clients import Clients
+    from proxy.tools.compare.sources import source as sources
+    from proxy.tools.compare.sources.clients import Clients
 
     clients = Clients()
     source = sources.open_source(file, clients, kind=kind)

@@ -9,37 +9,23 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import (
-    alerts,
-    cache,
-    command_group,
-    compare,
-    conform,
-    doctor,
-    explain,
-    mappings,
-    record,
-    reload,
-    sandbox,
-    serve,
-    shadow,
-    sheet,
-    uids,
-    usage,
-)
+from proxy.cli import alerts, cache, command_group, doctor, explain, mappings, reload, sandbox, serve, uids, usage
 from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
+from proxy.tools.compare.command import compare, record, shadow
+from proxy.tools.conform import command as conform
+from proxy.tools.sheet.command import sheet
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)")
 _NUMBER_ERROR = re.compile("(int|float)_.*|.*_than_equal")  # types of pydantic's errors about numbers
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
 EXTRAS = {
-    "proxy.sandbox": "sandbox",
-    "proxy.compare.sources.workbook": "xlsx",
-    "proxy.compare": "compare",
-    "proxy.sheet": "sheet",
-    "proxy.conformance": "conform",
+    "nexar_sandbox": "sandbox",
+    "proxy.tools.compare.sources.workbook": "xlsx",
+    "proxy.tools.compare": "compare",
+    "proxy.tools.sheet": "sheet",
+    "proxy.tools.conform": "conform",
     "proxy.stores": "redis",
     "proxy.telemetry": "otel",
 }
@@ -184,7 +170,7 @@ def _wrong_number(error: typer.TyperException) -> str | None:
 
 def _missing_extra(error: ModuleNotFoundError) -> errors.StartError | None:
     """Return the error that names the missing extra; None if `error` has another cause."""
-    importer = _importer(error.__traceback__)
+    importer = "nexar_sandbox" if error.name == "nexar_sandbox" else _importer(error.__traceback__)
     for package, extra in EXTRAS.items():
         if f"{importer}.".startswith(f"{package}."):
             return errors.StartError(f"{error.name} is not installed; {extras.install_line(extra)}")
@@ -196,6 +182,6 @@ def _importer(traceback: TracebackType | None) -> str:
     importer = ""
     while traceback is not None:
         name = traceback.tb_frame.f_globals.get("__name__", "")
-        importer = name if name.startswith("proxy.") else importer
+        importer = name if name.startswith(("proxy.", "nexar_sandbox.")) else importer
         traceback = traceback.tb_next
     return importer

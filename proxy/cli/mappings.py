@@ -51,7 +51,7 @@ def surface(
 ) -> None:
     """Print the support of every v3 path, parameter and field, or of every spec key, as Markdown."""
     from proxy.mapping import loader
-    from proxy.web.v3.description import spec_keys_page, surface_page
+    from proxy.v3.description import spec_keys_page, surface_page
 
     loaded = loader.load(folder or shipped.path("mappings"))
     typer.echo((spec_keys_page if page is SurfacePage.SPEC_KEYS else surface_page).page(loaded), nl=False)

@@ -20,8 +20,8 @@ from proxy.kit import event_loop
 from proxy.workers import listening
 
 if TYPE_CHECKING:
-    from proxy.sandbox import app, settings
-    from proxy.sandbox import behaviour as behaviours
+    from nexar_sandbox import app, settings
+    from nexar_sandbox import behaviour as behaviours
 
 DESIGN_PORTS = 4
 # Below this number of parts, starting processes takes longer than it saves.
@@ -106,7 +106,7 @@ def _check_ports(port: int, design_port: int) -> None:
 
 def _check(settings: "settings.SandboxSettings", host: str, port: int) -> None:
     """Check the settings before a catalog is built, which may take minutes."""
-    from proxy.sandbox import app
+    from nexar_sandbox import app
 
     app.check_settings(settings, host, port)
 
@@ -128,10 +128,10 @@ def _settings(
     admin_hosts: list[str],
 ) -> "settings.SandboxSettings":
     """Convert the options to settings. Raises ValueError for an invalid fault or disturbance."""
-    from proxy.sandbox import applications, settings
-    from proxy.sandbox import faults as sandbox_faults
-    from proxy.sandbox.legacy_v3 import disturbances as kinds
-    from proxy.sandbox.legacy_v3 import settings as legacy
+    from nexar_sandbox import applications, settings
+    from nexar_sandbox import faults as sandbox_faults
+    from nexar_sandbox.legacy_v3 import disturbances as kinds
+    from nexar_sandbox.legacy_v3 import settings as legacy
 
     plan = (
         applications.DEFAULT_APPLICATION
@@ -158,7 +158,7 @@ def _settings(
 
 def _behaviour(observed: Path | None, names: list[str]) -> "behaviours.Behaviour":
     """Return the behaviour that was observed, with deviations. Raises ValueError for an unknown deviation."""
-    from proxy.sandbox import deviations
+    from nexar_sandbox import deviations
 
     return deviations.behaviour(names, None if observed is None else _observed_behaviour(observed))
 
@@ -166,8 +166,8 @@ def _behaviour(observed: Path | None, names: list[str]) -> "behaviours.Behaviour
 def _observed_behaviour(file: Path) -> "behaviours.Behaviour":
     """Return the behaviour that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
     it does."""
-    from proxy.conformance import reading, results
-    from proxy.sandbox import behaviour as behaviours
+    from nexar_sandbox import behaviour as behaviours
+    from proxy.tools.conform import reading, results
 
     # What was confirmed is the sandbox's behaviour already.
     contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
@@ -187,7 +187,7 @@ def _observed_behaviour(file: Path) -> "behaviours.Behaviour":
 
 
 async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:
-    from proxy.sandbox import app
+    from nexar_sandbox import app
 
     stop = event_loop.stop_on_signal()
     rng = random.Random(settings.seed)  # noqa: S311 - reproducible by --seed
@@ -200,7 +200,7 @@ async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -
 @contextmanager
 def _mistakes(host: str, port: int) -> Iterator[None]:
     """Convert errors of the sandbox's start to ConfigError."""
-    from proxy.sandbox.design import services
+    from nexar_sandbox.design import services
 
     try:
         yield
@@ -215,7 +215,7 @@ def _mistakes(host: str, port: int) -> Iterator[None]:
 
 def _ways_in(upstream: "app.Sandbox") -> dict[str, str]:
     """Return URLs and default credentials; credentials changed in a state file are omitted."""
-    from proxy.sandbox import applications, user_directory
+    from nexar_sandbox import applications, user_directory
 
     ways = {
         "sandbox": upstream.url,
@@ -244,7 +244,7 @@ def _prepare_catalog(path: Path, parts: int | None, catalog: Path | None, seed: 
     """Create the file of a prepared catalog if it is missing. An interrupted run leaves no file behind."""
     if path.exists():
         return
-    from proxy.sandbox.catalog import store
+    from nexar_sandbox.catalog import store
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _ended_like_an_interrupt():

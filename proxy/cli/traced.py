@@ -18,7 +18,6 @@ from rich.text import Text
 from proxy import config
 from proxy.cli import embedded, spending
 from proxy.cli import explained as output
-from proxy.compare.requests import V3Request, parse_target
 from proxy.explain.explanation import Explanation
 from proxy.explain.trace import Trace, TracedRequest, TracedStep, trace
 from proxy.gateway import assembly
@@ -27,6 +26,7 @@ from proxy.kit import event_loop
 from proxy.kit.clock import SystemClock
 from proxy.kit.wording import counted, printable
 from proxy.telemetry import log
+from proxy.tools.compare.requests import V3Request, parse_target
 
 RESPONSE_LINES, LINE_MAX = 40, 400  # lines, and characters of each, that are shown; `--json` has all
 SOURCES = {

@@ -15,9 +15,9 @@ from proxy.kit import shipped
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
-    from proxy.compare import responses
-    from proxy.compare.recording import recorded, recorder, uid_learning
     from proxy.mapping.uids import Uids
+    from proxy.tools.compare import responses
+    from proxy.tools.compare.recording import recorded, recorder, uid_learning
 
 SHOWN = 20  # conflicts that are printed
 
@@ -42,8 +42,8 @@ def learn(
     ] = None,
 ) -> None:
     """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
-    from proxy.compare.recording import recorded
     from proxy.mapping import loader as mapping
+    from proxy.tools.compare.recording import recorded
 
     if output is not None and output.exists():
         raise errors.ConfigError(f"{output} exists already: name another file")
@@ -65,8 +65,8 @@ def _learnt(
     answers: "recorded.Recording", known: "dict[str, Uids]", unusable: Counter[str]
 ) -> "uid_learning.LearnedUids":
     """Learn uids from all recorded responses of a file; count the responses of which nothing can be learnt."""
-    from proxy.compare import responses
-    from proxy.compare.recording import uid_learning
+    from proxy.tools.compare import responses
+    from proxy.tools.compare.recording import uid_learning
 
     learner, both = uid_learning.UidLearner(known), False
     for request in answers.requests():
@@ -87,7 +87,7 @@ def _learnt(
 
 def _reason(recorded_response: "recorder.RecordedResponse", body: "responses.ResponseBody | None") -> str:
     """Return why nothing can be learnt from a response, worded to complete "a response …"."""
-    from proxy.compare import responses
+    from proxy.tools.compare import responses
 
     if body is not None and body.problem and recorded_response.status < 400:
         return f"skipped: {body.problem}"

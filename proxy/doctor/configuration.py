@@ -10,13 +10,13 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.alerts import receivers
-from proxy.compare import loader as rules_loader
 from proxy.config import loader
 from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
 from proxy.kit import extras, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping_loader
+from proxy.tools.compare import loader as rules_loader
 from proxy.upstream import session
 
 UNREADABLE = Diagnosis(

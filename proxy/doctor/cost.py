@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors
-from proxy.compare.judging.counting import MONTH
-from proxy.compare.requests import V3Request
-from proxy.compare.running import estimate
 from proxy.doctor.configuration import PACKAGE_MISSING
 from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
 from proxy.kit import extras
 from proxy.kit.wording import counted
+from proxy.tools.compare.judging.counting import MONTH
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import estimate
 
 REQUESTS_UNREADABLE = Diagnosis(
     "requests_unreadable",
@@ -76,7 +76,7 @@ def _covered(limit: int) -> str:
 
 def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
     try:
-        from proxy.compare.sources import clients, source
+        from proxy.tools.compare.sources import clients, source
 
         opened = source.open_source(file, clients.Clients())
         requests, parts = _worst_case(opened.requests())

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from proxy import config
-from proxy.endpoints import Endpoint
 from proxy.explain.explanation import Change, ExplainedOperation, ParameterValue, UnderstoodQuery
 from proxy.planning.exact_match import WILDCARD
+from proxy.v3.endpoints import Endpoint
 
 
 class Addresses(NamedTuple):

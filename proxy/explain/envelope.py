@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from proxy.endpoints import Action, Endpoint
 from proxy.explain.explanation import ExplainedField, ExplainedOperation
 from proxy.mapping.coverage import Kind
+from proxy.v3.endpoints import Action, Endpoint
 
 ITEMS: dict[Action, str] = {
     "match": "results[].items[]",

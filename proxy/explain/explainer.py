@@ -4,11 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from proxy import config, endpoints, errors
-from proxy.compare.redaction import redact_request
-from proxy.compare.requests import V3Request
-from proxy.compare.running import estimate
-from proxy.endpoints import Endpoint
+from proxy import config, errors
 from proxy.explain import caching, changes, envelope, response_fields, understanding
 from proxy.explain.explanation import (
     Cost,
@@ -20,9 +16,14 @@ from proxy.explain.planning import PlannedRequest, RequestPlanner
 from proxy.gateway.applications import Applications, Client
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.parsing import path_suggestions
-from proxy.parsing.request_parameters import RequestParameters
 from proxy.redaction import HIDDEN, Redaction
+from proxy.tools.compare.redaction import redact_request
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import estimate
+from proxy.v3 import endpoints
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import path_suggestions
+from proxy.v3.parsing.request_parameters import RequestParameters
 
 
 class Explainer:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from proxy.endpoints import Action
 from proxy.mapping.coverage import Kind
+from proxy.v3.endpoints import Action
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors
-from proxy.compare.requests import V3Request, parse_target
-from proxy.compare.sources import entries
 from proxy.explain import curl
-from proxy.parsing import path_suggestions
+from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.tools.compare.sources import entries
+from proxy.v3.parsing import path_suggestions
 
 TEXT_BYTES_MAX = 1_048_576  # a saved command or HAR entry is smaller
 HAR_BYTES_MAX = 1_073_741_824  # a HAR file is read as a whole

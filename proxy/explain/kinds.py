@@ -5,14 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy import errors, parameters
-from proxy.compare.redaction import redact_request
-from proxy.compare.requests import V3Request
-from proxy.compare.running import estimate
+from proxy import errors
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedFile, RequestKind
-from proxy.parsing import match_queries
 from proxy.redaction import Redaction
+from proxy.tools.compare.redaction import redact_request
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import estimate
+from proxy.v3 import parameters
+from proxy.v3.parsing import match_queries
 
 INVALID = "(invalid)"  # stands for the keys of queries that are no JSON list
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import graphql
 
 from proxy import config
-from proxy.compare.requests import V3Request
-from proxy.endpoints import Endpoint
 from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
 from proxy.gateway.applications import Client
@@ -18,12 +16,14 @@ from proxy.kit import slices
 from proxy.kit.slices import Slices
 from proxy.mapping.loader import Mappings
 from proxy.mapping.tables import NameIndex
-from proxy.parsing import match_queries, requests
-from proxy.parsing import search as search_parser
-from proxy.parsing.request_parameters import RequestParameters
 from proxy.planning import search, search_support
 from proxy.planning.operations import OperationResult, PlannedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
+from proxy.tools.compare.requests import V3Request
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import match_queries, requests
+from proxy.v3.parsing import search as search_parser
+from proxy.v3.parsing.request_parameters import RequestParameters
 
 ENDLESS = 10**9  # hits that no page shows completely: then a count is needed wherever one can be
 COUNTED = (

@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from proxy import endpoints, errors
-from proxy.compare.requests import V3Request
-from proxy.endpoints import Endpoint
+from proxy import errors
 from proxy.explain import explainer
 from proxy.explain.explanation import ExplainedError, Explanation
 from proxy.gateway.applications import Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.parsing import requests
-from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.planning import parts
-from proxy.serving import encoding
-from proxy.serving.actions import AuthenticatedRequest, V3Actions
 from proxy.telemetry import steps
+from proxy.tools.compare.requests import V3Request
+from proxy.v3 import encoding, endpoints
+from proxy.v3.actions import AuthenticatedRequest, V3Actions
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import requests
+from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 
 
 class TracedStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from proxy import errors
-from proxy.endpoints import Endpoint
 from proxy.explain.explanation import IgnoredParameter, ParameterValue, UnderstoodQuery
 from proxy.mapping.loader import Mappings
 from proxy.model import PartsMatchRequest
-from proxy.parameters import Parameters, bare
-from proxy.parsing import match_queries, v3_parameters
-from proxy.parsing.v3_parameters import Parameter
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parameters import Parameters, bare
+from proxy.v3.parsing import match_queries, v3_parameters
+from proxy.v3.parsing.v3_parameters import Parameter
 
 # Shown elsewhere: the API key as the client, the queries one by one; `userkey` is never read.
 _SHOWN_APART = {"apikey", "queries", "userkey", "uid"}

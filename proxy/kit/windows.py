@@ -1,6 +1,6 @@
 """Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
 
-Used by the token client and by the sandbox's identity service. Exact, because it keeps the time of each request; in
+Used by the token client. Exact, because it keeps the time of each request; in
 memory, for one process.
 """
 

@@ -13,7 +13,8 @@ from luqum import tree
 from luqum.exceptions import ParseError
 from luqum.parser import parser
 
-from proxy import bounds, errors
+from proxy import errors
+from proxy.v3 import bounds
 
 OPEN = "*"  # an open end of a range
 

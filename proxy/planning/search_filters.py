@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from proxy import bounds, errors
+from proxy import errors
 from proxy.mapping.tables import SearchField, Tables
 from proxy.planning import lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 from proxy.planning.spec_fields import spec_key
+from proxy.v3 import bounds
 
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}

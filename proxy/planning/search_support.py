@@ -9,12 +9,13 @@ from typing import Literal, NamedTuple
 
 from msgspec import structs
 
-from proxy import bounds, errors
+from proxy import errors
 from proxy.kit.slices import Slices
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
 from proxy.planning import lucene, search_filters, spec_fields, wildcards
 from proxy.planning.lucene import Condition
+from proxy.v3 import bounds
 
 SCORE = ("score", "desc")  # the upstream's default order
 

@@ -3,7 +3,7 @@ exchange.
 
 Every operation is atomic over all workers and machines that use the same store. Times are seconds since 1970, by the
 clock that the store was made with. Every operation raises errors.StoreUnavailable where the store cannot be reached.
-Memory, SQLite and Redis implement all of them (`Store`); tests/unit/stores holds the three to one contract.
+Memory, SQLite and Redis implement all of them (`Store`); tests/service/stores holds the three to one contract.
 """
 
 from collections.abc import Sequence

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.endpoints import ENDPOINTS, PREFIXES
 from proxy.redaction import Redaction
 from proxy.telemetry.activity import RequestValues, shown
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
 DAY_SECONDS = 86_400
 OTHERS = "(others)"  # the user agent of callers beyond the limits

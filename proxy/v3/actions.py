@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.endpoints import Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.pipeline import Pipeline
@@ -17,12 +16,13 @@ from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
-from proxy.parsing import match_queries, requests
-from proxy.parsing import search as search_parser
-from proxy.parsing.request_parameters import RequestParameters
-from proxy.serving import encoding, search_response, unsupported
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
+from proxy.v3 import encoding, search_response, unsupported
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import match_queries, requests
+from proxy.v3.parsing import search as search_parser
+from proxy.v3.parsing.request_parameters import RequestParameters
 
 
 class AuthenticatedRequest(NamedTuple):

@@ -26,6 +26,9 @@ class Bound:
             raise errors.BadRequest(f"{named}: at most {self.maximum} {self.unit}, not {number}")
 
 
+REQUEST_LINE = 69_632  # bytes: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
+PATH = 512  # bytes before the query, including scheme and host of an absolute target
+
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
 PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the apikey is known")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from proxy import errors
 from proxy.kit.json_encoder import JsonEncoder
-from proxy.parsing.request_parameters import ResponseFormat
+from proxy.v3.parsing.request_parameters import ResponseFormat
 
 GZIP_FROM = 512  # bytes; a shorter body hardly shrinks
 GZIP_LEVEL = 4  # a third faster than 6, with a twentieth more bytes

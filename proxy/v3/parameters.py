@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from proxy import bounds, errors
+from proxy import errors
+from proxy.v3 import bounds
 
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}

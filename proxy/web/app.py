@@ -5,19 +5,23 @@ its requests have ended.
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from functools import partial
 
+import msgspec
 from aiohttp import web
 
 from proxy import config
 from proxy.gateway import assembly, process
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.mapping.loader import Mappings
 from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids, request_log
 from proxy.upstream import services
+from proxy.v3.description import openapi
+from proxy.v3.endpoints import PREFIXES
 from proxy.web import (
     authentication,
     client_address,
@@ -31,7 +35,6 @@ from proxy.web import (
     shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
-from proxy.web.v3.description import openapi
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 
@@ -123,7 +126,9 @@ class ServiceBuilder:
                 process=state,
                 previous=None if previous is None else previous.gateway,
             )
-            all_figures = await state.shared.obtain("figures", resources, partial(self._share_figures, gateway))
+            all_figures = await state.shared.obtain(
+                "figures", resources, functools.partial(self._share_figures, gateway)
+            )
             if self._service is None:
                 self._service = service.RunningService(gateway, all_figures)
             await state.shared.obtain("alerts", resources, self._service.start_alerts)
@@ -189,8 +194,25 @@ class ServiceBuilder:
         return all_figures
 
 
+def _add_description(app: web.Application, mappings: Mappings) -> None:
+    """Serve the OpenAPI document under both prefixes; no API key needed."""
+
+    @functools.cache
+    def body() -> bytes:  # made on the first request: few services ever serve it
+        return msgspec.json.encode(openapi.document(mappings))
+
+    async def description(_: web.Request) -> web.Response:
+        response = web.Response(body=body(), content_type="application/json")
+        response.enable_compression()
+        return response
+
+    for prefix in PREFIXES:
+        app.router.add_get(f"{prefix}{openapi.PATH}", description)
+        app.router.add_route("*", f"{prefix}{openapi.PATH}", routes.other_method)
+
+
 def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:
-    openapi.add_to(app, gateway.mappings)
+    _add_description(app, gateway.mappings)
     operator_endpoints.add_health(app)
     if gateway.settings.listen.metrics:
         operator_endpoints.add_monitoring(app, running)

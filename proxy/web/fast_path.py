@@ -11,10 +11,10 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from proxy import errors
 from proxy.kit.aiohttp_internals.server import Handler, close_after_response
+from proxy.v3 import bounds
 from proxy.web import operator_endpoints
 from proxy.web.connections import HitFilter
 
-PATH_MAX = 512  # bytes before the query, including scheme and host of an absolute target
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 
 DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
@@ -46,8 +46,10 @@ async def refuse(request: web.Request) -> web.StreamResponse:
 
 
 def _refusal(request: web.BaseRequest, path: str) -> errors.BridgeError | None:
-    if len(path) > PATH_MAX:
-        return errors.NotFound(f"there is no such path: it is longer than {PATH_MAX} bytes; v3's paths begin with /v3")
+    if len(path) > bounds.PATH:
+        return errors.NotFound(
+            f"there is no such path: it is longer than {bounds.PATH} bytes; v3's paths begin with /v3"
+        )
     # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
     if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
         return errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")

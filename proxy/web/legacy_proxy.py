@@ -14,13 +14,13 @@ from aiohttp.typedefs import Handler, Middleware
 from multidict import CIMultiDict
 
 from proxy import config, errors
-from proxy.compare.running import failures, http_side
-from proxy.compare.shadow import baseline_client
 from proxy.kit.clock import Clock
-from proxy.parsing import path_suggestions
-from proxy.parsing.request_parameters import RequestParameters
-from proxy.serving import encoding
+from proxy.tools.compare.running import failures, http_side
+from proxy.tools.compare.shadow import baseline_client
 from proxy.upstream import session
+from proxy.v3 import encoding
+from proxy.v3.parsing import path_suggestions
+from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, is_strict

@@ -12,13 +12,13 @@ from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.parsing import path_suggestions
-from proxy.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.telemetry.tracing import Tracing
+from proxy.v3.parsing import path_suggestions
+from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operator_endpoints
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.server import PLAIN

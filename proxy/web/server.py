@@ -17,14 +17,13 @@ from aiohttp import web
 from proxy import config, errors
 from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
-from proxy.parsing.request_parameters import ResponseFormat
-from proxy.serving import encoding
+from proxy.v3 import bounds, encoding
+from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.web import fast_path
 from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
 
 log = structlog.get_logger()
 
-MAX_LINE = 69_632  # bytes of a request line: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
 MAX_FIELD = 16_384  # bytes of a header field
 PLAIN = (
     "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
@@ -45,7 +44,8 @@ class _V3Connection(LimitedConnection):
         if is_line_too_long(error):
             return _error_response(
                 errors.BadRequest(
-                    f"the request line is longer than {MAX_LINE} bytes, or a header is longer than {MAX_FIELD}"
+                    f"the request line is longer than {bounds.REQUEST_LINE} bytes, "
+                    f"or a header is longer than {MAX_FIELD}"
                 )
             )
         if status < 500:
@@ -111,7 +111,7 @@ async def listening(
         partial(fast_path.dispatcher, app),
         # it would write request lines, and with them API keys
         access_log=None,
-        max_line_size=MAX_LINE,
+        max_line_size=bounds.REQUEST_LINE,
         max_field_size=MAX_FIELD,
         # The command line handles signals.
         handle_signals=False,

@@ -16,11 +16,6 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from proxy import config, errors
-from proxy.compare import loader
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import estimate
-from proxy.compare.shadow import baseline_client, controller, daily_budget, job, judge_client, messages, queue, results
-from proxy.compare.shadow.job import ComparisonJob
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.process import SharedResources
@@ -28,6 +23,20 @@ from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
 from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
+from proxy.tools.compare import loader
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import estimate
+from proxy.tools.compare.shadow import (
+    baseline_client,
+    controller,
+    daily_budget,
+    job,
+    judge_client,
+    messages,
+    queue,
+    results,
+)
+from proxy.tools.compare.shadow.job import ComparisonJob
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST

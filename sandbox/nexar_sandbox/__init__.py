@@ -1,1 +1,3 @@
-"""Sandbox: simulated upstream for running without Nexar credentials. Shares no code with the rest but kit."""
+"""The Nexar services simulated on one machine, for programs and tests that have no account."""
+
+__version__ = "0.1.0"

@@ -18,9 +18,9 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from proxy.sandbox import applications, declaration_syntax, faults, journal, pages
-from proxy.sandbox.identity import forms, keys, login, sessions
-from proxy.sandbox.injection import injector
+from nexar_sandbox import applications, declaration_syntax, faults, journal, pages
+from nexar_sandbox.identity import forms, keys, login, sessions
+from nexar_sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"

@@ -12,18 +12,18 @@ from typing import Any
 
 from aiohttp import http_exceptions, web
 
-from proxy.kit import clock as clocks
-from proxy.kit import ports
-from proxy.sandbox import applications, composition, journal, part_usage, user_directory
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import services as design_services
-from proxy.sandbox.graphql import schema, transport
-from proxy.sandbox.identity import discovery, keys, login
-from proxy.sandbox.injection import injector
-from proxy.sandbox.legacy_v3 import disturbances
-from proxy.sandbox.legacy_v3 import service as legacy_service
-from proxy.sandbox.portal import requests
+from nexar_sandbox import applications, composition, journal, part_usage, user_directory
+from nexar_sandbox import settings as sandbox_settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import services as design_services
+from nexar_sandbox.graphql import schema, transport
+from nexar_sandbox.identity import discovery, keys, login
+from nexar_sandbox.injection import injector
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.kit import ports
+from nexar_sandbox.legacy_v3 import disturbances
+from nexar_sandbox.legacy_v3 import service as legacy_service
+from nexar_sandbox.portal import requests
 
 # Bytes of a request line or header: the old service says by itself what is too long for it.
 MAX_LINE = 65_536

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from proxy.sandbox import user_directory
-from proxy.sandbox.state import store as state
+from nexar_sandbox import user_directory
+from nexar_sandbox.state import store as state
 
 SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")

@@ -8,7 +8,7 @@ own choice where the contract has nothing.
 from dataclasses import dataclass
 from typing import Annotated
 
-from proxy.sandbox.supply_behaviour import SupplyBehaviour
+from nexar_sandbox.supply_behaviour import SupplyBehaviour
 
 # Messages and names of errors are no passwords (S105).
 INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105

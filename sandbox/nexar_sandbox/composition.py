@@ -11,21 +11,21 @@ from typing import Protocol
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import admin, applications, home_page, journal, part_usage, user_directory
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import design_store, files
-from proxy.sandbox.design import services as design_services
-from proxy.sandbox.graphql import schema, service, transport, websockets
-from proxy.sandbox.ide import endpoints
-from proxy.sandbox.identity import discovery, keys
-from proxy.sandbox.identity import service as identities
-from proxy.sandbox.injection import exchanges, injector
-from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
-from proxy.sandbox.legacy_v3 import service as legacy_service
-from proxy.sandbox.portal import application_changes, application_pages, formatting, organisation_pages, requests
-from proxy.sandbox.state import store as state
+from nexar_sandbox import admin, applications, home_page, journal, part_usage, user_directory
+from nexar_sandbox import settings as sandbox_settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import design_store, files
+from nexar_sandbox.design import services as design_services
+from nexar_sandbox.graphql import schema, service, transport, websockets
+from nexar_sandbox.ide import endpoints
+from nexar_sandbox.identity import discovery, keys
+from nexar_sandbox.identity import service as identities
+from nexar_sandbox.injection import exchanges, injector
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
+from nexar_sandbox.legacy_v3 import service as legacy_service
+from nexar_sandbox.portal import application_changes, application_pages, formatting, organisation_pages, requests
+from nexar_sandbox.state import store as state
 
 MAX_BODY = 8 * 2**20
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from proxy.sandbox.behaviour import Behaviour
+from nexar_sandbox.behaviour import Behaviour
 
 DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     # Parts by id, lists

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from proxy.sandbox import declaration_syntax
+from nexar_sandbox import declaration_syntax
 
 # The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]

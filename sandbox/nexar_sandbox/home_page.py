@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import admin, applications, pages, settings, user_directory
-from proxy.sandbox.design import files
-from proxy.sandbox.graphql import transport
-from proxy.sandbox.identity import authorization_endpoint, discovery, login
-from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
-from proxy.sandbox.portal import requests
+from nexar_sandbox import admin, applications, pages, settings, user_directory
+from nexar_sandbox.design import files
+from nexar_sandbox.graphql import transport
+from nexar_sandbox.identity import authorization_endpoint, discovery, login
+from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
+from nexar_sandbox.portal import requests
 
 PATHS = {
     "graphql": transport.PATHS[0],

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications, faults
-from proxy.sandbox.state import file
-from proxy.sandbox.state import store as state
+from nexar_sandbox import applications, faults
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import file
+from nexar_sandbox.state import store as state
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ Evaluation's, and the features of Standard, are the sandbox's own choice.
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 
 # Features of every plan.
 COMMON = frozenset({"SIMILAR_PARTS", "SUGGESTIONS", "SPELLING_CORRECTIONS"})

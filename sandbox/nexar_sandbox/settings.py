@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proxy.kit import windows
-from proxy.sandbox import behaviour as behaviours
-from proxy.sandbox import faults as faults_of
-from proxy.sandbox import user_directory
-from proxy.sandbox.applications import DEFAULT_APPLICATION, SandboxApplication
-from proxy.sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox import behaviour as behaviours
+from nexar_sandbox import faults as faults_of
+from nexar_sandbox import user_directory
+from nexar_sandbox.applications import DEFAULT_APPLICATION, SandboxApplication
+from nexar_sandbox.kit import windows
+from nexar_sandbox.legacy_v3 import settings as legacy_settings
 
 # Of the first design service; there are four.
 LAST_DESIGN_PORT = 65_535 - 3

@@ -4,7 +4,7 @@ choice where the contract has nothing."""
 from dataclasses import dataclass
 from typing import Annotated
 
-from proxy.sandbox.catalog import rules
+from nexar_sandbox.catalog import rules
 
 
 @dataclass(frozen=True, slots=True)

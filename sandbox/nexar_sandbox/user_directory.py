@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from proxy.sandbox.state import store as state
+from nexar_sandbox.state import store as state
 
 # Of scrypt: 16 MiB and some 50 ms a password.
 COST, BLOCK, PARALLEL, LENGTH = 2**14, 8, 1, 32

@@ -13,11 +13,11 @@ from support import legacy_client
 from support.page_browser import PageBrowser
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import app, applications, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
-from proxy.sandbox import app, applications, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
-from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 
 @pytest.fixture(scope="session")

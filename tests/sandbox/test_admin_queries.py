@@ -8,8 +8,8 @@ import pytest
 from support.design_client import APPLICATION, DesignClient, StartDesignSandbox
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
-from proxy.sandbox import applications, user_directory
 
 OTHERS = user_directory.Organisation("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
 LIN = dataclasses.replace(

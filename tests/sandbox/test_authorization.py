@@ -8,8 +8,8 @@ import yarl
 from support.code_flow import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, CodeFlow
 from support.page_browser import PageBrowser
 
+from nexar_sandbox import user_directory
 from proxy.kit import clock
-from proxy.sandbox import user_directory
 
 Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 

@@ -5,8 +5,8 @@ import typing
 import msgspec
 import pytest
 
-from proxy.sandbox import deviations
-from proxy.sandbox.behaviour import Behaviour
+from nexar_sandbox import deviations
+from nexar_sandbox.behaviour import Behaviour
 
 FIELDS = typing.get_type_hints(Behaviour, include_extras=True)
 DEFAULTS = {name: getattr(Behaviour(), name) for name in FIELDS}

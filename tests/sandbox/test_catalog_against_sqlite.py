@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support import catalog_oracle
 
-from proxy.sandbox.catalog import full_text, matching, records, store
+from nexar_sandbox.catalog import full_text, matching, records, store
 
 ANY = records.SearchConditions()
 PARTS = 20_000

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-DATA = Path(__file__).parents[2] / "proxy" / "sandbox" / "catalog" / "data"
+DATA = Path(__file__).parents[2] / "sandbox" / "nexar_sandbox" / "catalog" / "data"
 
 
 def read(name: str) -> list[dict[str, Any]]:

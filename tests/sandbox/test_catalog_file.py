@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import catalog_file, large_families, loader, records, source_files, store
+from nexar_sandbox.catalog import catalog_file, large_families, loader, records, source_files, store
 
 ANY = records.SearchConditions()
 PARTS = 300
@@ -98,7 +98,7 @@ def test_an_interrupted_creation_leaves_no_file(
     def fail(*_: Any) -> None:
         raise reason
 
-    monkeypatch.setattr("proxy.sandbox.catalog.database.DatabaseBuilder.finish", fail)
+    monkeypatch.setattr("nexar_sandbox.catalog.database.DatabaseBuilder.finish", fail)
     with pytest.raises((KeyboardInterrupt, source_files.CatalogError)):
         opens()
     assert {path.name for path in tmp_path.iterdir()} == {"data"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import records, source_files
+from nexar_sandbox.catalog import records, source_files
 
 EVERYTHING = records.SearchConditions()
 
@@ -133,7 +133,7 @@ def test_a_number_below_the_shipped_parts_removes_none(tmp_path: Path) -> None:
 
 
 def test_too_many_parts_are_an_error_with_the_maximum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.sandbox.catalog.families.FAMILIES", ())
-    monkeypatch.setattr("proxy.sandbox.catalog.large_families.FAMILIES", ())
+    monkeypatch.setattr("nexar_sandbox.catalog.families.FAMILIES", ())
+    monkeypatch.setattr("nexar_sandbox.catalog.large_families.FAMILIES", ())
     with pytest.raises(ValueError, match="parts: 50 were requested, at most 13 can be generated"):
         small_catalog.opened(tmp_path, parts=50)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import pricing, records
+from nexar_sandbox.catalog import pricing, records
 
 EVERYTHING = records.SearchConditions()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sandbox.catalog import pricing, records
+from nexar_sandbox.catalog import pricing, records
 
 COMPANY = records.Company("1", "S", (), None, None, "/s", True, False, False, False, frozenset({"seller"}))
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from proxy.sandbox.catalog import records
+from nexar_sandbox.catalog import records
 
 ANY = records.SearchConditions()
 

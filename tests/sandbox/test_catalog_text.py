@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sandbox.catalog import currencies, matching, records, skus, units
+from nexar_sandbox.catalog import currencies, matching, records, skus, units
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from support.code_flow import CodeFlow
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import faults
-from proxy.sandbox.graphql import transport
-from proxy.sandbox.identity import authorization_endpoint, discovery, login
+from nexar_sandbox import faults
+from nexar_sandbox.graphql import transport
+from nexar_sandbox.identity import authorization_endpoint, discovery, login
 
 ORIGIN = {"Origin": "https://pages.example"}
 PREFLIGHT = {

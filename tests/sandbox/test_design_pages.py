@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.design_client import AURORA, DesignClient
 
-from proxy.sandbox.graphql import connections, design_filters, errors
+from nexar_sandbox.graphql import connections, design_filters, errors
 
 ITEMS = list("abcdefgh")
 

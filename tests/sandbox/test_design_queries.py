@@ -11,11 +11,11 @@ from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_req
 from support.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 from support.sandbox_client import SandboxClient
 
+from nexar_sandbox import user_directory
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import design_store, files, sample_workspaces
+from nexar_sandbox.graphql import schema
 from proxy.kit import clock
-from proxy.sandbox import user_directory
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import design_store, files, sample_workspaces
-from proxy.sandbox.graphql import schema
 
 BUILT = schema.build()
 QUERIES = BUILT.query_type.fields if BUILT.query_type else {}

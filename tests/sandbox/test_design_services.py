@@ -7,7 +7,7 @@ import pytest
 import yarl
 from support.design_client import AURORA, DesignClient, StartDesignSandbox
 
-from proxy.sandbox.design import rest
+from nexar_sandbox.design import rest
 
 BOM = """design { variants { bom { items(first: 200) { nodes {
   component { name folder { name createdBy { userName } } } } } } } }"""

@@ -10,9 +10,9 @@ from gql.transport.aiohttp_websockets import AIOHTTPWebsocketsTransport
 from gql.transport.exceptions import TransportQueryError
 from support.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 
+from nexar_sandbox import user_directory
+from nexar_sandbox.graphql import websockets
 from proxy.kit import clock
-from proxy.sandbox import user_directory
-from proxy.sandbox.graphql import websockets
 
 DEADLINE = 30
 WATCH = """subscription($input: DesOnCommentUpdatedInput!) { desOnCommentUpdated(input: $input) {

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from proxy.sandbox import declaration_syntax, faults
-from proxy.sandbox.injection import injector
+from nexar_sandbox import declaration_syntax, faults
+from nexar_sandbox.injection import injector
 
 
 @pytest.mark.parametrize(

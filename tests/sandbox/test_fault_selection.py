@@ -7,7 +7,7 @@ import pytest
 from support.fault_injection import FREE, PARTS, billed, declare, raw, statuses, struck, until
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import faults
+from nexar_sandbox import faults
 
 
 async def test_a_fault_with_a_count_affects_the_next_requests_only(caller: SandboxClient) -> None:

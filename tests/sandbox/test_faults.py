@@ -7,8 +7,8 @@ import pytest
 from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, received, statuses, struck, until
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox.behaviour import Behaviour
 from proxy.kit import clock
-from proxy.sandbox.behaviour import Behaviour
 
 
 async def test_without_faults_requests_succeed(caller: SandboxClient) -> None:

@@ -2,7 +2,7 @@
 
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox.catalog import store
+from nexar_sandbox.catalog import store
 
 
 async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:

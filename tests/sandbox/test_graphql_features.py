@@ -3,8 +3,8 @@
 import pytest
 from support.sandbox_client import StartSandbox
 
-from proxy.sandbox import applications
-from proxy.sandbox.graphql import schema
+from nexar_sandbox import applications
+from nexar_sandbox.graphql import schema
 
 PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
-from proxy.sandbox import applications
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import transport
+from nexar_sandbox import applications
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import transport
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import behaviour
-from proxy.sandbox.catalog import currencies, records, store
-from proxy.sandbox.graphql import countries, views
-from proxy.sandbox.graphql.resolvers import offers, search
+from nexar_sandbox import behaviour
+from nexar_sandbox.catalog import currencies, records, store
+from nexar_sandbox.graphql import countries, views
+from nexar_sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
 

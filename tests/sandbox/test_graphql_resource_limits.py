@@ -10,9 +10,9 @@ import pytest
 from graphql import get_introspection_query, parse
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import documents, errors, executor, schema, transport
 from proxy.kit import clock
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import documents, errors, executor, schema, transport
 
 LAST = documents.MAX_DEPTH
 GRAPHQL = "application/graphql-response+json"

@@ -23,7 +23,7 @@ from graphql import (
 )
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox.graphql import naming, schema
+from nexar_sandbox.graphql import naming, schema
 
 FACTS = Path(__file__).with_name("schema_facts.txt").read_text(encoding="utf-8").splitlines()[1:]
 BUILT = schema.build()

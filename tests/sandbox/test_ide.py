@@ -7,8 +7,8 @@ import graphql
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import faults
-from proxy.sandbox.ide import assets
+from nexar_sandbox import faults
+from nexar_sandbox.ide import assets
 
 HTML = {"Accept": "text/html"}
 

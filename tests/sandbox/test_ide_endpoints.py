@@ -9,9 +9,9 @@ import yarl
 from support.ide_page import IdePageClient
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, user_directory
+from nexar_sandbox.state import file
 from proxy.kit import clock, windows
-from proxy.sandbox import applications, user_directory
-from proxy.sandbox.state import file
 
 GUESTS = user_directory.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
 GUEST = dataclasses.replace(

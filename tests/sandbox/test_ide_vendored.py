@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sandbox.ide import assets, vendoring
+from nexar_sandbox.ide import assets, vendoring
 
 ADDED = b"console.log('two')"
 

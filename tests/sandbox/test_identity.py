@@ -7,8 +7,8 @@ import pytest
 from jwt.types import Options
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import applications
 from proxy.kit import clock, windows
-from proxy.sandbox import applications
 
 DESIGNER = applications.SandboxApplication("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 

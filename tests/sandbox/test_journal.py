@@ -5,8 +5,8 @@ import io
 
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import faults, journal
 from proxy.kit import clock
-from proxy.sandbox import faults, journal
 
 NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part { mpn } } } }"
 

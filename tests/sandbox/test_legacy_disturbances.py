@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from support.legacy_client import LegacyClient, StartLegacy
 
+from nexar_sandbox import declaration_syntax
+from nexar_sandbox.legacy_v3 import disturbances
 from proxy.kit import clock
-from proxy.sandbox import declaration_syntax
-from proxy.sandbox.legacy_v3 import disturbances
 
 PART = "/parts/5ec397c9af088104"
 SEARCH = "/parts/search?q=resistor&limit=100"

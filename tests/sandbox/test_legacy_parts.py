@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.legacy_client import LegacyClient, StartLegacy
 
-from proxy.sandbox.legacy_v3 import fields
+from nexar_sandbox.legacy_v3 import fields
 
 TEXAS = "5ec397c9af088104"
 INCLUDES = "".join(f"&include[]={name}" for name in fields.INCLUDED["Part"])

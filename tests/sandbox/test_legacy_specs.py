@@ -15,10 +15,10 @@ import aiohttp
 import pytest
 from support.legacy_client import LegacyClient
 
-from proxy.sandbox import app, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.legacy_v3 import settings as legacy_settings
-from proxy.sandbox.legacy_v3 import spec_names
+from nexar_sandbox import app, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox.legacy_v3 import spec_names
 
 RECORDED_NAMES = {
     "case_package_si": "Case/Package (SI)",

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 import yaml
 
+from nexar_sandbox.legacy_v3 import uids
 from proxy.mapping import uids as proxys
-from proxy.sandbox.legacy_v3 import uids
 
 MAPPINGS = Path(__file__).parents[2] / "mappings"
 

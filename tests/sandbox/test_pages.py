@@ -10,7 +10,7 @@ import pytest
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import applications, user_directory
+from nexar_sandbox import applications, user_directory
 
 ADA, GRACE = user_directory.DEFAULT_USERS
 FREE = '{ supSellers(ids: ["459"]) { name } }'

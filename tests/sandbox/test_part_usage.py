@@ -5,9 +5,9 @@ import datetime
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, part_usage
+from nexar_sandbox.behaviour import Behaviour
 from proxy.kit import clock
-from proxy.sandbox import applications, part_usage
-from proxy.sandbox.behaviour import Behaviour
 
 COUNTS = "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
 SEARCH = '{ supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'

@@ -9,8 +9,8 @@ from support import code_flow as desks
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
-from proxy.sandbox import applications, user_directory
 
 ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
 KAY = user_directory.SandboxUser(

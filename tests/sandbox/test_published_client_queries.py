@@ -5,8 +5,8 @@ from typing import Any
 
 from support.sandbox_client import SandboxClient
 
-from proxy.sandbox import applications
-from proxy.sandbox.catalog import records, store
+from nexar_sandbox import applications
+from nexar_sandbox.catalog import records, store
 
 # KiCost's: names one after the other with commas and no blanks, and no name for the operation.
 KICOST = """query($input:[SupPartMatchQuery!]!){supMultiMatch(currency:"USD",queries:$input){hits,reference,parts{

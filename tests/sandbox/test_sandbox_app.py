@@ -9,9 +9,9 @@ import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import app, applications, settings
-from proxy.sandbox.catalog import records, store
-from proxy.sandbox.graphql import schema
+from nexar_sandbox import app, applications, settings
+from nexar_sandbox.catalog import records, store
+from nexar_sandbox.graphql import schema
 
 BUILT = schema.build()
 QUERIES = tuple(BUILT.query_type.fields) if BUILT.query_type else ()

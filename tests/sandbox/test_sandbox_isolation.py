@@ -10,12 +10,12 @@ import pytest
 from support import design_client, legacy_client
 from support.design_client import APPLICATION, DesignClient
 
+from nexar_sandbox import app, faults, settings, user_directory
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
-from proxy.sandbox import app, faults, settings, user_directory
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
-from proxy.sandbox.legacy_v3 import settings as legacy_settings
 
 PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
   hits results { part { id sellers { offers { sku inventoryLevel } } } }

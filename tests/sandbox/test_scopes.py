@@ -6,7 +6,7 @@ from graphql import build_schema
 from support.design_client import SCOPES, DesignClient
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 
 MESSAGE = "The current user is not authorized to access this resource."
 DESIGN_ONLY = applications.SandboxApplication(

@@ -21,10 +21,10 @@ from support import design_client as designers
 from support.page_browser import PageBrowser
 from support.sandbox_client import StartSandbox
 
+from nexar_sandbox import applications, part_usage, user_directory
+from nexar_sandbox.identity import keys
+from nexar_sandbox.state import file, store
 from proxy.kit import clock
-from proxy.sandbox import applications, part_usage, user_directory
-from proxy.sandbox.identity import keys
-from proxy.sandbox.state import file, store
 
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 CREATE = ("desCreateProjectTask", "task { id } errors { message }")

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 
 FIGURES = "{ admOrganizations { applications { id supplyCounts { partCounter partLimit } } } }"
 ONE = '{ supParts(ids: ["54445"]) { id } }'

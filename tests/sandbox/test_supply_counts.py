@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import applications
-from proxy.sandbox.catalog import records, store
+from nexar_sandbox import applications
+from nexar_sandbox.catalog import records, store
 
 HITS = "query($q: String, $f: Map) { supSearch(q: $q, filters: $f, limit: 0) { hits } }"
 ALL = (

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 
 PART = "54445"
 EXTRAS = (

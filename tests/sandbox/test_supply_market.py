@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.sandbox_client import SandboxClient
 
+from nexar_sandbox.catalog import currencies, store
+from nexar_sandbox.graphql import distributors
 from proxy.kit import clock
-from proxy.sandbox.catalog import currencies, store
-from proxy.sandbox.graphql import distributors
 
 PART = "54445"
 OFFERS = (

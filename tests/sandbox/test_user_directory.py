@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sandbox import applications, settings, user_directory
+from nexar_sandbox import applications, settings, user_directory
 
 ADA, GRACE = user_directory.DEFAULT_USERS
 ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")

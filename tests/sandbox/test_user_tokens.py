@@ -13,8 +13,8 @@ from support.code_flow import CALLBACK, DESIGN, OTHER, REQUEST, CodeFlow
 from support.fault_injection import declare
 from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
-from proxy.sandbox import applications, user_directory
 
 Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 

@@ -1,6 +1,6 @@
 """Test oracle for the catalog's searches: the same searches in plain SQL, slow and simple.
 
-Uses SQLite's own full-text search and ordering. Shares with `proxy.sandbox.catalog` the reading of lines, the indexed
+Uses SQLite's own full-text search and ordering. Shares with `nexar_sandbox.catalog` the reading of lines, the indexed
 text and the figures of offers, but no search code.
 """
 
@@ -9,7 +9,7 @@ from collections import Counter
 
 import msgspec
 
-from proxy.sandbox.catalog import indexing, matching, parts, source_files, store
+from nexar_sandbox.catalog import indexing, matching, parts, source_files, store
 
 TABLES = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT, category TEXT, line TEXT,

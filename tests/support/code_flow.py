@@ -4,7 +4,7 @@ import base64
 import dataclasses
 import hashlib
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient
 

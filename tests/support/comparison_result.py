@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.compare.requests import V3Request
-from proxy.compare.results import (
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,

@@ -14,13 +14,14 @@ from typing import Any
 
 import aiohttp
 
-from proxy.cli import conform, embedded
-from proxy.conformance import probes, reading, runner
-from proxy.conformance.assumptions import ProbeRequest
+from nexar_sandbox import app, behaviour, deviations
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from proxy.cli import embedded
 from proxy.kit import clock
-from proxy.sandbox import app, behaviour, deviations
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
+from proxy.tools.conform import command as conform
+from proxy.tools.conform import probes, reading, runner
+from proxy.tools.conform.assumptions import ProbeRequest
 
 FIELDS = frozenset(each.name for each in fields(behaviour.Behaviour))
 _reads: set[str] = set()

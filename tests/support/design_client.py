@@ -6,8 +6,8 @@ from typing import Any
 
 import aiohttp
 
-from proxy.sandbox import applications
-from proxy.sandbox.graphql import websockets
+from nexar_sandbox import applications
+from nexar_sandbox.graphql import websockets
 from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"

@@ -8,10 +8,10 @@ from typing import Any
 import graphql
 
 from proxy import config
-from proxy.compare.requests import V3Request, parse_target
-from proxy.compare.running import estimate
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation
+from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.tools.compare.running import estimate
 
 LISTS = {
     "supManufacturers": "Brand",

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from proxy.sandbox import faults
+from nexar_sandbox import faults
 from support.sandbox_client import SandboxClient
 
 PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'

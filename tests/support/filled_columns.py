@@ -7,11 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from proxy.sheet import fill
-from proxy.sheet.columns import specs
-from proxy.sheet.columns.job import ColumnsJob
-from proxy.sheet.columns.specs import ColumnSet
-from proxy.sheet.parts import Offer, Part, Price
+from proxy.tools.sheet import fill
+from proxy.tools.sheet.columns import specs
+from proxy.tools.sheet.columns.job import ColumnsJob
+from proxy.tools.sheet.columns.specs import ColumnSet
+from proxy.tools.sheet.parts import Offer, Part, Price
 from support.part_source import MemoryPartSource
 
 NOW = 1_700_000_000.0

@@ -25,7 +25,12 @@ from typing import Any
 
 IMPORTED = (
     *("proxy.cli.main", "proxy.web.app", "proxy.workers.single_process", "proxy.workers.supervisor"),
-    *("proxy.sandbox.app", "proxy.cli.comparing.checks", "proxy.cli.comparing.output", "proxy.compare.reports.html"),
+    *(
+        "nexar_sandbox.app",
+        "proxy.tools.compare.command.checks",
+        "proxy.tools.compare.command.output",
+        "proxy.tools.compare.reports.html",
+    ),
     *("proxy.stores.sqlite", "uvloop", "rich.progress", "typer._adapters"),
 )
 CLONE = {"x86_64": 56, "aarch64": 220}  # number of the system call
@@ -38,7 +43,7 @@ def main() -> None:
     server = socket.socket(fileno=os.dup(0))
     for name in IMPORTED:
         importlib.import_module(name)
-    importlib.import_module("proxy.sandbox.graphql.schema").complete()  # a third of the start of a sandbox
+    importlib.import_module("nexar_sandbox.graphql.schema").complete()  # a third of the start of a sandbox
     gc.freeze()  # otherwise collections in a copy touch, and so duplicate, all memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at the terminal of the tests ends the tests, and they this
     while True:

@@ -5,7 +5,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from proxy.sandbox import user_directory
+from nexar_sandbox import user_directory
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import yarl
 
-from proxy.sandbox import app
+from nexar_sandbox import app
 
 KEY = "EXAMPLE_KEY"
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import yarl
 
-from proxy.sandbox import user_directory
+from nexar_sandbox import user_directory
 from support import html_forms
 
 

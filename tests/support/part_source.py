@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 
-from proxy.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult, Refresh
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult, Refresh
 
 BATCH = 100  # queries an upstream request
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from proxy.cli.comparing import local_service
-from proxy.compare import loader, requests
-from proxy.compare.judging import judge, summary
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.tally import Tally
-from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
-from proxy.compare.results import ComparisonResult
-from proxy.compare.running import http_side, judgement
 from proxy.kit import clock, shipped
+from proxy.tools.compare import loader, requests
+from proxy.tools.compare.command import local_service
+from proxy.tools.compare.judging import judge, summary
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.tools.compare.results import ComparisonResult
+from proxy.tools.compare.running import http_side, judgement
 from proxy.upstream import replay
 
 MSEC = re.compile(rb'"msec": ?\d+')  # differs with each response, and is ignored by a shipped rule

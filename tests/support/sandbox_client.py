@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from proxy.sandbox import app
+from nexar_sandbox import app
 
 
 class JsonResponse(NamedTuple):

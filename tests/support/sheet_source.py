@@ -5,13 +5,13 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
+from nexar_sandbox import app, faults
 from proxy import config, errors
 from proxy.kit import clock
-from proxy.sandbox import app, faults
-from proxy.sheet import sources
-from proxy.sheet.gateway_source import GatewayPartSource
-from proxy.sheet.parts import PartQuery, PartResult
 from proxy.stores import open as opening
+from proxy.tools.sheet import sources
+from proxy.tools.sheet.gateway_source import GatewayPartSource
+from proxy.tools.sheet.parts import PartQuery, PartResult
 from support import running_proxy
 
 NUMBERS = 1000  # of the parts SHEET00000, SHEET00001, …

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from proxy.sandbox.catalog import store
+from nexar_sandbox.catalog import store
 
 MAKERS = {
     "370": ("Texas Instruments", ["TI", "Burr Brown"]),

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import log_lines, running_admin, running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment
 
+from nexar_sandbox import app, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy import config
 from proxy.kit import clock
-from proxy.sandbox import app, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 from proxy.web.v3 import unparsed as unparsed_requests
 
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 import yarl
 from support import running_admin, running_proxy
 
+from nexar_sandbox import app, applications
 from proxy.kit import clock
-from proxy.sandbox import app, applications
 
 
 class RawResponse(NamedTuple):

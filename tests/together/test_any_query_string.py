@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_from_bytes
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
 
 ERRORS = {
     400: "ClientErrorResponse",

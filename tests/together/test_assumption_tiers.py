@@ -1,12 +1,12 @@
 """The proxy needs the core assumptions about the transport only: it serves clients where all others are wrong."""
 
 import pytest
-from integration.environment import StartEnvironment, single_application
 from support import running_proxy
+from together.environment import StartEnvironment, single_application
 
-from proxy.conformance import reading
-from proxy.sandbox import deviations, faults
-from proxy.sandbox.behaviour import Behaviour
+from nexar_sandbox import deviations, faults
+from nexar_sandbox.behaviour import Behaviour
+from proxy.tools.conform import reading
 
 TIERS = {assumption.id: assumption.tier for assumption in reading.load(files=("transport.yaml",)).assumptions}
 

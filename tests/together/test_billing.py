@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment
 
-from proxy import endpoints
+from proxy.v3 import endpoints
 
 TI = "9cf2558336484335"
 OLD, NEW = "103cdb613d20cffb", "bd4d768f82c5628a"

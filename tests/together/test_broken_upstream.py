@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from integration.environment import RawResponse, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
+from together.environment import RawResponse, raw, target
 
 MORE = "&include[]=specs&include[]=datasheets&include[]=category_uids&include[]=cad_models&include[]=descriptions"
 COMPANY = {"id": "370", "name": "Texas Instruments", "homepageUrl": None}

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock

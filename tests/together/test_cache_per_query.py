@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, single_application, target
 from support import running_proxy, scripted_upstream
+from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
 from proxy.kit import clock
 

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from integration.environment import StartEnvironment, target
-from integration.test_unparsed_hits import WARM, connected
 from support import running_proxy
+from together.environment import StartEnvironment, target
+from together.test_unparsed_hits import WARM, connected
 
+from nexar_sandbox import faults
 from proxy import config
 from proxy.kit import clock
-from proxy.sandbox import faults
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import DAY_SECONDS, OTHERS, Caller, CallerCount, CallerSeen

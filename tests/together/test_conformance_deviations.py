@@ -8,11 +8,11 @@ import pytest
 from support import small_catalog
 from support.conformance_runs import ConformanceRuns
 
-from proxy.cli import conform
-from proxy.conformance import runner
-from proxy.sandbox import behaviour, deviations
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
+from nexar_sandbox import behaviour, deviations
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from proxy.tools.conform import command as conform
+from proxy.tools.conform import runner
 
 WHOLE = 20  # every so many deviations are also run as a whole
 

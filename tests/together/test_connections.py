@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from integration.environment import StartEnvironment, raw, target
+from together.environment import StartEnvironment, raw, target
 
+from nexar_sandbox import faults
 from proxy.kit import event_loop
-from proxy.sandbox import faults
-from proxy.web import connections, fast_path, server
+from proxy.v3 import bounds
+from proxy.web import connections, server
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -190,7 +191,7 @@ async def test_too_long_path_is_refused_before_routing(start: StartEnvironment, 
     async with start() as environment:
         reply = await environment.raw(b"GET " + path + b" HTTP/1.1")
         assert reply.status == 404
-        assert f"longer than {fast_path.PATH_MAX} bytes" in reply.json["message"]
+        assert f"longer than {bounds.PATH} bytes" in reply.json["message"]
 
 
 async def test_connection_limit_closes_idle_but_no_busy_connections() -> None:

@@ -12,10 +12,10 @@ import pytest
 from support import inspected_upstream
 from support.inspected_upstream import APPLICATION, Inspected
 
-from proxy.sandbox import app, applications, deviations, faults, settings
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
+from nexar_sandbox import app, applications, deviations, faults, settings
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 
 OWN = applications.SandboxApplication(
     "A plan",

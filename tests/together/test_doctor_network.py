@@ -14,10 +14,10 @@ from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy, copy
 from support.inspected_upstream import Inspected
 
+from nexar_sandbox import app, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy.kit import clock
-from proxy.sandbox import app, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 
 LAST_YEAR = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 

@@ -13,12 +13,12 @@ import pytest
 from support import inspected_upstream, sandbox_client
 from support.inspected_upstream import Inspected
 
+from nexar_sandbox import app, applications, faults, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy import config
 from proxy.gateway.quota import accounts
 from proxy.kit import clock
-from proxy.sandbox import app, applications, faults, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 from proxy.stores import sqlite
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
 from proxy.upstream.auth import identity, token_requests, token_store

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
+from nexar_sandbox import faults
 from proxy import config, errors
-from proxy.sandbox import faults
-from proxy.serving import encoding
+from proxy.v3 import encoding
 from proxy.web import middleware
 from proxy.web.v3 import encoded_cache
 

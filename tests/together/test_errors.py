@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 ONE = {"mpn": "SN74S74N"}
 FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'

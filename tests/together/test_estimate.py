@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment
 
-from proxy.compare.requests import V3Request
-from proxy.compare.running import estimate
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import estimate
 
 TI = "9cf2558336484335"
 TEXTS = ({"mpn": "SN74S74N"}, {"mpn": "LM358"}, {"mpn": "SN74*"}, {"mpn": "SN74*N"}, {"mpn": "*74*"}, {"q": "resistor"})

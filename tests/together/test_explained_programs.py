@@ -15,17 +15,17 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from integration.conftest import starter
-from integration.environment import ProxyEnvironment
 from support import running_proxy
+from together.conftest import starter
+from together.environment import ProxyEnvironment
 
-from proxy.compare.requests import V3Request, parse_target
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import program
 from proxy.explain.programs.expressions import without_class
 from proxy.kit import clock
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
+from proxy.tools.compare.requests import V3Request, parse_target
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from integration.environment import RawResponse, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
+from together.environment import RawResponse, raw, target
 
 from proxy import config
 from proxy.kit import clock

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 
 KEPT = {"cache": {"seconds": 300, "stale_seconds": 3600}}
 ASKED = target({"mpn": "SN74S74N"})

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment
 
 ROOT = "8a1e4714bb3951d9"
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment
+from together.environment import ProxyEnvironment
 
 SN74S74N = {"mpn": "SN74S74N"}
 INCLUDES = {

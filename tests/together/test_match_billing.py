@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
+from together.environment import ProxyEnvironment, StartEnvironment
 
 SINGLE = {"mpn": "SN74S74N"}
 MPNS = (

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import pytest
-from integration.environment import StartEnvironment, single_application
+from together.environment import StartEnvironment, single_application
 
 ONE = {"mpn": "SN74S74N"}
 ADVICE = (

@@ -19,19 +19,20 @@ import jsonschema
 import openapi_spec_validator
 import pytest
 import schemathesis
-from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from proxy import config, endpoints
+from nexar_sandbox import app, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from proxy import config
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
-from proxy.sandbox import app, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
-from proxy.web.v3.description import openapi
-from proxy.web.v3.traced_requests import X_EXPLAIN
+from proxy.v3 import endpoints
+from proxy.v3.description import openapi
+from proxy.v3.headers import X_EXPLAIN
 
 BOOK = loader.load(shipped.path("mappings"))
 DOCUMENT = openapi.document(BOOK)

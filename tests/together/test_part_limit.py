@@ -1,9 +1,9 @@
 """Tests of an exhausted monthly quota, and of plans without features (contract graphql.md §6)."""
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, single_application
+from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from proxy.sandbox.behaviour import Behaviour
+from nexar_sandbox.behaviour import Behaviour
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}

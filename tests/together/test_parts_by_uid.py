@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from integration.environment import ProxyEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment
 
 OLD, NEW = "103cdb613d20cffb", "bd4d768f82c5628a"  # the documentation's own example, and what it led to
 NOBODY = "ffffffffffffffff"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 from support import running_proxy, scripted_upstream
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 from proxy import config
 from proxy.kit import clock

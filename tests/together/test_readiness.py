@@ -5,9 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from integration.environment import RawResponse, StartEnvironment, raw, target
 from support import running_proxy, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
+from together.environment import RawResponse, StartEnvironment, raw, target
 
 from proxy.kit import clock
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from integration.environment import ProxyEnvironment
 from support import running_proxy, sandbox_client
+from together.environment import ProxyEnvironment
 
 from proxy import config
 from proxy.gateway.quota import accounts, reconciliation

@@ -15,12 +15,12 @@ import yaml
 import yarl
 from support import certificates
 
+from nexar_sandbox import app as sandbox_app
+from nexar_sandbox import faults, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy.config import Config, ReloadResult, loader
 from proxy.kit import clock
-from proxy.sandbox import app as sandbox_app
-from proxy.sandbox import faults, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 from proxy.web import app
 from proxy.workers import reloading, single_process
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from integration import test_reload
-from integration.test_reload import KEY, ReloadableService, StartReloadable
+from together import test_reload
+from together.test_reload import KEY, ReloadableService, StartReloadable
 
-from proxy.sandbox import faults
+from nexar_sandbox import faults
 
 start_reloadable = test_reload.start_reloadable
 

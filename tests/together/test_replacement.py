@@ -8,12 +8,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from integration.crashes.program import ledger
 from support import service_manager, strict_load
+from together.crashes.program import ledger
 
+from nexar_sandbox import app, applications, settings
+from nexar_sandbox.catalog import store as catalogs
 from proxy.kit import clock
-from proxy.sandbox import app, applications, settings
-from proxy.sandbox.catalog import store as catalogs
 
 MPNS = ("SN74S74N", "BC547", "LM317T", "NE555P")
 LOAD_SECONDS = 1.0  # of load between two replacements

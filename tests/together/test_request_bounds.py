@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from support import running_proxy, scripted_upstream
 
-from proxy import bounds
+from proxy.v3 import bounds
 
 ENTRIES = 10_000
 KEY = f"apikey={running_proxy.KEY}"

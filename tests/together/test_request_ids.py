@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, raw, target
 from support import running_proxy, scripted_upstream
+from together.environment import ProxyEnvironment, StartEnvironment, raw, target
 
 ONE = {"mpn": "SN74S74N"}
 MADE = re.compile(r"[0-9a-f]{16}")
@@ -69,7 +69,7 @@ async def test_internal_error_response_has_the_logged_request_id(
     def break_(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("proxy.serving.actions.match_response", break_)
+    monkeypatch.setattr("proxy.v3.actions.match_response", break_)
     reply = await environment.get(target(ONE))
     request = reply.headers["x-request-id"]
     assert reply.json["message"] == f"Internal error (request {request})"

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 
 from proxy import config
 from proxy.telemetry import log

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
 from support import running_admin, running_proxy, scripted_upstream, span_collector
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
 
 from proxy import config
 from proxy.kit import clock
@@ -161,7 +161,7 @@ async def test_internal_error_reveals_no_secret(
 
     accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"applications": accounts}, application=OWN) as environment:
-        monkeypatch.setattr("proxy.serving.actions.match_response", break_)
+        monkeypatch.setattr("proxy.v3.actions.match_response", break_)
         reply = await environment.get(TARGETS[0])
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
     assert "RuntimeError" in log_format.getvalue()

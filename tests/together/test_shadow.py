@@ -16,16 +16,16 @@ import msgspec
 import pytest
 import yarl
 from aiohttp import web
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 from support import running_proxy, scripted_v3
 from support.fault_injection import until
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
+from nexar_sandbox.legacy_v3 import settings as legacy
 from proxy import config, errors
-from proxy.compare.judging.tally import Tally
-from proxy.compare.shadow import judge_client, results
 from proxy.kit import clock
-from proxy.sandbox.legacy_v3 import settings as legacy
 from proxy.stores.sqlite import SqliteStore
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.shadow import judge_client, results
 
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import StartEnvironment, target
-from integration.test_shadow import Shadowed, seen
 from support import scripted_v3
+from together.environment import StartEnvironment, target
+from together.test_shadow import Shadowed, seen
 
 from proxy import config
 from proxy.kit import clock

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 from support import running_proxy
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
+from nexar_sandbox import faults
 from proxy import config
 from proxy.gateway.cache import lookup, shared
 from proxy.kit import clock
-from proxy.sandbox import faults
 from proxy.stores import open as opening
 from proxy.stores.cache_file import CacheFile
 from proxy.stores.protocols import CacheLookup

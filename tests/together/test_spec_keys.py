@@ -4,8 +4,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment
 
 SAME = [
     ("size_length", "length"),

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
+from nexar_sandbox import faults
 from proxy.kit import clock
-from proxy.sandbox import faults
 from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import StartEnvironment
+from together.environment import StartEnvironment
 
 from proxy.kit import shipped
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_proxy
 from support.certificates import CertificateAuthority
 from support.redis_server import RedisServer
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock

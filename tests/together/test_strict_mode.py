@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import pytest
 import yarl
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 from support import running_proxy
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 
 from proxy import config
 

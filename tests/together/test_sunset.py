@@ -6,12 +6,12 @@ import json
 from datetime import date
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
+from nexar_sandbox import faults
 from proxy import config
 from proxy.gateway import applications
-from proxy.sandbox import faults
 
 PAGE = "https://wiki.example/v3"
 SUNSET = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), PAGE)  # the tests begin on that day, at 22:13:20

@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
+from nexar_sandbox import faults
 from proxy import config
-from proxy.compare.requests import V3Request
 from proxy.explain import trace
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.kit import clock
-from proxy.sandbox import faults
 from proxy.telemetry import steps
+from proxy.tools.compare.requests import V3Request
 
 A, B = {"mpn": "SN74S74N", "limit": 2}, {"mpn": "1N4007"}
 CACHED = {"seconds": 300}

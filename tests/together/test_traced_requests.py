@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 from support import running_admin, running_proxy, scripted_v3
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
 from proxy import config
 from proxy.explain.trace import TracedRequest

@@ -7,8 +7,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import span_collector
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import errors
 from proxy.telemetry import tracing

@@ -6,7 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, target
+from together.environment import ProxyEnvironment, RawResponse, target
 
 KEY = b"apikey=EXAMPLE_KEY"
 QUERIES = b'queries=[{"mpn":"SN74S74N"}]'

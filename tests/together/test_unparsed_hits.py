@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 
+from nexar_sandbox import faults
 from proxy import config
-from proxy.sandbox import faults
 
 ASKED = target({"mpn": "SN74S74N"})
 CACHED = {"cache": {"seconds": 300, "stale_seconds": 3600}}

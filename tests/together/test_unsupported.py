@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment
 from support import running_proxy
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment
 
 HEADER = "x-v3-unsupported"
 KEPT = {"seconds": 300}

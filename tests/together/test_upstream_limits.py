@@ -7,11 +7,11 @@ from urllib.parse import quote
 import hypothesis
 import pytest
 from hypothesis import strategies as st
-from integration.environment import ProxyEnvironment, StartEnvironment, single_application
 from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import limits
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import limits
 
 SPECS = [
     "specs.resistance.value",

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from integration.test_faults import scripted_environment
 from support import upstream_responses
 from support.scripted_upstream import ScriptedResponse
+from together.test_faults import scripted_environment
 
 from proxy import config
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support.token_worker import worker
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
 from proxy.kit import clock

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from integration.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
 from proxy import config
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proxy import bounds, endpoints, errors
-from proxy.compare.recording.recorded import Recording
-from proxy.compare.requests import V3Request, parse_target
+from proxy import errors
 from proxy.mapping.loader import Mappings
+from proxy.tools.compare.recording.recorded import Recording
+from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.v3 import bounds, endpoints
 
 KEYS_MAX = 40  # keys of a keyed object, such as specs; beyond them all are meant
 OK = 200

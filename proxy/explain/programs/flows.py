@@ -17,11 +17,11 @@ from proxy.explain.programs.expressions import Setting
 from proxy.mapping.compiler import CompiledObject, compile_object
 from proxy.mapping.loader import Mappings
 from proxy.model import PartsMatchQuery, PartsMatchRequest, Projection
-from proxy.parsing import requests
-from proxy.parsing import search as search_parser
-from proxy.parsing.request_parameters import RequestParameters
 from proxy.planning import documents, exact_match
 from proxy.planning.projection_cache import LISTS
+from proxy.v3.parsing import requests
+from proxy.v3.parsing import search as search_parser
+from proxy.v3.parsing.request_parameters import RequestParameters
 
 PLACEHOLDER = re.compile(r"<id of (.*)>", re.DOTALL)  # of a name in a list that the explanation does not have
 

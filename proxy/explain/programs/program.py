@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 from urllib.parse import quote
 
-from proxy import endpoints
-from proxy.compare.requests import SAFE, V3Request, parse_target
 from proxy.explain import understanding
 from proxy.explain.changes import addresses
 from proxy.explain.explainer import Explainer
@@ -15,7 +13,9 @@ from proxy.explain.programs.fields import read, restricted
 from proxy.explain.programs.layouts import JavaScriptLayout, Layout, ProgramText, PythonLayout
 from proxy.explain.programs.shell_layout import CurlLayout
 from proxy.model import MappingContext, Path
-from proxy.parsing.request_parameters import RequestParameters
+from proxy.tools.compare.requests import SAFE, V3Request, parse_target
+from proxy.v3 import endpoints
+from proxy.v3.parsing.request_parameters import RequestParameters
 
 Language = Literal["python", "javascript", "curl"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)

@@ -1,5 +1,5 @@
 """The one package that uses private attributes and undocumented behaviour of aiohttp.
 
-`tests/unit/kit/test_aiohttp_internals.py` names each of them and fails when an aiohttp lacks one; `pyproject.toml`
+`tests/service/kit/test_aiohttp_internals.py` names each of them and fails when an aiohttp lacks one; `pyproject.toml`
 bounds the version.
 """

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from proxy import errors
-from proxy.compare.judging import thresholds
-from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
-from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import secret
 from proxy.config.base import Settings as Block
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml, shipped
+from proxy.tools.compare.judging import thresholds
+from proxy.tools.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
+from proxy.tools.compare.judging.tolerances import Tolerance
 
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")

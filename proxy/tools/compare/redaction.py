@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from proxy.compare.judging.findings import Comparison, Difference, Finding
-from proxy.compare.requests import V3Request
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
+from proxy.tools.compare.requests import V3Request
 
 TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6
 CUT = "…"

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from proxy import endpoints, parameters
+from proxy.v3 import endpoints, parameters
 
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")

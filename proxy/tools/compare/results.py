@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proxy.compare.judging.findings import Cause, Kind
+from proxy.tools.compare.judging.findings import Cause, Kind
 
 SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -196,7 +196,7 @@ def _encodable(value: Any) -> Any:
 
 
 PAGE = "docs/reference/compare.schema.json"
-RENEW = f"python -c 'from proxy.compare import results; print(results.json_schema_text(), end=\"\")' > {PAGE}"
+RENEW = f"python -c 'from proxy.tools.compare import results; print(results.json_schema_text(), end=\"\")' > {PAGE}"
 
 
 def json_schema() -> dict[str, Any]:

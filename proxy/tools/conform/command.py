@@ -29,9 +29,9 @@ from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
-    from proxy.conformance import probes, results
-    from proxy.conformance.reading import Catalogue
-    from proxy.conformance.runner import Observations, Selection
+    from proxy.tools.conform import probes, results
+    from proxy.tools.conform.reading import Catalogue
+    from proxy.tools.conform.runner import Observations, Selection
 
 SANDBOX = "sandbox"
 DEFAULT_BUDGET = 20  # parts
@@ -74,7 +74,7 @@ class ConformOptions:
 
 def run(options: ConformOptions) -> None:
     """Test what this program assumes about the Nexar services, and say which assumptions hold."""
-    from proxy.conformance import reading, results
+    from proxy.tools.conform import reading, results
 
     catalogue = reading.load()
     if (options.against is None) is (options.result is None):
@@ -109,7 +109,7 @@ def _exit_code(result: "results.RunResult") -> int:
 
 
 def _update(file: Path, result: "results.RunResult") -> None:
-    from proxy.conformance import evidence, page, reading
+    from proxy.tools.conform import evidence, page, reading
 
     if result.deviations:
         raise errors.ConfigError("--update: a sandbox with deviations is no evidence")
@@ -139,9 +139,9 @@ class _Run:
     async def _on_sandbox(self) -> "results.RunResult":
         import aiohttp
 
-        from proxy.conformance import results
-        from proxy.sandbox import app
-        from proxy.sandbox import deviations as sandbox_deviations
+        from nexar_sandbox import app
+        from nexar_sandbox import deviations as sandbox_deviations
+        from proxy.tools.conform import results
 
         names = tuple(self.options.deviation or ())
         try:
@@ -157,7 +157,7 @@ class _Run:
         return self._document("sandbox", plan, observed.outcomes, cost, names)
 
     async def _on_account(self, settings: config.Config, upstream: config.UpstreamSettings) -> "results.RunResult":
-        from proxy.conformance import targets
+        from proxy.tools.conform import targets
         from proxy.upstream import session as sessions
 
         configured = targets.from_config(settings, upstream, self.options.application)
@@ -177,13 +177,13 @@ class _Run:
         return self._document(configured.service, configured.plan, observed.outcomes, observed.cost)
 
     def _selection(self, target: "probes.Target") -> "Selection":
-        from proxy.conformance import runner
+        from proxy.tools.conform import runner
 
         budget = DEFAULT_BUDGET if self.options.budget is None else self.options.budget
         return runner.select(self.catalogue, budget, target.accounts)
 
     async def _observe(self, target: "probes.Target", session: Any, selection: "Selection") -> "Observations":
-        from proxy.conformance import probes, runner
+        from proxy.tools.conform import probes, runner
 
         prober = probes.Prober(target, session, clocks.SystemClock())
         with spending.progress_bar("testing", len(selection.requests)) as update:
@@ -197,7 +197,7 @@ class _Run:
         cost: "results.RunCost",
         deviations: tuple[str, ...] = (),
     ) -> "results.RunResult":
-        from proxy.conformance import results
+        from proxy.tools.conform import results
 
         today = datetime.now(UTC).date().isoformat()
         return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations)
@@ -245,7 +245,7 @@ async def _booked(
 
 def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
     """Print a table for each tier, and the totals last, where a terminal shows them."""
-    from proxy.conformance.page import TIERS
+    from proxy.tools.conform.page import TIERS
 
     terminal = Console(highlight=False)
     console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH, highlight=False)

@@ -7,12 +7,12 @@ import msgspec
 import yaml
 
 from proxy import errors
-from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Outcome, RunResult, Service
 from proxy.kit import located_yaml
+from proxy.tools.conform.reading import Catalogue
+from proxy.tools.conform.results import Outcome, RunResult, Service
 
 _HEAD = """\
-# The last observation of each assumption of proxy/conformance, by service and plan. Written by
+# The last observation of each assumption of proxy/tools/conform, by service and plan. Written by
 # `v3bridge conform --update`, which also generates the page beside this file.
 """
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proxy.conformance.assumptions import Assumption, Tier
-from proxy.conformance.evidence import Evidence, Observation
-from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Service
+from proxy.tools.conform.assumptions import Assumption, Tier
+from proxy.tools.conform.evidence import Evidence, Observation
+from proxy.tools.conform.reading import Catalogue
+from proxy.tools.conform.results import Service
 
 TIERS: dict[Tier, str] = {
     "core": "The proxy serves wrong or no responses where one of these does not hold.",
@@ -28,7 +28,7 @@ _MARKS = {
 _HEAD = """# Compatibility
 
 What this program assumes about the Nexar services, and what was observed of each assumption. `v3bridge conform` tests
-them: [how to run it](../how-to/conform.md). This page is generated from `proxy/conformance/` and
+them: [how to run it](../how-to/conform.md). This page is generated from `proxy/tools/conform/` and
 `docs/reference/compatibility.yaml`; this renews it:
 
 ```sh

@@ -5,8 +5,8 @@ from typing import Any
 
 from graphql import FieldNode, GraphQLError, OperationDefinitionNode, parse
 
-from proxy.conformance.assumptions import ProbeRequest
-from proxy.conformance.probes import ProbeResponse
+from proxy.tools.conform.assumptions import ProbeRequest
+from proxy.tools.conform.probes import ProbeResponse
 
 
 def count(request: ProbeRequest, response: ProbeResponse) -> int:

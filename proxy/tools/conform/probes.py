@@ -11,8 +11,8 @@ from urllib.parse import quote_plus, urlencode
 import aiohttp
 import msgspec
 
-from proxy.conformance.assumptions import ProbeRequest
 from proxy.kit.clock import Clock
+from proxy.tools.conform.assumptions import ProbeRequest
 
 # Seconds between token requests: the identity service allows two a second (contract graphql.md §4.1). A little more,
 # because it counts from when the first one arrives, which may be later than the second one's way takes.

@@ -9,10 +9,10 @@ import msgspec
 from jmespath import parser
 
 from proxy import config, errors
-from proxy.conformance import expressions
-from proxy.conformance.assumptions import CONDITIONS, Assumption, AssumptionFile, ProbeRequest
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import Trail
+from proxy.tools.conform import expressions
+from proxy.tools.conform.assumptions import CONDITIONS, Assumption, AssumptionFile, ProbeRequest
 
 FILES = ("transport.yaml", "supply.yaml")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.conformance.results import Outcome
 from proxy.redaction import HIDDEN, Redaction
+from proxy.tools.conform.results import Outcome
 
 # Ids of applications, organizations, users and requests are GUIDs.
 _PATTERNS = re.compile(

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy import errors
-from proxy.conformance.assumptions import Tier
+from proxy.tools.conform.assumptions import Tier
 
 Verdict = Literal["confirmed", "contradicted", "not tested"]
 Service = Literal["sandbox", "Nexar", "another service"]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from proxy.conformance import expressions, part_objects, redaction
-from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest
-from proxy.conformance.probes import Account, ProbeError, ProbeResponse
-from proxy.conformance.reading import Catalogue
-from proxy.conformance.results import Outcome, RunCost
 from proxy.kit.wording import counted
+from proxy.tools.conform import expressions, part_objects, redaction
+from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
+from proxy.tools.conform.probes import Account, ProbeError, ProbeResponse
+from proxy.tools.conform.reading import Catalogue
+from proxy.tools.conform.results import Outcome, RunCost
 
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from proxy import config, errors
-from proxy.conformance.probes import Account, Target
-from proxy.conformance.results import Plan, Service
+from proxy.tools.conform.probes import Account, Target
+from proxy.tools.conform.results import Plan, Service
 
 # Seconds between queries: the vendor advises at most 300 requests a minute (contract graphql.md §2.1).
 QUERY_INTERVAL = 0.2

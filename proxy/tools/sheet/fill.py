@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from proxy import errors
-from proxy.sheet.parts import BudgetExhausted, PartQuery, PartResult, PartSource, Refresh
+from proxy.tools.sheet.parts import BudgetExhausted, PartQuery, PartResult, PartSource, Refresh
 
 # Outcomes of a line or a cell, the gravest last.
 FOUND, NO_VALUE, STALE, AMBIGUOUS, NOT_FOUND, FAILED = OUTCOMES = (

@@ -16,9 +16,9 @@ from proxy.gateway.applications import Client
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.queries import GatewayRequest
 from proxy.kit.wording import counted
-from proxy.sheet.offers import is_named
-from proxy.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
-from proxy.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
+from proxy.tools.sheet.offers import is_named
+from proxy.tools.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
 
 BATCHES_IN_FLIGHT = 4
 ATTEMPTS_MAX = 4  # of a batch that was not executed, such as beyond the rate limit

@@ -18,8 +18,8 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from proxy import errors
-from proxy.sheet.package.cells import CellError, CellValue, reference
-from proxy.sheet.package.workbook import open_package
+from proxy.tools.sheet.package.cells import CellError, CellValue, reference
+from proxy.tools.sheet.package.workbook import open_package
 
 TIMEOUT_SECONDS = 300.0
 """Most time of one calculation. A workbook of 100 000 formulas takes about a minute."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.sheet.parts import Offer, Price
+from proxy.tools.sheet.parts import Offer, Price
 
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
 YES = -2

@@ -17,7 +17,7 @@ from proxy.mapping import compiler, loader
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
-from proxy.sheet.parts import Part, PartQuery
+from proxy.tools.sheet.parts import Part, PartQuery
 
 BATCH = match.PARTS_MAX  # queries of one upstream request: each has limit 1
 

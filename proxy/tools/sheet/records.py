@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
-from proxy.sheet.package import saving
-from proxy.sheet.parts import PartQuery, PartResult
 from proxy.stores import open as stores
+from proxy.tools.sheet.package import saving
+from proxy.tools.sheet.parts import PartQuery, PartResult
 
 
 class _Record(msgspec.Struct):

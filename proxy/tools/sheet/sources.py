@@ -14,10 +14,10 @@ from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
-from proxy.sheet.gateway_source import GatewayPartSource
-from proxy.sheet.part_queries import PartView
-from proxy.sheet.parts import STALE_SECONDS
 from proxy.stores import open as opening
+from proxy.tools.sheet.gateway_source import GatewayPartSource
+from proxy.tools.sheet.part_queries import PartView
+from proxy.tools.sheet.parts import STALE_SECONDS
 from proxy.upstream.auth import token_store
 
 LOGIN = "workbook"  # the API key that a login of a workbook is charged to, and the beginning of its application's name

@@ -7,9 +7,9 @@ searched in this process, by all of their fields.
 from typing import Literal
 
 from proxy.mapping import loader
-from proxy.parsing.v3_parameters import FIELD, Parameter
 from proxy.planning import spec_fields
-from proxy.web.v3.description import object_schemas
+from proxy.v3.description import object_schemas
+from proxy.v3.parsing.v3_parameters import FIELD, Parameter
 
 SPECS = "specs.<key>.value"
 A_SPEC = "specs.resistance.value"  # an example: support is the same for all specs

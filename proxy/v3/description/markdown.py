@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.parsing.v3_parameters import Parameter
-from proxy.web.v3.description.response_schemas import Schema
+from proxy.v3.description.response_schemas import Schema
+from proxy.v3.parsing.v3_parameters import Parameter
 
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
 

@@ -11,7 +11,7 @@ import msgspec
 from proxy.mapping import loader, paths, reading, selection
 from proxy.mapping.rules import FieldRule
 from proxy.mapping.schema import SCALARS
-from proxy.web.v3.description.response_schemas import NULL, Schema, by_key, either, list_of, ref
+from proxy.v3.description.response_schemas import NULL, Schema, by_key, either, list_of, ref
 
 
 def components(mappings: loader.Mappings) -> dict[str, Schema]:

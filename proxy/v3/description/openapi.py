@@ -3,24 +3,18 @@
 Encoded once at start and served without an API key: of the configuration it has only the site's name.
 """
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-from aiohttp import web
-
-from proxy import __version__, bounds, model
-from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
+from proxy import __version__, model
 from proxy.mapping import loader
-from proxy.parsing import request_parameters as readers
-from proxy.parsing import v3_parameters
-from proxy.parsing.v3_parameters import Parameter
-from proxy.serving import unsupported
-from proxy.web.v3 import routes
-from proxy.web.v3.description import field_names, object_schemas, response_schemas
-from proxy.web.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
-from proxy.web.v3.traced_requests import TRACE, X_EXPLAIN
+from proxy.v3 import bounds, headers, unsupported
+from proxy.v3.description import field_names, object_schemas, response_schemas
+from proxy.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
+from proxy.v3.parsing import request_parameters as readers
+from proxy.v3.parsing import v3_parameters
+from proxy.v3.parsing.v3_parameters import Parameter
 
 PATH = "/openapi.json"
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
@@ -45,18 +39,18 @@ UNSUPPORTED = {
 # Fields of requests; v3 had none.
 REQUEST_HEADERS: dict[str, dict[str, Any]] = {
     "Strict": {
-        "name": str(routes.X_STRICT),
+        "name": str(headers.X_STRICT),
         "in": "header",
         "description": "1: a request that names fields without source, or ignored parameters, is a 400 that names "
         "them; 0 is the default, any other value a 400",
         "schema": {"enum": ["0", "1"]},
     },
     "Explain": {
-        "name": str(X_EXPLAIN),
+        "name": str(headers.X_EXPLAIN),
         "in": "header",
         "description": "trace: the response is the trace of the request, which needs the admin token "
         "(`Authorization: Bearer TOKEN`), else it is a 403; any other value is a 400",
-        "schema": {"enum": [TRACE]},
+        "schema": {"enum": [headers.TRACE]},
     },
 }
 # For operators, so that its many fields are not part of this description.
@@ -98,23 +92,6 @@ UIDS = {
     "Category": "8a1e4714bb3951d9",
     "Seller": "2c3be9310496fffc",
 }
-
-
-def add_to(app: web.Application, mappings: loader.Mappings) -> None:
-    """Serve the description at /openapi.json under both prefixes; no apikey needed."""
-
-    @functools.cache
-    def body() -> bytes:  # made on the first request: few services ever serve it
-        return msgspec.json.encode(document(mappings))
-
-    async def description(_: web.Request) -> web.Response:
-        response = web.Response(body=body(), content_type="application/json")
-        response.enable_compression()
-        return response
-
-    for prefix in PREFIXES:
-        app.router.add_get(f"{prefix}{PATH}", description)
-        app.router.add_route("*", f"{prefix}{PATH}", routes.other_method)
 
 
 def document(mappings: loader.Mappings) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proxy import errors
-from proxy.endpoints import Endpoint
-from proxy.parsing import match_queries
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import match_queries
 
 Schema = dict[str, Any]
 ErrorType = type[errors.BridgeError]

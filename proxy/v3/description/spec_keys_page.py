@@ -5,7 +5,7 @@
 
 from proxy.mapping import loader
 from proxy.mapping.specs import SpecName
-from proxy.web.v3.description.markdown import code, table
+from proxy.v3.description.markdown import code, table
 
 NOTHING_SIMILAR = "no recorded attribute of the Nexar API is similar"
 HEAD = """\

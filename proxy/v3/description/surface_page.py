@@ -6,17 +6,15 @@ description.
 
 from collections import Counter, defaultdict
 
-from proxy import bounds
-from proxy.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
 from proxy.mapping import coverage, loader, tables
-from proxy.parameters import FALSE, TRUE
-from proxy.parsing import v3_parameters
-from proxy.parsing.v3_parameters import Parameter
 from proxy.planning import match, mpn_search, search_filters
-from proxy.serving import unsupported
-from proxy.web import fast_path, server
-from proxy.web.v3.description import field_names, object_schemas, response_schemas
-from proxy.web.v3.description.markdown import anchor, code, default, joined, kind, table, value
+from proxy.v3 import bounds, unsupported
+from proxy.v3.description import field_names, object_schemas, response_schemas
+from proxy.v3.description.markdown import anchor, code, default, joined, kind, table, value
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
+from proxy.v3.parameters import FALSE, TRUE
+from proxy.v3.parsing import v3_parameters
+from proxy.v3.parsing.v3_parameters import Parameter
 
 HEAD = """\
 # The v3 surface
@@ -107,8 +105,8 @@ word from its beginning, aliases included. `*` matches any text, in `q` and in f
 """
 BOUNDS = f"""\
 A request beyond a bound is a 400 that names the parameter, the bound and the number sent. The bounds limit the cost
-of one request, so that it does not delay others. The request line has at most {server.MAX_LINE} bytes, and
-{fast_path.PATH_MAX} before the query.
+of one request, so that it does not delay others. The request line has at most {bounds.REQUEST_LINE} bytes, and
+{bounds.PATH} before the query.
 
 """
 ACTIONS: dict[Action, str] = {

@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from proxy.endpoints import ENDPOINTS, PREFIXES
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
 NO_PATH = f"there is no such path; v3's paths begin with {' or '.join(PREFIXES)}"
 PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own

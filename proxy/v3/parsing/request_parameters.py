@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proxy import bounds, errors, model, parameters
+from proxy import errors, model
 from proxy.mapping.loader import Mappings
+from proxy.v3 import bounds, parameters
 
 NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
 CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)

@@ -2,10 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from proxy import bounds, errors, model
-from proxy.endpoints import Endpoint
-from proxy.parameters import Parameters
-from proxy.parsing import match_queries, path_suggestions
+from proxy import errors, model
+from proxy.v3 import bounds
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parameters import Parameters
+from proxy.v3.parsing import match_queries, path_suggestions
 
 
 class ParsedMatch(NamedTuple):

@@ -2,8 +2,9 @@
 
 import re
 
-from proxy import bounds, errors, model
-from proxy.parameters import Parameters
+from proxy import errors, model
+from proxy.v3 import bounds
+from proxy.v3.parameters import Parameters
 
 FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
 FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")

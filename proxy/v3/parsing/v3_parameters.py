@@ -7,9 +7,10 @@ handlers read.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from proxy import bounds, model
-from proxy.endpoints import Endpoint
-from proxy.parsing import match_queries
+from proxy import model
+from proxy.v3 import bounds
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parsing import match_queries
 
 Kind = Literal["text", "texts", "flag", "whole", "slice", "queries", "any"]
 FIELD = "<field>"  # stands for the name of a field

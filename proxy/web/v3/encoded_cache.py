@@ -23,7 +23,7 @@ from proxy.gateway.cache import entries
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
-from proxy.serving.encoding import EncodedBody
+from proxy.v3.encoding import EncodedBody
 from proxy.web.v3 import responses
 
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip

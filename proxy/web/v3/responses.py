@@ -9,8 +9,8 @@ from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.aiohttp_internals.response import PreparedResponse
-from proxy.parsing.request_parameters import ResponseFormat
-from proxy.serving.encoding import EncodedBody, encode_body, error_body
+from proxy.v3.encoding import EncodedBody, encode_body, error_body
+from proxy.v3.parsing.request_parameters import ResponseFormat
 
 ALLOWED = "GET, HEAD, OPTIONS"
 # An istr saves the case folding at every use.

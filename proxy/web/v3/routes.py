@@ -4,20 +4,20 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 from aiohttp import web
-from multidict import istr
 
 from proxy import errors
-from proxy.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.mapping.loader import Mappings
-from proxy.parsing.request_parameters import RequestParameters
-from proxy.serving import unsupported
-from proxy.serving.actions import AuthenticatedRequest, V3Actions
-from proxy.serving.encoding import EncodedBody
 from proxy.telemetry.metrics import Metrics
+from proxy.v3 import unsupported
+from proxy.v3.actions import AuthenticatedRequest, V3Actions
+from proxy.v3.encoding import EncodedBody
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
+from proxy.v3.headers import X_STRICT
+from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import (
@@ -38,7 +38,6 @@ CLIENT = web.RequestKey("client", Client)
 METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
 
-X_STRICT = istr("X-Strict")
 STRICT = "strict "  # before the target of a request with X-Strict: 1, so that it shares nothing with others
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

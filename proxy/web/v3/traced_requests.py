@@ -9,24 +9,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
-from multidict import istr
 
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.parsing import path_suggestions
-from proxy.parsing.request_parameters import RequestParameters
 from proxy.redaction import Redaction
+from proxy.v3.headers import TRACE, X_EXPLAIN
+from proxy.v3.parsing import path_suggestions
+from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 
 if TYPE_CHECKING:
-    from proxy.compare.requests import V3Request
     from proxy.explain.explainer import Explainer
     from proxy.explain.explanation import Explanation
+    from proxy.tools.compare.requests import V3Request
 
-X_EXPLAIN = istr("X-Explain")
-TRACE = "trace"
 NEEDED = "X-Explain needs the admin token beside the API key: send the header Authorization: Bearer TOKEN"
 
 
@@ -55,8 +53,8 @@ class TracedRequests:
         # Imported with the first such request: no other one needs them.
         import msgspec
 
-        from proxy.compare.requests import V3Request, parse_target
         from proxy.explain import trace
+        from proxy.tools.compare.requests import V3Request, parse_target
 
         try:
             path, query, _ = parse_target(request.raw_path)

@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from proxy.endpoints import ENDPOINTS, PREFIXES
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
-from proxy.serving import unsupported
 from proxy.telemetry.activity import Activity
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestLog
+from proxy.v3 import unsupported
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES
+from proxy.v3.headers import X_EXPLAIN
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestKey, RequestLabels
-from proxy.web.v3.traced_requests import X_EXPLAIN
 
 # Paths without a uid: they are their own route.
 PATHS = frozenset(

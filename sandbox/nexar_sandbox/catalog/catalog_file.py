@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from proxy.sandbox.catalog import database, listings, loader, records, reference_data, source_files
+from nexar_sandbox.catalog import database, listings, loader, records, reference_data, source_files
 
 # Version of the tables and their contents.
 _FORMAT = "1"

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import columns, filters, indexing, matching, parts, reference_data, source_files
+from nexar_sandbox.catalog import columns, filters, indexing, matching, parts, reference_data, source_files
 
 _TABLES = f"""
 CREATE TABLE parts (id INTEGER PRIMARY KEY, uid TEXT, line TEXT);

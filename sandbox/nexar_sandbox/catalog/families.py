@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import units
+from nexar_sandbox.catalog import units
 
 SpecValues = dict[str, float | str]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching, parts, records, reference_data, rules, units
+from nexar_sandbox.catalog import columns, matching, parts, records, reference_data, rules, units
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {

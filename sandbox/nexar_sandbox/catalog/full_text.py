@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching, search_hits
+from nexar_sandbox.catalog import columns, matching, search_hits
 
 # Further words of a query are ignored.
 MOST_WORDS = 32

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import full_text, listings, matching, offers, pricing, reference_data, source_files, units
+from nexar_sandbox.catalog import full_text, listings, matching, offers, pricing, reference_data, source_files, units
 
 
 class OfferFigures(NamedTuple):

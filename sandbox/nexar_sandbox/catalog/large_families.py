@@ -7,8 +7,8 @@ is made that can be ordered, in all tolerances, ratings and packagings, and not 
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from proxy.sandbox.catalog import units
-from proxy.sandbox.catalog.families import COMMON, PartDraft, PartFamily, SpecValues, fine
+from nexar_sandbox.catalog import units
+from nexar_sandbox.catalog.families import COMMON, PartDraft, PartFamily, SpecValues, fine
 
 _LEADED = {**COMMON, "mount": "Through Hole"}
 _AXIAL_TOLERANCES = (("B", 0.1), ("C", 0.25), ("D", 0.5), ("F", 1.0))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import currencies, records
+from nexar_sandbox.catalog import currencies, records
 
 # Bytes of the random stream: for the part itself, and for each seller.
 _HEAD = 4

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
-from proxy.sandbox.catalog import (
+from nexar_sandbox.catalog import (
     database,
     families,
     indexing,

@@ -6,7 +6,7 @@ Pure functions and one immutable index of company names.
 import re
 from collections.abc import Iterable
 
-from proxy.sandbox.catalog import records, rules
+from nexar_sandbox.catalog import records, rules
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _WORD = re.compile(r"[^\W_]+")

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from proxy.sandbox.catalog import listings, records, skus
+from nexar_sandbox.catalog import listings, records, skus
 
 _LATEST_UPDATE = datetime(2026, 11, 1, 23, 59, 59, tzinfo=UTC)
 _CURRENCIES = {

@@ -8,7 +8,7 @@ import sqlite3
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import columns, matching, records, reference_data, search_hits
+from nexar_sandbox.catalog import columns, matching, records, reference_data, search_hits
 
 _END = "\U0010ffff"
 # Higher than every key of `closest`.

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from proxy.sandbox.catalog import listings, records, reference_data, source_files, units
+from nexar_sandbox.catalog import listings, records, reference_data, source_files, units
 
 _SITE = "https://octopart.com"
 NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D = 0, 1, 2

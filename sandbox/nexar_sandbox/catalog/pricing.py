@@ -7,7 +7,7 @@ enter a stock figure only if no other seller has stock (contract graphql.md §2.
 import statistics
 from collections.abc import Iterable, Sequence
 
-from proxy.sandbox.catalog import currencies, records
+from nexar_sandbox.catalog import currencies, records
 
 BULK = 1000
 # A price that differs from the median by more than this factor is an error of a feed, not a market price.

@@ -5,7 +5,7 @@ Names are the service's field names in snake case (contract graphql.md §1.2); i
 
 from dataclasses import dataclass, field
 
-from proxy.sandbox.catalog import rules
+from nexar_sandbox.catalog import rules
 
 
 @dataclass(frozen=True, slots=True)

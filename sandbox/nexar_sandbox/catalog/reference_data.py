@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from proxy.sandbox.catalog import currencies, listings, matching, records, source_files
+from nexar_sandbox.catalog import currencies, listings, matching, records, source_files
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
 _FIRST_NEW_ID = 990_001

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import (
+from nexar_sandbox.catalog import (
     columns,
     filters,
     full_text,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, filters, records, units
+from nexar_sandbox.catalog import columns, filters, records, units
 
 # Up to this many hits are sorted completely: selecting the best ones first would cost more.
 _FULL_SORT = 4096

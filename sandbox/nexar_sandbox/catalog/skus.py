@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import matching
+from nexar_sandbox.catalog import matching
 
 
 class SkuInput(NamedTuple):

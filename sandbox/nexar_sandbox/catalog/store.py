@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from proxy.sandbox.catalog import (
+from nexar_sandbox.catalog import (
     catalog_file,
     columns,
     indexing,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
-from proxy.sandbox.design import records
+from nexar_sandbox.design import records
 
 R = TypeVar("R")
 # An event stream has no total timeout.

@@ -10,8 +10,8 @@ import msgspec
 from aiohttp import web
 from msgspec.structs import replace
 
-from proxy.sandbox import journal
-from proxy.sandbox.design import design_store, inputs, records, rest, tables
+from nexar_sandbox import journal
+from nexar_sandbox.design import design_store, inputs, records, rest, tables
 
 # Events that a subscriber may be behind; older ones are dropped.
 MAX_QUEUED = 1000

@@ -4,9 +4,9 @@ import hashlib
 import random
 from dataclasses import dataclass, field
 
-from proxy.sandbox.catalog import records as catalog_records
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import records, sample_workspaces, timestamps
+from nexar_sandbox.catalog import records as catalog_records
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import records, sample_workspaces, timestamps
 
 # Distributors of a part choice, and price breaks of each.
 SUPPLIERS = 3

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import user_directory
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import components, project_builder, records, sample_workspaces, tables, timestamps
-from proxy.sandbox.state import store as state
+from nexar_sandbox import user_directory
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import components, project_builder, records, sample_workspaces, tables, timestamps
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import store as state
 
 ListMembers = Callable[[], Sequence[records.DesignUser]]
 

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from proxy.sandbox.design import design_store
-from proxy.sandbox.identity import tokens
+from nexar_sandbox.design import design_store
+from nexar_sandbox.identity import tokens
 
 PATH = "/File/Upload"
 DOWNLOAD_PATH = "/File/Download"

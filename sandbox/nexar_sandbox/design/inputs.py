@@ -2,7 +2,7 @@
 
 import msgspec
 
-from proxy.sandbox.design import records
+from nexar_sandbox.design import records
 
 
 class ChangeInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from proxy.sandbox.design import components, records, sample_workspaces, timestamps
+from nexar_sandbox.design import components, records, sample_workspaces, timestamps
 
 BASE, LITE = "Base", "Lite"
 

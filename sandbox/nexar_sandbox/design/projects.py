@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 from msgspec.structs import replace
 
-from proxy.sandbox.design import components, inputs, records, rest, tables
+from nexar_sandbox.design import components, inputs, records, rest, tables
 
 
 class ProjectService(rest.DesignService):

@@ -13,8 +13,8 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from proxy.sandbox import journal
-from proxy.sandbox.design import design_store, tables
+from nexar_sandbox import journal
+from nexar_sandbox.design import design_store, tables
 
 CREDENTIAL = "X-Service-Credential"
 JOURNALLED = "design"

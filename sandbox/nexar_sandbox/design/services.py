@@ -14,9 +14,8 @@ import aiohttp
 from aiohttp import web
 from msgspec.structs import replace
 
-from proxy.kit import ports
-from proxy.sandbox import journal
-from proxy.sandbox.design import (
+from nexar_sandbox import journal
+from nexar_sandbox.design import (
     client,
     collaboration,
     components,
@@ -27,6 +26,7 @@ from proxy.sandbox.design import (
     rest,
     tables,
 )
+from nexar_sandbox.kit import ports
 
 
 class WorkspaceService(rest.DesignService):

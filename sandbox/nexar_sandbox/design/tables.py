@@ -4,8 +4,8 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Generic, TypeVar
 
-from proxy.sandbox.design import records
-from proxy.sandbox.state import store as state
+from nexar_sandbox.design import records
+from nexar_sandbox.state import store as state
 
 R = TypeVar("R", bound=records.Record)
 

@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proxy.sandbox.graphql import errors
+from nexar_sandbox.graphql import errors
 
 DEFAULT_SIZE = 10
 MAX_SIZE = 1000

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from proxy.sandbox import applications, behaviour, part_usage, user_directory
-from proxy.sandbox.catalog import store
-from proxy.sandbox.graphql import design_loaders, views
+from nexar_sandbox import applications, behaviour, part_usage, user_directory
+from nexar_sandbox.catalog import store
+from nexar_sandbox.graphql import design_loaders, views
 
 # A path in the response: names and indices.
 ResponsePath: TypeAlias = Sequence[str | int]

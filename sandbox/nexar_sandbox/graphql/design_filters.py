@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proxy.sandbox.graphql import errors, naming
+from nexar_sandbox.graphql import errors, naming
 
 Test = Callable[[Any], bool]
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from aiodataloader import DataLoader
 
-from proxy.sandbox.design import client, records
+from nexar_sandbox.design import client, records
 
 R = TypeVar("R", bound=records.Record)
 # Values in one call, so that the URL does not become too long for a server.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import matching, records
+from nexar_sandbox.catalog import matching, records
 
 # The share of the list price that a customer pays.
 CUSTOMER_PRICE = 0.95

@@ -28,8 +28,8 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import errors, validation_rules
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import errors, validation_rules
 
 # Characters of all cached documents; their syntax trees take a few hundred times as many bytes.
 CACHE_SIZE = 2**19

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from proxy.sandbox import behaviour as behaviours
+from nexar_sandbox import behaviour as behaviours
 
 SCHEMA_NAME = "Supply"
 DESIGN_NAME = "Design"

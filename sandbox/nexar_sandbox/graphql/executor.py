@@ -31,8 +31,8 @@ from graphql.execution.execute import assume_not_async_iterable, assume_not_awai
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from proxy.kit import clock as clocks
-from proxy.sandbox.graphql import context, errors
+from nexar_sandbox.graphql import context, errors
+from nexar_sandbox.kit import clock as clocks
 
 # Fields between two clock checks; a check for every field would be measurable.
 _CHECK_INTERVAL = 64

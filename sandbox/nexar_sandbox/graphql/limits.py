@@ -7,9 +7,9 @@ parts, queries and ids are our choice; those of the two ranges are the service's
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.catalog import currencies
-from proxy.sandbox.graphql import countries, distributors
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.catalog import currencies
+from nexar_sandbox.graphql import countries, distributors
 
 DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
 MAX_IDS = 100

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 from multidict import MultiMapping
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import errors
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import errors
 
 PARAMETERS = ("query", "operationName", "variables", "extensions")
 CONTENT_TYPE = "application/json"

@@ -25,9 +25,9 @@ from graphql import (
 )
 from graphql.validation.validate import assert_valid_sdl
 
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.graphql import context, documents, errors, executor, naming
-from proxy.sandbox.graphql.resolvers import (
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.graphql import context, documents, errors, executor, naming
+from nexar_sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,

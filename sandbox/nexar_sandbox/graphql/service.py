@@ -15,14 +15,14 @@ from typing import Any
 
 from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications, faults, part_usage, settings, user_directory
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.catalog import store
-from proxy.sandbox.design import client
-from proxy.sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
-from proxy.sandbox.identity import tokens
-from proxy.sandbox.injection import exchanges, injector
+from nexar_sandbox import applications, faults, part_usage, settings, user_directory
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.catalog import store
+from nexar_sandbox.design import client
+from nexar_sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
+from nexar_sandbox.identity import tokens
+from nexar_sandbox.injection import exchanges, injector
+from nexar_sandbox.kit import clock as clocks
 
 # Scopes that root fields need, by the prefix of their name: supply data (contract graphql.md §4.1); design data (§5),
 # which also needs a user's token. Fields about the organisation need no scope of their own.

@@ -20,8 +20,8 @@ from graphql import GraphQLSchema, print_schema
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
-from proxy.sandbox.graphql import errors, requests, service, websockets
-from proxy.sandbox.injection import exchanges
+from nexar_sandbox.graphql import errors, requests, service, websockets
+from nexar_sandbox.injection import exchanges
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"

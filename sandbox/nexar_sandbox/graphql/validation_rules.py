@@ -47,7 +47,7 @@ from graphql.validation import (
 )
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
-from proxy.sandbox.behaviour import UNKNOWN_FIELD, Behaviour
+from nexar_sandbox.behaviour import UNKNOWN_FIELD, Behaviour
 
 
 def literal_errors(

@@ -7,8 +7,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import records, search_hits
-from proxy.sandbox.graphql import distributors
+from nexar_sandbox.catalog import records, search_hits
+from nexar_sandbox.graphql import distributors
 
 
 class Market(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 from aiohttp import WSMsgType, web
 
-from proxy.sandbox.graphql import errors, requests, service
-from proxy.sandbox.injection import exchanges
+from nexar_sandbox.graphql import errors, requests, service
+from nexar_sandbox.injection import exchanges
 
 PROTOCOL = "graphql-transport-ws"
 # Seconds until `connection_init`, and bytes of a message; our choice.

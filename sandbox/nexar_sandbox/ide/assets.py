@@ -16,7 +16,7 @@ from pathlib import Path
 import jinja2
 from aiohttp import web
 
-from proxy.sandbox import pages
+from nexar_sandbox import pages
 
 VENDORED = Path(__file__).parent / "vendor"
 MANIFEST = Path(__file__).with_name("vendored.toml")

@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications, part_usage, user_directory
-from proxy.sandbox.ide import assets, token_client
-from proxy.sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service, sessions
-from proxy.sandbox.injection import exchanges
-from proxy.sandbox.state import file
+from nexar_sandbox import applications, part_usage, user_directory
+from nexar_sandbox.ide import assets, token_client
+from nexar_sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service, sessions
+from nexar_sandbox.injection import exchanges
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import file
 
 SESSION_PATH, TOKEN_PATH, AUTHORIZATION_PATH = "/ide/session", "/ide/token", "/ide/authorization"
 IDE_PATH, PORTAL_PATH = "/graphql", "/portal"

@@ -16,10 +16,10 @@ import orjson
 from aiohttp import web
 from cachetools import TTLCache
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications
-from proxy.sandbox.identity import endpoints, sessions
-from proxy.sandbox.injection import exchanges
+from nexar_sandbox import applications
+from nexar_sandbox.identity import endpoints, sessions
+from nexar_sandbox.injection import exchanges
+from nexar_sandbox.kit import clock as clocks
 
 # Seconds for sign-in and consent, and the margin before its expiry when a token is no longer used.
 AUTHORIZATION_SECONDS, EXPIRY_MARGIN = 600, 60

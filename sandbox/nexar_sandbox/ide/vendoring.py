@@ -1,4 +1,4 @@
-"""Downloads the vendored files, for maintainers: `python -m proxy.sandbox.ide.vendoring`.
+"""Downloads the vendored files, for maintainers: `python -m nexar_sandbox.ide.vendoring`.
 
 Gets the packages of vendored.toml from npm, and writes files whose package and content have the recorded integrity.
 """
@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from proxy.sandbox.ide import assets
+from nexar_sandbox.ide import assets
 
 _MODULE = re.compile(r".*node_modules/((?:@[^/]+/)?[^/]+)/")
 SECONDS = 300

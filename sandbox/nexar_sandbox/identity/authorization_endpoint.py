@@ -14,10 +14,10 @@ from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oidc.core.errors import ConsentRequiredError
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import pages
-from proxy.sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
-from proxy.sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox import pages
+from nexar_sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
+from nexar_sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox.kit import clock as clocks
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
 LOGIN_PROMPTS = frozenset({"login", "select_account"})

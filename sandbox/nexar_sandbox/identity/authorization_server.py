@@ -16,10 +16,10 @@ from authlib.oauth2.rfc7009 import RevocationEndpoint
 from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oidc.rpinitiated import EndSessionEndpoint, EndSessionRequest
 
-from proxy.sandbox import applications, user_directory
-from proxy.sandbox.behaviour import Behaviour
-from proxy.sandbox.identity import authorizations, keys, scopes, tokens
-from proxy.sandbox.identity.clients import OAuthClient, ProtocolRequest
+from nexar_sandbox import applications, user_directory
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.identity import authorizations, keys, scopes, tokens
+from nexar_sandbox.identity.clients import OAuthClient, ProtocolRequest
 
 # Authlib refuses requests without TLS, which the sandbox has not. Nothing else reads the address.
 ADDRESS = "https://sandbox/"

@@ -9,8 +9,8 @@ from urllib.parse import unquote_plus
 
 from authlib.oauth2.rfc6749 import ClientMixin
 
-from proxy.sandbox import applications
-from proxy.sandbox.identity import tokens
+from nexar_sandbox import applications
+from nexar_sandbox.identity import tokens
 
 USER_GRANT_TYPES = frozenset({applications.AUTHORIZATION_CODE, applications.PASSWORD})
 

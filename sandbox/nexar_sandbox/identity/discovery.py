@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from proxy.sandbox import applications
-from proxy.sandbox.identity import authorization_endpoint, login, scopes
+from nexar_sandbox import applications
+from nexar_sandbox.identity import authorization_endpoint, login, scopes
 
 TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
 USERINFO_PATH, REVOCATION_PATH, INTROSPECTION_PATH = "/connect/userinfo", "/connect/revocation", "/connect/introspect"

@@ -11,12 +11,12 @@ from email.utils import formatdate
 from aiohttp import web
 from authlib.oidc.core import UserInfo
 
-from proxy.kit import clock as clocks
-from proxy.kit import windows
-from proxy.sandbox import applications, faults, user_directory
-from proxy.sandbox.identity import authorization_server, clients, discovery, forms, keys, scopes, tokens
-from proxy.sandbox.identity.clients import ProtocolRequest
-from proxy.sandbox.injection import exchanges
+from nexar_sandbox import applications, faults, user_directory
+from nexar_sandbox.identity import authorization_server, clients, discovery, forms, keys, scopes, tokens
+from nexar_sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox.injection import exchanges
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.kit import windows
 
 OMITTED_FIELDS = {
     "expires_in": frozenset({"expires_in"}),

@@ -12,9 +12,9 @@ from authlib.oidc.core.errors import RequestNotSupportedError, RequestURINotSupp
 from authlib.oidc.core.grants import OpenIDToken
 from authlib.oidc.core.grants.util import validate_request_prompt
 
-from proxy.sandbox.identity import authorization_server, authorizations, scopes, tokens
-from proxy.sandbox.identity.authorization_server import OAuthRequest
-from proxy.sandbox.identity.clients import OAuthClient
+from nexar_sandbox.identity import authorization_server, authorizations, scopes, tokens
+from nexar_sandbox.identity.authorization_server import OAuthRequest
+from nexar_sandbox.identity.clients import OAuthClient
 
 CHALLENGE_METHOD = "S256"
 RESPONSE_MODE = "query"

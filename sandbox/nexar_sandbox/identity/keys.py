@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from proxy.kit import clock as clocks
-from proxy.sandbox.state import store as state
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import store as state
 
 
 class SigningKey:

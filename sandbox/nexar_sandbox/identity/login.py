@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from aiohttp import web
 from authlib.oauth2 import OAuth2Error
 
-from proxy.sandbox import pages
-from proxy.sandbox.identity import authorization_server, forms, sessions
-from proxy.sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox import pages
+from nexar_sandbox.identity import authorization_server, forms, sessions
+from nexar_sandbox.identity.clients import ProtocolRequest
 
 LOGIN_PATH, LOGOUT_PATH, ACCOUNT_PATH = "/account/login", "/account/logout", "/account"
 END_SESSION_PATH = "/connect/endsession"

@@ -3,7 +3,7 @@
 Scopes of domains belong to the application; the others are about a user and need a sign-in.
 """
 
-from proxy.sandbox import applications
+from nexar_sandbox import applications
 
 OPENID, OFFLINE = "openid", "offline_access"
 # Descriptions on the consent page.

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications, pages, user_directory
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sandbox.identity import (
+from nexar_sandbox import applications, pages, user_directory
+from nexar_sandbox import settings as sandbox_settings
+from nexar_sandbox.identity import (
     authorization_endpoint,
     authorization_server,
     authorizations,
@@ -21,8 +20,9 @@ from proxy.sandbox.identity import (
     sessions,
     tokens,
 )
-from proxy.sandbox.injection import exchanges
-from proxy.sandbox.state import store as state
+from nexar_sandbox.injection import exchanges
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import store as state
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import user_directory
-from proxy.sandbox.identity import tokens
-from proxy.sandbox.state import store as state
+from nexar_sandbox import user_directory
+from nexar_sandbox.identity import tokens
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import store as state
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
 MAX_SESSIONS = 10_000

@@ -17,8 +17,8 @@ from typing import TypeAlias
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import faults, journal
-from proxy.sandbox.injection import injector
+from nexar_sandbox import faults, journal
+from nexar_sandbox.injection import injector
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import random
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from proxy.sandbox import faults
+from nexar_sandbox import faults
 
 
 @dataclass(frozen=True, slots=True)

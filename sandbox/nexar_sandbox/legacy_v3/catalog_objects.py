@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from proxy.sandbox.catalog import listings, records, store
-from proxy.sandbox.legacy_v3 import disturbances, synthetic_values, uids
+from nexar_sandbox.catalog import listings, records, store
+from nexar_sandbox.legacy_v3 import disturbances, synthetic_values, uids
 
 Object = dict[str, Any]
 # v3's names of sellers that had several or that the catalog calls otherwise, by numeric id: the name that was shown

@@ -12,7 +12,7 @@ from luqum import tree
 from luqum.exceptions import ParseError
 from luqum.parser import parser
 
-from proxy.sandbox.legacy_v3 import errors
+from nexar_sandbox.legacy_v3 import errors
 
 MAX_QUERY_LENGTH = 2_000
 _RANGE = re.compile(r"\[(.+) TO (.+)\]")

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import declaration_syntax
-from proxy.sandbox import declaration_syntax as words
-from proxy.sandbox.legacy_v3 import fields
+from nexar_sandbox import declaration_syntax
+from nexar_sandbox import declaration_syntax as words
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.legacy_v3 import fields
 
 # The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share, from 0 to 1")]

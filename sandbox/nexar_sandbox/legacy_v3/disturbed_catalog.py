@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import records, search_hits, store
-from proxy.sandbox.legacy_v3 import disturbances
+from nexar_sandbox.catalog import records, search_hits, store
+from nexar_sandbox.legacy_v3 import disturbances
 
 _TWIN = "0dd7e4"
 _UID = re.compile(r"[0-9a-f]{16}")

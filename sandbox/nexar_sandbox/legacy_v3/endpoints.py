@@ -16,8 +16,8 @@ import msgspec
 import orjson
 from aiohttp import web
 
-from proxy.sandbox import declaration_syntax, journal
-from proxy.sandbox.legacy_v3 import disturbances, errors, query_string, service
+from nexar_sandbox import declaration_syntax, journal
+from nexar_sandbox.legacy_v3 import disturbances, errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
 ADMIN_PATH = "/admin/legacy"

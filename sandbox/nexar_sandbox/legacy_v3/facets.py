@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import criteria, search_request
+from nexar_sandbox.legacy_v3 import criteria, search_request
 
 Object = dict[str, Any]
 Counts = Sequence[tuple[Any, int]]

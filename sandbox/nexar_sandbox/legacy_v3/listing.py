@@ -8,7 +8,7 @@ from functools import partial
 from operator import attrgetter, methodcaller
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import criteria, errors, facets, search_request
+from nexar_sandbox.legacy_v3 import criteria, errors, facets, search_request
 
 Object = dict[str, Any]
 _WORD = re.compile(r"\w+")

@@ -3,8 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import matching, records, search_hits, store
-from proxy.sandbox.legacy_v3 import criteria, disturbed_catalog, errors
+from nexar_sandbox.catalog import matching, records, search_hits, store
+from nexar_sandbox.legacy_v3 import criteria, disturbed_catalog, errors
 
 MOST_QUERIES, LIMIT, MAX_ITEMS, MAX_REACHED = 20, 3, 20, 100
 # Letters and digits that a number with a wildcard needs.

@@ -5,8 +5,8 @@ from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
-from proxy.sandbox.catalog import records, store
-from proxy.sandbox.legacy_v3 import (
+from nexar_sandbox.catalog import records, store
+from nexar_sandbox.legacy_v3 import (
     catalog_objects,
     disturbances,
     listing,

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from proxy.sandbox.catalog import columns, pricing, records, search_hits, store
-from proxy.sandbox.legacy_v3 import catalog_objects, errors, spec_names
-from proxy.sandbox.legacy_v3.criteria import Criterion
+from nexar_sandbox.catalog import columns, pricing, records, search_hits, store
+from nexar_sandbox.legacy_v3 import catalog_objects, errors, spec_names
+from nexar_sandbox.legacy_v3.criteria import Criterion
 
 CatalogFilter = tuple[str, tuple[str, ...]]
 Named = records.Company | records.Category

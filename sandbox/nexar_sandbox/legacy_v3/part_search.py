@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from proxy.sandbox.catalog import records, search_hits, store
-from proxy.sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
-from proxy.sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
-from proxy.sandbox.legacy_v3.search_request import CountOptions, LegacySearch
+from nexar_sandbox.catalog import records, search_hits, store
+from nexar_sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
+from nexar_sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
+from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch
 
 Object = dict[str, Any]
 # A spec_drilldown looks at so many of the best hits, and finds so many specs.

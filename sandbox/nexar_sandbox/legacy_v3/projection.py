@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import errors, fields, query_string
+from nexar_sandbox.legacy_v3 import errors, fields, query_string
 
 _SLICE = re.compile(r"slice\[(.+?)\]")
 _RANGE = re.compile(r"\[?(-?[0-9]{1,9})?:(-?[0-9]{1,9})?\]?")

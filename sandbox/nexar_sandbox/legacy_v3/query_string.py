@@ -3,7 +3,7 @@
 import re
 from urllib.parse import parse_qsl
 
-from proxy.sandbox.legacy_v3 import errors
+from nexar_sandbox.legacy_v3 import errors
 
 _BRACKETS = re.compile(r"(.+?)\[\d*\]", re.DOTALL)
 _YES, _NO = ("true", "1", ""), ("false", "0")

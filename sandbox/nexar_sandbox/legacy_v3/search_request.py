@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from proxy.sandbox.legacy_v3 import criteria, errors, query_string
+from nexar_sandbox.legacy_v3 import criteria, errors, query_string
 
 # Above these a search is refused, as by the GraphQL service that came after (graphql.md §2.2). What v3 did about a
 # limit of 999, which one client sends, is not on record.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy.kit import clock as clocks
-from proxy.kit import windows
-from proxy.sandbox.catalog import store
-from proxy.sandbox.legacy_v3 import (
+from nexar_sandbox.catalog import store
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.kit import windows
+from nexar_sandbox.legacy_v3 import (
     disturbances,
     disturbed_catalog,
     errors,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from proxy.sandbox.legacy_v3 import disturbances as disturbances_of
+from nexar_sandbox.legacy_v3 import disturbances as disturbances_of
 
 # The default API key: that of the shipped configuration.
 DEFAULT_APIKEY = "EXAMPLE_KEY"

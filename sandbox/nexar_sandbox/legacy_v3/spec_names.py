@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from proxy.sandbox.catalog import records
+from nexar_sandbox.catalog import records
 
 # Every spec key that v3 is known to have had. Parts have values for some of them.
 KEYS = frozenset((Path(__file__).parent / "data" / "spec_keys.txt").read_text("ascii").split())

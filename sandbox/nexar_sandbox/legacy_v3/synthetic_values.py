@@ -5,8 +5,8 @@ Comparisons have to report that the new service has no source for them.
 
 from datetime import UTC, datetime, timedelta
 
-from proxy.sandbox.catalog import records
-from proxy.sandbox.legacy_v3 import disturbances
+from nexar_sandbox.catalog import records
+from nexar_sandbox.legacy_v3 import disturbances
 
 _SITE = "https://octopart.com"
 _EPOCH = datetime(2021, 1, 1, tzinfo=UTC)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from proxy.sandbox import applications, plans
-from proxy.sandbox.identity import authorizations
-from proxy.sandbox.portal import application_pages, form_input, requests
+from nexar_sandbox import applications, plans
+from nexar_sandbox.identity import authorizations
+from nexar_sandbox.portal import application_pages, form_input, requests
 
 ONE = application_pages.APPLICATION_PATH
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import applications, part_usage, plans
-from proxy.sandbox.identity import authorizations
-from proxy.sandbox.portal import form_input, formatting, requests
+from nexar_sandbox import applications, part_usage, plans
+from nexar_sandbox.identity import authorizations
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.portal import form_input, formatting, requests
 
 PATH = f"{requests.PATH}/applications"
 APPLICATION_PATH = f"{PATH}/{{id}}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proxy.sandbox import applications, plans, user_directory
+from nexar_sandbox import applications, plans, user_directory
 
 NAME_LENGTH, TEXT_LENGTH, ADDRESS_LENGTH, MOST_ADDRESSES = 100, 500, 2_000, 50
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 200

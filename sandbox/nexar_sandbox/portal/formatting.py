@@ -3,7 +3,7 @@
 import datetime
 from dataclasses import dataclass
 
-from proxy.sandbox import applications, part_usage, plans
+from nexar_sandbox import applications, part_usage, plans
 
 
 @dataclass(frozen=True, slots=True)

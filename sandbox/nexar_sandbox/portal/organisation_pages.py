@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import user_directory
-from proxy.sandbox.portal import form_input, formatting, requests
+from nexar_sandbox import user_directory
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.portal import form_input, formatting, requests
 
 PATH = requests.ORGANISATION_PATH
 REMOVE = f"{PATH}/users/{{id}}/remove"

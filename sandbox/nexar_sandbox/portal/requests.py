@@ -11,11 +11,11 @@ from typing import Any
 from aiohttp import web
 from cachetools import TTLCache
 
-from proxy.kit import clock as clocks
-from proxy.sandbox import pages, user_directory
-from proxy.sandbox.identity import forms, login, sessions
-from proxy.sandbox.portal import form_input
-from proxy.sandbox.state import file
+from nexar_sandbox import pages, user_directory
+from nexar_sandbox.identity import forms, login, sessions
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.portal import form_input
+from nexar_sandbox.state import file
 
 PATH = "/portal"
 ORGANISATION_PATH = f"{PATH}/organisation"

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from proxy.kit import clock as clocks
-from proxy.sandbox.state import file
+from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.state import file
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def kept_texts(kept_files: tuple[Path, ...]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def modules(kept_texts: dict[str, str]) -> tuple[Module, ...]:
-    """Every Python file of proxy/, bench/ and tests/."""
+    """Every Python file of the project."""
     return tuple(Module(path, text) for path, text in kept_texts.items() if path.endswith(".py"))
 
 
 @pytest.fixture(scope="session")
 def service_modules(modules: tuple[Module, ...]) -> tuple[Module, ...]:
-    """The Python files of proxy/ only: what is shipped."""
-    return tuple(module for module in modules if module.top_folder == "proxy")
+    """The Python files of proxy/ and sandbox/ only: what is shipped."""
+    return tuple(module for module in modules if module.top_folder in ("proxy", "sandbox"))
 
 
 def _ignored_folders() -> list[str]:

@@ -18,7 +18,8 @@ import pytest
 
 LAYERS = "Packages import only from lower layers"
 CYCLES = "No package has a cycle"
-SANDBOX = "Only cli starts the sandbox"
+ALONE = "The sandbox knows nothing of the proxy"
+SANDBOX = "Only commands start the sandbox"
 DESCRIPTION = "Serving v3 does not depend on its description"
 PURE = "Pure packages do no I/O"
 JUDGING = "Judging does no I/O"
@@ -32,71 +33,75 @@ OLD_SERVICE = "The legacy v3 service is independent of GraphQL"
 
 OFFENCES = [
     ("kit", "import proxy.errors", LAYERS),
-    ("errors", "import proxy.sandbox", LAYERS),
+    ("errors", "import nexar_sandbox", SANDBOX),
     ("planning", "import proxy.upstream", LAYERS),
     ("gateway", "import proxy.web", LAYERS),
-    ("gateway", "import proxy.parsing", LAYERS),
+    ("gateway", "import proxy.v3.parsing", LAYERS),
     ("explain", "import proxy.doctor", LAYERS),
-    ("conformance", "import proxy.upstream", CONFORMANCE),
+    ("tools.conform", "import proxy.upstream", CONFORMANCE),
     ("stores", "import proxy.upstream", LAYERS),
     ("upstream", "import proxy.stores", LAYERS),
     ("planning", "import proxy.stores", LAYERS),
     ("web", "import proxy.workers", LAYERS),
-    ("sandbox", "import proxy.mapping", LAYERS),
-    ("sandbox.catalog", "import proxy.model", LAYERS),
+    ("nexar_sandbox", "import proxy.kit", ALONE),
+    ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("newpackage", "", LAYERS),
-    ("web", "import proxy.sandbox", SANDBOX),
-    ("workers", "import proxy.sandbox", SANDBOX),
-    ("web.v3", "from proxy.web.v3 import description", DESCRIPTION),
+    ("web", "import nexar_sandbox", SANDBOX),
+    ("workers", "import nexar_sandbox", SANDBOX),
+    ("web.v3", "from proxy.v3 import description", DESCRIPTION),
     ("mapping", "import asyncio", PURE),
     ("planning", "import aiohttp", PURE),
     ("model", "import socket", PURE),
     ("errors", "import sqlite3", PURE),
-    ("endpoints", "import asyncio", PURE),
-    ("endpoints", "import proxy.model", LAYERS),
-    ("parameters", "import asyncio", PURE),
-    ("parameters", "import proxy.endpoints", LAYERS),
-    ("gateway", "import proxy.compare", LAYERS),
-    ("compare", "import proxy.web", LAYERS),
-    ("compare.judging", "import aiohttp", JUDGING),
-    ("compare.judging.diff", "import asyncio", JUDGING),
-    ("compare.judging.rules", "import socket", JUDGING),
-    ("compare.judging.tally", "import sqlite3", JUDGING),
-    ("compare.requests", "import redis", JUDGING),
-    ("compare.responses", "import aiohttp", JUDGING),
-    ("compare.results", "import asyncio", JUDGING),
-    ("compare.judging.causes", "from proxy import mapping", INDEPENDENT),
-    ("compare.judging.rules", "import proxy.mapping", INDEPENDENT),
-    ("compare.judging.v3_fields", "import proxy.mapping", INDEPENDENT),
-    ("compare.judging", "import proxy.compare.running", COMPARISON),
-    ("compare.recording", "import proxy.compare.running", COMPARISON),
-    ("compare.recording", "import proxy.compare.sources", COMPARISON),
-    ("compare.running", "import proxy.compare.shadow", COMPARISON),
-    ("compare.newpackage", "", COMPARISON),
+    ("v3.endpoints", "import asyncio", PURE),
+    ("v3.endpoints", "import proxy.model", LAYERS),
+    ("v3.parameters", "import asyncio", PURE),
+    ("v3.parameters", "import proxy.v3.endpoints", LAYERS),
+    ("gateway", "import proxy.tools.compare", LAYERS),
+    ("web", "import proxy.v3.description.openapi", DESCRIPTION),
+    ("tools.compare.judging", "import aiohttp", JUDGING),
+    ("tools.compare.judging.diff", "import asyncio", JUDGING),
+    ("tools.compare.judging.rules", "import socket", JUDGING),
+    ("tools.compare.judging.tally", "import sqlite3", JUDGING),
+    ("tools.compare.requests", "import redis", JUDGING),
+    ("tools.compare.responses", "import aiohttp", JUDGING),
+    ("tools.compare.results", "import asyncio", JUDGING),
+    ("tools.compare.judging.causes", "from proxy import mapping", INDEPENDENT),
+    ("tools.compare.judging.rules", "import proxy.mapping", INDEPENDENT),
+    ("tools.compare.judging.v3_fields", "import proxy.mapping", INDEPENDENT),
+    ("tools.compare.judging", "import proxy.tools.compare.running", COMPARISON),
+    ("tools.compare.recording", "import proxy.tools.compare.running", COMPARISON),
+    ("tools.compare.recording", "import proxy.tools.compare.sources", COMPARISON),
+    ("tools.compare.running", "import proxy.tools.compare.shadow", COMPARISON),
+    ("tools.compare.newpackage", "", COMPARISON),
     ("gateway", "import redis", REDIS),
     ("stores", "from redis import asyncio", REDIS),
     ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
     ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
-    ("sandbox.catalog", "from graphql import build_schema", CATALOG),
-    ("sandbox.catalog", "import aiohttp", CATALOG),
-    ("sandbox.legacy_v3", "import proxy.sandbox.graphql", OLD_SERVICE),
-    ("sandbox.legacy_v3", "from graphql import build_schema", OLD_SERVICE),
+    ("nexar_sandbox.catalog", "from graphql import build_schema", CATALOG),
+    ("nexar_sandbox.catalog", "import aiohttp", CATALOG),
+    ("nexar_sandbox.legacy_v3", "import nexar_sandbox.graphql", OLD_SERVICE),
+    ("nexar_sandbox.legacy_v3", "from graphql import build_schema", OLD_SERVICE),
 ]
 INNER = [
+    "v3",
+    "tools.compare",
+    "tools.compare.command",
+    "tools.conform",
+    "nexar_sandbox",
     *(
-        f"compare.{name}"
+        f"tools.compare.{name}"
         for name in ("loader", "recording", "redaction", "reports", "requests", "responses", "results")
     ),
-    *(f"compare.{name}" for name in ("judging", "running", "shadow", "sources")),
-    "sandbox.catalog",
-    "sandbox.graphql",
-    "sandbox.legacy_v3",
+    *(f"tools.compare.{name}" for name in ("judging", "running", "shadow", "sources")),
+    "nexar_sandbox.catalog",
+    "nexar_sandbox.graphql",
+    "nexar_sandbox.legacy_v3",
     "stores.memory",
     "stores.redis",
     "stores.sqlite",
     "web.app",
     "web.v3",
-    "web.v3.description",
 ]
 
 
@@ -111,7 +116,8 @@ def _packages(root: Any) -> Any:
 
 
 def _write(folder: Any, module: Any, text: Any) -> None:
-    package = folder.joinpath("proxy", *module.split("."))
+    names = module.split(".")
+    package = folder.joinpath(*names) if names[0] == "nexar_sandbox" else folder.joinpath("proxy", *names)
     package.mkdir(parents=True, exist_ok=True)
     (package / "__init__.py").write_text(text, encoding="utf-8")
 
@@ -161,15 +167,16 @@ def skeleton(root: Path, tmp_path: Path) -> Any:
 
 
 def test_packages_within_their_boundaries_pass(skeleton: Any, lint: Lint) -> None:
-    _write(skeleton, "cli", "import proxy.sandbox\nimport proxy.web")
+    _write(skeleton, "cli", "import nexar_sandbox\nimport proxy.web")
     code, output = lint(skeleton)
     assert code == 0, output
 
 
-@pytest.mark.parametrize("package", ["sandbox", "stores"])
+@pytest.mark.parametrize("package", ["nexar_sandbox.graphql", "proxy.stores"])
 def test_cycle_within_a_package_is_reported(skeleton: Any, lint: Lint, package: str) -> None:
-    _write(skeleton, f"{package}.first", f"import proxy.{package}.second")
-    _write(skeleton, f"{package}.second", f"import proxy.{package}.first")
+    module = package.removeprefix("proxy.")
+    _write(skeleton, f"{module}.first", f"import {package}.second")
+    _write(skeleton, f"{module}.second", f"import {package}.first")
     code, output = lint(skeleton)
     assert code == 1
     assert f"{CYCLES} BROKEN" in output

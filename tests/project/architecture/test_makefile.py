@@ -44,7 +44,7 @@ def make(root: Path, needs_program: Callable[[str], str]) -> Any:
 
 def _installed(printed: Any) -> Any:
     lines = (line for line in printed.splitlines() if "pip install" in line and "--no-deps" not in line)
-    return [line.split()[-1].strip("'") for line in lines]
+    return [line.split()[-3].strip("'") for line in lines]
 
 
 def test_run_and_test_targets_install_the_extras_they_need(make: Any, root: Path) -> None:
@@ -70,7 +70,7 @@ def test_test_run_prints_steps_missing_programs_and_skip_reasons(make: Any, tmp_
     programs.mkdir()
     for name in ("bash", "env", "make", "python3"):
         (programs / name).symlink_to(Path("/usr/bin") / name if name != "python3" else sys.executable)
-    test = "tests/unit/kit/test_windows.py"
+    test = "tests/service/kit/test_windows.py"
     printed = make(*MADE, "test", "WORKERS=0", f"ARGS={test}", PATH=str(programs))
     missing, doing = printed.splitlines()[:2]
     assert missing.startswith("not installed: ")
@@ -123,4 +123,4 @@ def test_imports_of_the_run_target_are_installed_by_it(root: Path, tmp_path: Pat
     loaded = {canonicalize_name(home) for top in tops for home in homes.get(top, ())}
     assert {"aiohttp", "graphql-core", "numpy"} <= loaded
     # setuptools and backports load at every start of Python; structlog takes colorama where it is installed
-    assert loaded - allowed - {"v3bridge", "setuptools", "colorama", "backports-tarfile"} == set()
+    assert loaded - allowed - {"v3bridge", "nexar-sandbox", "setuptools", "colorama", "backports-tarfile"} == set()

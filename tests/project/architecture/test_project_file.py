@@ -12,6 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import nexar_sandbox
+import proxy
+
 # sha256 of the text at apache.org/licenses/LICENSE-2.0.txt
 APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 
@@ -35,6 +38,11 @@ NOT_IMPORTED = {
 @pytest.fixture(scope="module")
 def project(root: Path) -> Any:
     return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def sandbox(root: Path) -> Any:
+    return tomllib.loads((root / "sandbox/pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +74,11 @@ def _split(pins: list[str]) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def dependencies(project: Any) -> list[Requirement]:
-    """All of them, with those of the extras; an extra may name others of this project."""
+def dependencies(project: Any, sandbox: Any) -> list[Requirement]:
+    """Those of both distributions, with those of the extras; an extra may name others of this project."""
     extras = project["optional-dependencies"].values()
-    wanted = [Requirement(line) for line in [*project["dependencies"], *(line for group in extras for line in group)]]
-    return [need for need in wanted if need.name != project["name"]]
+    lines = [*project["dependencies"], *sandbox["dependencies"], *(line for group in extras for line in group)]
+    return [need for line in lines if (need := Requirement(line)).name not in (project["name"], sandbox["name"])]
 
 
 def test_every_dependency_is_pinned_to_a_version_that_it_allows(
@@ -116,6 +124,12 @@ def test_every_dependency_of_the_tests_is_used(project: Any, modules: Any) -> No
     assert asked - used - stubs - NOT_IMPORTED - KICOST == set()
 
 
-def test_the_licence_is_apache_2(root: Path, project: Any) -> None:
-    assert project["license"] == "Apache-2.0"
-    assert hashlib.sha256((root / "LICENSE").read_bytes()).hexdigest() == APACHE_2
+def test_both_distributions_have_one_version_and_need_the_same_pythons(project: Any, sandbox: Any) -> None:
+    assert proxy.__version__ == nexar_sandbox.__version__
+    assert project["requires-python"] == sandbox["requires-python"]
+
+
+@pytest.mark.parametrize("folder", ["", "sandbox"])
+def test_the_licence_is_apache_2(root: Path, project: Any, sandbox: Any, folder: str) -> None:
+    assert {project["license"], sandbox["license"]} == {"Apache-2.0"}
+    assert hashlib.sha256((root / folder / "LICENSE").read_bytes()).hexdigest() == APACHE_2

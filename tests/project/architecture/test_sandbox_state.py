@@ -10,16 +10,16 @@ CHANGING = {"append", "add", "extend", "insert", "update", "setdefault", "pop", 
 LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 # Caches of pure functions whose results nobody changes: no sandbox can tell whether another one called them before.
 PURE = {
-    ("proxy/sandbox/catalog/indexing.py", "number_spellings"),
-    ("proxy/sandbox/graphql/schema.py", "complete"),
-    ("proxy/sandbox/graphql/schema.py", "_valid"),
+    ("sandbox/nexar_sandbox/catalog/indexing.py", "number_spellings"),
+    ("sandbox/nexar_sandbox/graphql/schema.py", "complete"),
+    ("sandbox/nexar_sandbox/graphql/schema.py", "_valid"),
     # Its documents are pure functions of their text, the schema and the behaviours that are its key.
-    ("proxy/sandbox/graphql/schema.py", "_shared_documents"),
+    ("sandbox/nexar_sandbox/graphql/schema.py", "_shared_documents"),
 }
 
 
 def _modules(service_modules: Any) -> Any:
-    return [module for module in service_modules if module.path.startswith("proxy/sandbox/")]
+    return [module for module in service_modules if module.path.startswith("sandbox/nexar_sandbox/")]
 
 
 def _assigned(statement: Any) -> Any:

@@ -1,4 +1,4 @@
-"""docs/reference/comparison.md matches proxy/compare: keys, defaults, accepted values, kinds, names, limits."""
+"""docs/reference/comparison.md matches proxy/tools/compare: keys, defaults, accepted values, kinds, names, limits."""
 
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -7,11 +7,11 @@ import msgspec
 import pytest
 import yaml
 
-from proxy.compare import loader, redaction, results
-from proxy.compare.judging import counting, tally, thresholds, tolerances, verdict
-from proxy.compare.judging.findings import CAUSES, KINDS
-from proxy.compare.judging.settings import ComparisonSettings, ReadinessSettings
 from proxy.config import mistakes
+from proxy.tools.compare import loader, redaction, results
+from proxy.tools.compare.judging import counting, tally, thresholds, tolerances, verdict
+from proxy.tools.compare.judging.findings import CAUSES, KINDS
+from proxy.tools.compare.judging.settings import ComparisonSettings, ReadinessSettings
 
 
 def _settings(kind: Any = ComparisonSettings, prefix: str = "") -> Any:

@@ -3,9 +3,9 @@
 from typing import Any
 
 from docs import citations
-from proxy.cli import conform
-from proxy.conformance import evidence, page, reading
-from proxy.conformance.assumptions import CONDITIONS
+from proxy.tools.conform import command as conform
+from proxy.tools.conform import evidence, page, reading
+from proxy.tools.conform.assumptions import CONDITIONS
 
 from .conftest import ROOT, Page
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 # What is held by nothing has to begin so, and say why.
 ABSENT = ("missing: ", "not enforced")
 REFERENCE = re.compile(r"`([\w/]+)`: ([^`]+?)(?=; `|$)")

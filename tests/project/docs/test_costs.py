@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from support import running_proxy
 
+from nexar_sandbox import app, applications, settings
+from nexar_sandbox.catalog import store
 from proxy import config
-from proxy.sandbox import app, applications, settings
-from proxy.sandbox.catalog import store
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/explanation/costs.md").read_text(encoding="utf-8")
 OTHER_KEY, OTHER_APPLICATION_KEY = "ANOTHER_KEY", "KEY_OF_ANOTHER_APPLICATION"
 ONE = 'queries=[{"mpn":"SN74S74N"}]'
@@ -118,7 +118,7 @@ async def test_single_query_costs_as_documented(rows: Any, open_proxy: Opens, op
 
 
 async def test_many_queries_are_split_as_documented(rows: Any, open_proxy: Opens) -> None:
-    lines = (ROOT / "proxy/sandbox/catalog/data/parts.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "sandbox/nexar_sandbox/catalog/data/parts.jsonl").read_text(encoding="utf-8").splitlines()
     numbers = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:20]
     async with open_proxy() as counted:
         for limit, most, asked in (map(int, row) for row in rows("limit of each")):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from docs.conftest import ROOT
+from project.docs.conftest import ROOT
 from support import running_proxy
 
 from proxy.config import loader

@@ -1,6 +1,6 @@
 """docs/explanation/faults.md matches the code: numbers, messages, metrics.
 
-Retries: tests/integration/test_faults.py.
+Retries: tests/together/test_faults.py.
 """
 
 import asyncio

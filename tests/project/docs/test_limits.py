@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docs.test_configuration import SETTINGS
+from project.docs.test_configuration import SETTINGS
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 PROMISES = 25  # that the page has at least
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LEVELS = {"debug", "info", "warning", "error"}
 LOGGERS = {"log", "_log", "logger", "get_logger"}  # names that hold a logger, and the function that makes one
 ADDED = {"exc_info": {"error", "at"}}  # log.reduce_exception turns an exception into these fields

@@ -16,7 +16,7 @@ from proxy.config import FEATURES
 from proxy.kit import located_yaml, shipped
 from proxy.mapping import compiler, coverage, loader, paths, reading, rules, transforms
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "mappings"
 CASE_FILES = {"request.txt", "operations.json", "upstream.json", "expected.json"}
 
@@ -147,8 +147,8 @@ def test_example_case_fails_without_the_field(followed_guide: Any) -> None:
 
 
 def _run(case: Any) -> None:
-    """Run a copy of tests/mappings' own runner beside the case, with whatever parameters it finds there."""
-    runner = shutil.copy(ROOT / "tests/mappings/test_cases.py", case.parent)
+    """Run a copy of tests/service/cases' own runner beside the case, with whatever parameters it finds there."""
+    runner = shutil.copy(ROOT / "tests/service/cases/test_cases.py", case.parent)
     spec = importlib.util.spec_from_file_location("mapping_cases", runner)
     assert spec is not None
     assert spec.loader is not None

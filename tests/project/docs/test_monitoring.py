@@ -11,8 +11,8 @@ import prometheus_client
 import pytest
 import yaml
 
-from proxy import endpoints
 from proxy.telemetry import metrics
+from proxy.v3 import endpoints
 
 from .conftest import ROOT
 

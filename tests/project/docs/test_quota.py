@@ -11,7 +11,7 @@ from proxy.config import loader
 from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations
 from proxy.telemetry import metrics
 
-REPLIES = Path(__file__).parents[2] / "proxy" / "web" / "v3" / "responses.py"
+REPLIES = Path(__file__).parents[3] / "proxy" / "web" / "v3" / "responses.py"
 
 
 @pytest.fixture(scope="module")

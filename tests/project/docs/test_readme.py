@@ -18,11 +18,11 @@ from urllib.parse import quote
 import pytest
 from support import running_proxy
 
+from nexar_sandbox import app, settings
 from proxy import config, model
 from proxy.planning import match
-from proxy.sandbox import app, settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CUT = "..."
 
 
@@ -192,10 +192,10 @@ def test_every_shown_command_works_in_a_clean_clone(
         assert (code, "sphinx-build" in shown) == (0, True), shown
     else:
         assert command == "make test"
-        words = [needs_program("make"), *MADE, "test", "WORKERS=0", "ARGS=tests/unit/test_errors.py"]
+        words = [needs_program("make"), *MADE, "test", "WORKERS=0", "ARGS=tests/service/test_errors.py"]
         code, shown = _output(words)
         assert code == 0, shown
-        assert "running pytest tests/unit/test_errors.py" in shown
+        assert "running pytest tests/service/test_errors.py" in shown
 
 
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")

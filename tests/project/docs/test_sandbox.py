@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from graphql import GraphQLObjectType
 
-from proxy.sandbox import (
+from nexar_sandbox import (
     admin,
     app,
     applications,
@@ -26,9 +26,9 @@ from proxy.sandbox import (
     settings,
     user_directory,
 )
-from proxy.sandbox.catalog import currencies, store
-from proxy.sandbox.design import files, sample_workspaces
-from proxy.sandbox.graphql import (
+from nexar_sandbox.catalog import currencies, store
+from nexar_sandbox.design import files, sample_workspaces
+from nexar_sandbox.graphql import (
     connections,
     design_loaders,
     distributors,
@@ -38,12 +38,12 @@ from proxy.sandbox.graphql import (
     service,
     transport,
 )
-from proxy.sandbox.graphql.resolvers import parts
-from proxy.sandbox.identity import authorizations, discovery, scopes, sessions
-from proxy.sandbox.legacy_v3 import disturbances
-from proxy.sandbox.legacy_v3 import endpoints as legacy_endpoints
-from proxy.sandbox.legacy_v3 import settings as legacy_settings
-from proxy.sandbox.state import file
+from nexar_sandbox.graphql.resolvers import parts
+from nexar_sandbox.identity import authorizations, discovery, scopes, sessions
+from nexar_sandbox.legacy_v3 import disturbances
+from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
+from nexar_sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox.state import file
 
 ADDRESS = "http://127.0.0.1:8081"
 OPERATIONS = Path(__file__).with_name("service_operations.txt").read_text(encoding="utf-8").splitlines()

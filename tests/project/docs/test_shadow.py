@@ -9,11 +9,11 @@ from typer.testing import CliRunner
 
 from proxy import config
 from proxy.cli import main
-from proxy.cli.shadow import ShadowAction
-from proxy.compare.shadow import controller, queue
 from proxy.config import loader
+from proxy.tools.compare.command.shadow import ShadowAction
+from proxy.tools.compare.shadow import controller, queue
 
-SOURCES = Path(__file__).parents[2] / "proxy" / "compare" / "shadow"
+SOURCES = Path(__file__).parents[3] / "proxy" / "tools" / "compare" / "shadow"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""docs/reference/sheet.md matches proxy/sheet: columns, headings, rules, outcomes, templates, options."""
+"""docs/reference/sheet.md matches proxy/tools/sheet: columns, headings, rules, outcomes, templates, options."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.cli.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
-from proxy.sheet.columns import kinds, lines, specs, statuses
-from proxy.sheet.offers import OfferRules
+from proxy.tools.sheet.columns import kinds, lines, specs, statuses
+from proxy.tools.sheet.command.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
+from proxy.tools.sheet.offers import OfferRules
 
 OPTIONS = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
 

@@ -4,8 +4,8 @@ import re
 
 from support.commands import ROOT
 
-from proxy.sheet.formulas import add_in_results, login
-from proxy.sheet.formulas.functions import FUNCTIONS
+from proxy.tools.sheet.formulas import add_in_results, login
+from proxy.tools.sheet.formulas.functions import FUNCTIONS
 
 PAGE = (ROOT / "docs" / "reference" / "sheet-formulas.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`[A-Z_`, ]+`) \| ([a-z, ]*)\|", PAGE, re.MULTILINE)

@@ -9,7 +9,7 @@ from typer import testing
 
 from proxy.cli import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NAME = "docs/reference/spec-keys.md"
 RENEW = "v3bridge surface --page spec-keys > docs/reference/spec-keys.md"
 

@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Block, Page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = f"{sys.executable} -m proxy"
 STARTED = {"sandbox": "client_secret", "serve": "curl -g"}  # what each command prints when it is ready
 STEPS = 5

@@ -9,15 +9,15 @@ from support import running_proxy, scripted_upstream
 from typer import testing
 
 from docs import citations
-from proxy import endpoints
 from proxy.cli import main
 from proxy.kit import shipped
 from proxy.mapping import coverage, loader
-from proxy.parsing import match_queries, v3_parameters
-from proxy.parsing import request_parameters as readers
-from proxy.web.v3.description import field_names, object_schemas, response_schemas, surface_page
+from proxy.v3 import endpoints
+from proxy.v3.description import field_names, object_schemas, response_schemas, surface_page
+from proxy.v3.parsing import match_queries, v3_parameters
+from proxy.v3.parsing import request_parameters as readers
 
-PAGE = Path(__file__).parents[2] / "docs/reference/v3-surface.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/v3-surface.md"
 RENEW = "v3bridge surface > docs/reference/v3-surface.md"
 UNREAD = {"userkey"}  # described because clients send it
 REFUSED = {"spec_drilldown["}  # looked for where it is not described: there it is refused

@@ -11,11 +11,11 @@ import openpyxl
 import pytest
 from support.workbooks import samples
 
-from proxy.sheet.columns import specs
+from proxy.tools.sheet.columns import specs
 
 from .conftest import Page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from proxy.sheet.package import archive, cells, reading, strings, structure, workbook, xml_events
+from proxy.tools.sheet.package import archive, cells, reading, strings, structure, workbook, xml_events
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "workbook-files.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "workbook-files.md"
 MIB, GIB = 1 << 20, 1 << 30
 LIMITS = {
     "file": f"{archive.FILE_MAX // MIB} MiB",

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from service.alerts.conftest import MakeGateway
 from support import alert_gateway
-from unit.alerts.conftest import MakeGateway
 
 from proxy import errors
 from proxy.alerts import conditions

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from service.alerts.conftest import MakeGateway
 from support import alert_receiver
-from unit.alerts.conftest import MakeGateway
 
 from proxy import config
 from proxy.alerts import alert as alerts

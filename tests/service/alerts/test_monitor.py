@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from service.alerts.conftest import MakeGateway
 from support import alert_gateway, alert_receiver
-from unit.alerts.conftest import MakeGateway
 
 from proxy import config, errors
 from proxy.alerts import alert as alerts

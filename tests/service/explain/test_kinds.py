@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.compare.requests import V3Request, parse_target
 from proxy.explain import kinds
+from proxy.tools.compare.requests import V3Request, parse_target
 
 
 def request(target: str, times: int = 1) -> V3Request:

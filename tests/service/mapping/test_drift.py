@@ -12,7 +12,7 @@ from proxy.kit import shipped
 from proxy.mapping import drift, loader
 from proxy.upstream import introspection
 
-COMPLETE = Path(__file__).parents[3] / "proxy" / "sandbox" / "graphql" / "schema.graphql"
+COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 Remote = dict[str, drift.RemoteType]
 
 

@@ -11,7 +11,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import operations, projection_cache
 
-COMPLETE = Path(__file__).parents[3] / "proxy" / "sandbox" / "graphql" / "schema.graphql"
+COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 EVERYTHING = frozenset(config.FEATURES)
 
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from nexar_sandbox.legacy_v3 import uids as legacy_uids
 from proxy import errors
 from proxy.mapping import loader, tables
 from proxy.mapping.specs import SpecNames, SpecSource
-from proxy.sandbox.legacy_v3 import uids as legacy_uids
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ python spender.py ADDRESS NAME LIMIT CALLS – waits for a line on standard inpu
 import asyncio
 import sys
 
-from unit.stores.conftest import open_at
+from service.stores.conftest import open_at
 
 from proxy.kit import clock, windows
 from proxy.stores.protocols import LedgerEntry, QuotaLimit, ReservationRecord, Settlement, UsageIncrement

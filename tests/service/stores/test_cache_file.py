@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from service.stores.test_protocols_cache import SIZE, A, B, C, contents, record
 from support import log_lines
-from unit.stores.test_protocols_cache import SIZE, A, B, C, contents, record
 
 from proxy import errors
 from proxy.kit import clock

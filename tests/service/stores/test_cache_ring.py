@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unit.stores.test_protocols_cache import SIZE, A, B, record
+from service.stores.test_protocols_cache import SIZE, A, B, record
 
 from proxy.stores.cache_ring import READ_BYTES, SLOTS_MIN, CacheRing, _start
 

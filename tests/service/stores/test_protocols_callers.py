@@ -168,8 +168,8 @@ def test_any_batches_add_up_as_counted_by_hand(
 
 ADDING = """
 import asyncio, sys
-from unit.stores.conftest import open_at
-from unit.stores.test_protocols_callers import ERP, TODAY, seen
+from service.stores.conftest import open_at
+from service.stores.test_protocols_callers import ERP, TODAY, seen
 from proxy.kit import clock
 from proxy.telemetry.callers import CallerCount
 

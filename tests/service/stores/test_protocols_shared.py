@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.stores.test_protocols import NOVEMBER, claim, counts, settlement
+from service.stores.test_protocols import NOVEMBER, claim, counts, settlement
 
 from proxy.kit import clock, windows
 from proxy.stores.protocols import ExhaustedQuota

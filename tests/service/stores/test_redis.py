@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import redis
+from service.stores.test_protocols import NOVEMBER, claim, settlement
 from support.redis_server import RedisServer
-from unit.stores.test_protocols import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows

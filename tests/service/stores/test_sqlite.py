@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.stores.test_protocols import NOVEMBER, claim, settlement
+from service.stores.test_protocols import NOVEMBER, claim, settlement
 
 from proxy import errors
 from proxy.kit import clock, windows

@@ -15,7 +15,7 @@ import prometheus_client
 import pytest
 import structlog
 from aiohttp import web
-from unit.upstream import identity_service
+from service.upstream import identity_service
 
 from proxy import config
 from proxy.kit import clock as clocks

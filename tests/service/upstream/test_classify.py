@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from unit.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
+from service.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
 
 from proxy import errors
 from proxy.upstream import classify, http_post

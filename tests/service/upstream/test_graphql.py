@@ -11,7 +11,7 @@ import aiohttp
 import prometheus_client
 import pytest
 from aiohttp import web
-from unit.upstream import answers
+from service.upstream import answers
 
 from proxy import errors
 from proxy.kit import clock as clocks

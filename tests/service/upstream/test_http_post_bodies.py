@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from unit.upstream.test_http_post import OK, Raw, post, request
+from service.upstream.test_http_post import OK, Raw, post, request
 
 from proxy import errors
 from proxy.upstream import http_post

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from unit.upstream.test_http_post import Raw, post, request
+from service.upstream.test_http_post import Raw, post, request
 
 from proxy import errors
 from proxy.upstream import http_post

@@ -11,7 +11,7 @@ import pytest
 from proxy.mapping import drift
 from proxy.upstream import classify, http_post, introspection
 
-COMPLETE = Path(__file__).parents[3] / "proxy" / "sandbox" / "graphql" / "schema.graphql"
+COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 
 
 @pytest.fixture(scope="module")

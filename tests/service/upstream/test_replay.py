@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from unit.upstream import answers
+from service.upstream import answers
 
 from proxy import errors
 from proxy.kit import clock as clocks

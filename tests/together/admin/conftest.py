@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_admin
+from together.environment import ProxyEnvironment, StartEnvironment
 
 
 @pytest.fixture

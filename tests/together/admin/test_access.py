@@ -9,9 +9,9 @@ import aiohttp.helpers
 import msgspec
 import pytest
 import yarl
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import html_forms
 from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
 from proxy.web.admin import guard, pages, requests, sessions

@@ -5,9 +5,9 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import html_forms
 from support.running_admin import BEARER, PAGE, AdminClient
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import errors
 from proxy.web.admin import pages

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import redis_server as servers
 from support.running_admin import BEARER
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy.gateway.cache import clearing
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import running_admin
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.gateway import client_report

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support.running_admin import BEARER, PAGE
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
-from proxy.compare import loader
-from proxy.compare.judging.findings import Comparison, Difference, Finding
-from proxy.compare.judging.tally import Tally
-from proxy.compare.requests import V3Request
-from proxy.compare.shadow import report, results
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.shadow import report, results
 
 MPN = Finding(
     Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "<script>B</script>"), "unexplained"

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import ProxyEnvironment
 from support.running_admin import BEARER, PAGE, TOKEN
+from together.environment import ProxyEnvironment
 
 from proxy import __version__, config
 from proxy.config.origins import ConfigurationOrigin

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.environment import ProxyEnvironment
 from support.running_admin import BEARER, PAGE, AdminClient
+from together.environment import ProxyEnvironment
 
-from proxy.compare.requests import V3Request, parse_target
 from proxy.explain.explainer import Explainer
+from proxy.tools.compare.requests import V3Request, parse_target
 from proxy.web.admin import explaining
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]&include[]=specs'

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_admin, running_proxy, scripted_upstream
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
 from proxy.kit import clock

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.admin.test_live_pages import A, B, sampled
-from integration.environment import ProxyEnvironment, StartEnvironment, target
 from support import redis_server as servers
 from support import running_admin, running_proxy
+from together.admin.test_live_pages import A, B, sampled
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.gateway import callers

@@ -1,8 +1,8 @@
 """Every page of the admin interface: HTML, its JSON, and the navigation. New pages are covered by themselves."""
 
 import pytest
-from integration.environment import ProxyEnvironment
 from support import running_admin
+from together.environment import ProxyEnvironment
 
 from proxy import __version__
 from proxy.web.admin import pages

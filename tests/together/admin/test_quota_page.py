@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import sandbox_client
 from support.running_admin import BEARER, PAGE
+from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
 from proxy.gateway.quota import usage

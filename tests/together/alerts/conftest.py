@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from integration.environment import target
 from support import alert_receiver, running_proxy
+from together.environment import target
 
+from nexar_sandbox import app, faults, settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy import config
 from proxy.alerts import monitor
 from proxy.alerts.monitor import AlertMonitor
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 from proxy.kit import clock
-from proxy.sandbox import app, faults, settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 from proxy.web.service import SERVICE, RunningService
 
 ONE = {"mpn": "SN74S74N"}

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from integration.alerts.conftest import ONE, StartAlerts
-from integration.environment import StartEnvironment, target
 from support import alert_receiver, running_proxy
 from support.redis_server import RedisServer
+from together.alerts.conftest import ONE, StartAlerts
+from together.environment import StartEnvironment, target
 
 from proxy import config
 from proxy.alerts import alert as alerts

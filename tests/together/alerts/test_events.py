@@ -1,9 +1,9 @@
 """Tests of alerts from their causes to a receiver: each event is provoked on the sandbox."""
 
-from integration.alerts.conftest import ONE, StartAlerts
-from integration.environment import target
 from support import running_proxy
 from support.redis_server import RedisServer
+from together.alerts.conftest import ONE, StartAlerts
+from together.environment import target
 
 from proxy import config
 from proxy.alerts import monitor

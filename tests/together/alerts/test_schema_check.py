@@ -5,14 +5,14 @@ import random
 from collections.abc import AsyncIterator
 
 import pytest
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import running_admin
+from together.environment import ProxyEnvironment, StartEnvironment
 
+from nexar_sandbox import deviations, faults
 from proxy.alerts import schema_check
 from proxy.alerts.schema_check import SchemaCheck
 from proxy.config import changes
 from proxy.gateway.assembly import Gateway
-from proxy.sandbox import deviations, faults
 
 HOUR = 3600
 

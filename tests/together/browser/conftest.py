@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 import yarl
 from aiohttp import web
-from browser.background import Background
-from browser.console import read_console
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support import running_admin, running_proxy, scripted_upstream
+from together.browser.background import Background
+from together.browser.console import read_console
 
+from nexar_sandbox import app, settings
 from proxy import config
-from proxy.sandbox import app, settings
 
 PAGES = Path(__file__).parent / "pages"
 PATIENCE = 20  # seconds for one page

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from browser.console import read_console
 from selenium import webdriver
 from selenium.common import exceptions
 from selenium.webdriver.common.action_chains import ActionChains
@@ -11,8 +10,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+from together.browser.console import read_console
 
-from proxy.sandbox import app, user_directory
+from nexar_sandbox import app, user_directory
 
 PATIENCE = 30
 # While a page gives way to the next or is drawn anew.

@@ -4,15 +4,15 @@ import json
 from urllib.parse import quote
 
 import pytest
-from browser.background import Background
-from browser.conftest import PATIENCE
-from browser.console import read_console
-from browser.contrast import PALE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support import running_admin, running_proxy
+from together.browser.background import Background
+from together.browser.conftest import PATIENCE
+from together.browser.console import read_console
+from together.browser.contrast import PALE
 
 from proxy.web.admin import guard, pages
 from proxy.web.admin.page import AdminPage

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from browser.background import Background
-from browser.conftest import PATIENCE
-from browser.contrast import PALE
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from support import running_admin
+from together.browser.background import Background
+from together.browser.conftest import PATIENCE
+from together.browser.contrast import PALE
 
 from proxy.stores.protocols import ExhaustedQuota
 from proxy.web.admin import pages

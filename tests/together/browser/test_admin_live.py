@@ -5,15 +5,15 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from browser.background import Background
-from browser.conftest import PATIENCE, sign_in
-from browser.contrast import PALE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.ui import WebDriverWait
 from support import running_admin, running_proxy
+from together.browser.background import Background
+from together.browser.conftest import PATIENCE, sign_in
+from together.browser.contrast import PALE
 
 from proxy.telemetry import history
 from proxy.web.admin.page import AdminPage

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.console import read_console
-from browser.contrast import PALE
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,9 +14,11 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 from selenium.webdriver.support.wait import WebDriverWait
 from support import comparison_result
+from together.browser.console import read_console
+from together.browser.contrast import PALE
 
-from proxy.compare.reports import html
-from proxy.compare.results import ComparisonResult
+from proxy.tools.compare.reports import html
+from proxy.tools.compare.results import ComparisonResult
 
 PATIENCE = 20  # seconds
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from browser.background import Background
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
+from together.browser.background import Background
 
-from proxy.sandbox import app, settings
+from nexar_sandbox import app, settings
 
 PATIENCE = 20  # seconds
 

@@ -4,13 +4,13 @@ to the sandbox, and the console stays empty."""
 from collections.abc import Iterator
 
 import pytest
-from browser.background import Background
-from browser.ide_window import HEADERS, OPERATIONS, RESPONSE, VARIABLES, IdeWindow
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
+from together.browser.background import Background
+from together.browser.ide_window import HEADERS, OPERATIONS, RESPONSE, VARIABLES, IdeWindow
 
-from proxy.sandbox import app, applications, faults, settings, user_directory
-from proxy.sandbox.graphql import schema
+from nexar_sandbox import app, applications, faults, settings, user_directory
+from nexar_sandbox.graphql import schema
 
 
 @pytest.fixture(scope="module")

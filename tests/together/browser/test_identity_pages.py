@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 import yarl
 from aiohttp import web
-from browser.background import Background
-from browser.console import read_console
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from together.browser.background import Background
+from together.browser.console import read_console
 
-from proxy.sandbox import app, applications, settings, user_directory
+from nexar_sandbox import app, applications, settings, user_directory
 
 PATIENCE = 20
 CHALLENGE = "x" * 43

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from browser.background import Background
-from browser.console import read_console
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from together.browser.background import Background
+from together.browser.console import read_console
 
-from proxy.sandbox import app, settings, user_directory
+from nexar_sandbox import app, settings, user_directory
 
 PATIENCE = 20
 MOST_TABS = 40

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from browser.background import Background
-from browser.console import read_console
-from browser.contrast import PALE
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+from together.browser.background import Background
+from together.browser.console import read_console
+from together.browser.contrast import PALE
 
-from proxy.sandbox import app, applications, faults, settings, user_directory
+from nexar_sandbox import app, applications, faults, settings, user_directory
 
 PATIENCE = 20
 MOST_TABS = 40

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS = 60  # that a command may take before its test fails; usually it takes one or two
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 170  # for a slow machine; usually it takes 30
 QUICK = ("responses-without-end", "hostile-clients", "identity-away", "store-trouble")
 

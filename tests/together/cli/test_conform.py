@@ -15,9 +15,9 @@ import pytest
 from support import commands
 from support.terminal import terminals
 
+from nexar_sandbox import app, applications, behaviour, faults, user_directory
 from proxy.cli import embedded
-from proxy.conformance import reading
-from proxy.sandbox import app, applications, behaviour, faults, user_directory
+from proxy.tools.conform import reading
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support import commands
 
-from proxy.sandbox import app, faults, settings
+from nexar_sandbox import app, faults, settings
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]'
 CONFIG = """

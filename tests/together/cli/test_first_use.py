@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from proxy.cli import compare, main
+from proxy.cli import main
 from proxy.kit.wording import counted
+from proxy.tools.compare.command import compare
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
@@ -194,7 +195,7 @@ def test_port_in_use_is_detected_before_the_sandbox_is_created(
         done = run_command("serve", "--port", port, python=("-X", "importtime", "-m", "proxy"))
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert (done.returncode, "proxy.cli.serve" in loaded) == (2, True)
-    assert "proxy.sandbox.app" not in loaded
+    assert "nexar_sandbox.app" not in loaded
 
 
 @pytest.mark.parametrize("number, text", [(0, "0 parts"), (1, "1 part"), (2, "2 parts")])

@@ -25,7 +25,7 @@ from support.workbooks import samples
 
 from bench import canned
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 KEY = "A_KEY"
 NOBODY = "http://127.0.0.1:9"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -161,7 +161,7 @@ def test_bare_installation_names_the_missing_extra(run: Run, tmp_path: Path, com
 
 def test_bare_installation_says_how_to_get_sandbox_or_configuration(run: Run, tmp_path: Path) -> None:
     sandbox, account = run("serve").stderr.splitlines()
-    assert sandbox.endswith("run: pip install '.[sandbox]'")
+    assert sandbox.endswith("run: pip install '.[sandbox]' ./sandbox")
     copied = re.search(r"cp \S+ our\.yaml", account)
     assert copied
     subprocess.run(copied[0].split(), cwd=tmp_path, check=True)

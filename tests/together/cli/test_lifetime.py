@@ -19,7 +19,7 @@ import pytest
 
 import proxy
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS = 30.0  # that a line or an end may take
 CONFIG = """
 listen: {{port: 0, workers: {workers}}}

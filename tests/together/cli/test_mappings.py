@@ -10,7 +10,7 @@ import pytest
 
 from proxy.mapping import coverage, loader
 
-FOLDER = Path(__file__).parents[2] / "mappings"
+FOLDER = Path(__file__).parents[3] / "mappings"
 ROWS = coverage.of_mappings(loader.load(FOLDER))
 
 

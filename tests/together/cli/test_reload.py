@@ -20,9 +20,9 @@ import pytest
 import yaml
 import yarl
 
+from nexar_sandbox import app as sandbox_app
+from nexar_sandbox import settings
 from proxy.config import ReloadResult
-from proxy.sandbox import app as sandbox_app
-from proxy.sandbox import settings
 from proxy.workers import control
 
 SECONDS = 60.0  # that a condition may take before its test fails

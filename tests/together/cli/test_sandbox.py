@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from support import html_forms
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COUNT = "{ supCategories { id numParts } }"
 MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.tally import Tally
-from proxy.compare.requests import V3Request
-from proxy.compare.shadow import results
-from proxy.compare.shadow.results import ResultSlot
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.shadow import results
+from proxy.tools.compare.shadow.results import ResultSlot
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}

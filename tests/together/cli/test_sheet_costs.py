@@ -18,8 +18,8 @@ from support import commands, comparison_server
 from support.sheet_source import billed
 from support.terminal import terminals
 
-from proxy.sandbox import app
-from proxy.sandbox.settings import SandboxSettings
+from nexar_sandbox import app
+from nexar_sandbox.settings import SandboxSettings
 
 LINES = 450  # five upstream requests, of which four are sent at once
 SECRET = "S3CRET-OF-THE-TEST"

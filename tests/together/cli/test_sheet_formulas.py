@@ -12,10 +12,10 @@ from support import commands
 from support.filled_formulas import LOGIN, X, book
 from support.workbooks.builder import AnyCell, FormulaCell
 
-from proxy.sandbox import app
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sheet.package.cells import CellError, CellValue
-from proxy.sheet.package.workbook import open_package
+from nexar_sandbox import app
+from nexar_sandbox import settings as sandbox_settings
+from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.package.workbook import open_package
 
 RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
 SAMPLE = next((folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED))

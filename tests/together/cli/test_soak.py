@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 170  # for a slow machine; usually it takes 50, most of them until idle connections are closed
 RIGHT = {"__class__": "PartsMatchResult", "items": [{"mpn": "A"}], "hits": 1, "reference": None, "error": None}
 OTHER = RIGHT | {"items": [{"mpn": "B"}]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.conftest import ROOT, environment
+from together.cli.conftest import ROOT, environment
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock

@@ -20,7 +20,7 @@ import pytest
 import yarl
 from aiohttp import web
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SECONDS = 60.0  # that a condition may take before its test fails
 KEY = "a-key-of-our-own"
 TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")

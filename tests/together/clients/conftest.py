@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import retrying
-from clients import services
 from octopart.client import OctopartClient
 from pyoctopart.octopart import Octopart
+from together.clients import services
 
 KEY = "EXAMPLE_KEY"  # the one that the shipped configuration serves
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

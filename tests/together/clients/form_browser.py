@@ -5,7 +5,7 @@ from urllib.parse import urljoin
 import requests
 from support import html_forms
 
-from proxy.sandbox import user_directory
+from nexar_sandbox import user_directory
 
 
 class FormBrowser:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from clients import services
+from together.clients import services
 
 pytestmark = services.both
 

@@ -14,12 +14,12 @@ import pytest
 import requests
 from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
 from authlib.oidc.discovery import OpenIDProviderMetadata
-from browser.background import Background
-from clients.form_browser import FormBrowser
 from oauthlib.oauth2 import BackendApplicationClient, LegacyApplicationClient, OAuth2Error
 from requests_oauthlib import OAuth2Session
+from together.browser.background import Background
+from together.clients.form_browser import FormBrowser
 
-from proxy.sandbox import app, applications, settings, user_directory
+from nexar_sandbox import app, applications, settings, user_directory
 
 DESIGN = applications.DEFAULT_DESIGN_APPLICATION
 TRUSTED = dataclasses.replace(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import kicost_runs, services
+from together.clients import kicost_runs, services
 
 NEXAR, V3 = "1.1.21", "1.1.12"
 # Its own test BOMs nexar_2 and nexar_3; a maker that is misspelt, and a number that two makers have.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients import services
 from octocruncher import OctoCruncher
+from together.clients import services
 
 pytestmark = services.both
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import octopart
 import pytest
-from clients import services
 from octopart.client import OctopartClient
 from octopart.exceptions import OctopartError
+from together.clients import services
 
 pytestmark = [
     services.both,

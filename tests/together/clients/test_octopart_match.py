@@ -6,8 +6,8 @@ from typing import Any
 
 import octopart
 import pytest
-from clients import services
 from octopart.models import Imageset, Part, PartOffer
+from together.clients import services
 
 pytestmark = [
     services.both,

@@ -1,9 +1,9 @@
 """pyoctopart 0.6.0, `parts_search`, and the parameters of earlier calls that it sends along."""
 
 import pytest
-from clients import services
 from pyoctopart.exceptions import OctopartRangeArgumentError
 from pyoctopart.octopart import Octopart
+from together.clients import services
 
 pytestmark = services.both
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from integration.comparing.comparison import CompareRequests, GenerateRequests
-from integration.conftest import starter
-from integration.environment import ProxyEnvironment, StartEnvironment
 from support import commands, generated_requests
+from together.comparing.comparison import CompareRequests, GenerateRequests
+from together.conftest import starter
+from together.environment import ProxyEnvironment, StartEnvironment
 
+from nexar_sandbox import applications
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
+from nexar_sandbox.legacy_v3 import disturbances
+from nexar_sandbox.legacy_v3 import settings as old_service
 from proxy import config
-from proxy.compare.requests import V3Request
 from proxy.kit import clock
-from proxy.sandbox import applications
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
-from proxy.sandbox.legacy_v3 import disturbances
-from proxy.sandbox.legacy_v3 import settings as old_service
+from proxy.tools.compare.requests import V3Request
 
 UPSTREAM = {
     "legacy": old_service.LegacySettings(requests_per_second=None),

@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from integration.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
+from together.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
 
-from proxy.sandbox.legacy_v3 import disturbances
+from nexar_sandbox.legacy_v3 import disturbances
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 

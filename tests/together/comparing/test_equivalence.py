@@ -5,11 +5,11 @@ those are compared that have every pair of features that the 2 000 have.
 """
 
 import pytest
-from integration.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
-from integration.environment import ProxyEnvironment
 from support import generated_requests
+from together.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
+from together.environment import ProxyEnvironment
 
-from proxy import endpoints
+from proxy.v3 import endpoints
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 REQUESTS, TURNS = 2_000, 3

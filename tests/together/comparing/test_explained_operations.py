@@ -18,25 +18,25 @@ import graphql as language
 import pytest
 import pytest_asyncio
 import yarl
-from integration.comparing.comparison import GenerateRequests
-from integration.environment import ProxyEnvironment
 from support import covering_requests, generated_requests, running_proxy, sandbox_client
+from together.comparing.comparison import GenerateRequests
+from together.environment import ProxyEnvironment
 
 from proxy import model
-from proxy.compare.requests import V3Request, parse_target
-from proxy.compare.sources import clients, source
 from proxy.explain import trace
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedOperation, Explanation
 from proxy.gateway import assembly
 from proxy.kit import clock
 from proxy.telemetry import activity
+from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.tools.compare.sources import clients, source
 from proxy.upstream import classify, graphql, http_post
 from proxy.upstream.auth import identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 ROOT = Path(__file__).parents[3]
-CASES = ROOT / "tests" / "mappings"
+CASES = ROOT / "tests/service/cases"
 REQUESTS, SHARE = 2_000, 6  # of the requests that test_equivalence.py compares, one in six
 
 
@@ -224,7 +224,7 @@ async def test_operations_of_each_case_of_the_mappings_give_the_response_of_the_
 
 
 def case_requests(case: Path) -> Iterator[V3Request]:
-    """Yield the GET requests of a case of tests/mappings that have a v3 path. All have the same response."""
+    """Yield the GET requests of a case of tests/service/cases that have a v3 path. All have the same response."""
     for line in case.read_text("utf-8").splitlines():
         with suppress(ValueError):
             if line.startswith("/"):

@@ -4,9 +4,9 @@ Offers, three quarters of a response, are left out: other comparisons have them.
 """
 
 import pytest
-from integration.comparing.comparison import CompareRequests, reported_differences
+from together.comparing.comparison import CompareRequests, reported_differences
 
-from proxy.compare.requests import V3Request
+from proxy.tools.compare.requests import V3Request
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 

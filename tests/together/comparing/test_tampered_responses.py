@@ -7,9 +7,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from integration.comparing.comparison import CompareRequests
-from integration.environment import ProxyEnvironment
 from support.comparison_server import request_from_target, serve
+from together.comparing.comparison import CompareRequests
+from together.environment import ProxyEnvironment
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from integration.crashes.program import APPLICATIONS, LIMIT
+from together.crashes.program import APPLICATIONS, LIMIT
 
+from nexar_sandbox import app, applications, settings
+from nexar_sandbox.catalog import store as catalogs
 from proxy.kit import clock
-from proxy.sandbox import app, applications, settings
-from proxy.sandbox.catalog import store as catalogs
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from integration.crashes.program import serving
-from integration.crashes.test_store_trouble import stop
+from together.crashes.program import serving
+from together.crashes.test_store_trouble import stop
 
 from proxy.config import StoreUrl
 from proxy.kit import clock

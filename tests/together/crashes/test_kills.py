@@ -13,10 +13,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 import yarl
-from integration.crashes.program import APPLICATIONS, LIMIT, ledger, serving
-from integration.environment import target
+from together.crashes.program import APPLICATIONS, LIMIT, ledger, serving
+from together.environment import target
 
-from proxy.sandbox import app
+from nexar_sandbox import app
 from proxy.stores.protocols import EntryUsage
 
 SECONDS = 60

@@ -14,12 +14,12 @@ from typing import Any
 import aiohttp
 import pytest
 import yarl
-from integration.crashes.program import ledger, serving
-from integration.environment import target
+from together.crashes.program import ledger, serving
+from together.environment import target
 
+from nexar_sandbox import app, faults
+from nexar_sandbox.catalog import store as catalogs
 from proxy.gateway.cache import shared
-from proxy.sandbox import app, faults
-from proxy.sandbox.catalog import store as catalogs
 
 NAME = "unlimited"  # the application that is used
 SECONDS = 60

@@ -13,10 +13,10 @@ from typing import Any
 import aiohttp
 import pytest
 import yarl
-from integration.crashes.program import ledger, serving
-from integration.environment import target
+from together.crashes.program import ledger, serving
+from together.environment import target
 
-from proxy.sandbox import app
+from nexar_sandbox import app
 
 SECONDS = 30
 NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from support import sheet_source
 
+from nexar_sandbox import app
+from nexar_sandbox import settings as sandbox_settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy.kit import clock
-from proxy.sandbox import app
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
 
 
 @pytest.fixture

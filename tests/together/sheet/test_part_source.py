@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.environment import single_application
 from support.sheet_source import DIODE, FLIP_FLOP, NUMBERS, UNKNOWN, Serve, billed, fetched, ledger, numbers, opened
+from together.environment import single_application
 
+from nexar_sandbox import app
+from nexar_sandbox.catalog import currencies, store
 from proxy.kit import clock
-from proxy.sandbox import app
-from proxy.sandbox.catalog import currencies, store
-from proxy.sheet.parts import CostEstimate, PartQuery
+from proxy.tools.sheet.parts import CostEstimate, PartQuery
 
 
 async def test_part_has_what_columns_and_functions_show(

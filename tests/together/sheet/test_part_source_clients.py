@@ -7,11 +7,11 @@ import pytest
 from support import running_proxy, sheet_source
 from support.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
 
+from nexar_sandbox import app
 from proxy import config, errors
 from proxy.gateway import assembly
 from proxy.kit import clock
-from proxy.sandbox import app
-from proxy.sheet import sources
+from proxy.tools.sheet import sources
 
 
 async def test_api_key_selects_the_application_and_is_charged(

@@ -5,26 +5,26 @@ import sys
 from pathlib import Path
 
 import msgspec
-from integration.environment import single_application
 from support.sheet_source import NUMBERS, billed, fetched, ledger, numbers, settings
+from together.environment import single_application
 
+from nexar_sandbox import app, faults
+from nexar_sandbox import settings as sandbox_settings
+from nexar_sandbox.catalog import store
+from nexar_sandbox.identity import keys
 from proxy import config
 from proxy.kit import clock
-from proxy.sandbox import app, faults
-from proxy.sandbox import settings as sandbox_settings
-from proxy.sandbox.catalog import store
-from proxy.sandbox.identity import keys
-from proxy.sheet import sources
-from proxy.sheet.gateway_source import BATCHES_IN_FLIGHT
-from proxy.sheet.part_queries import BATCH
+from proxy.tools.sheet import sources
+from proxy.tools.sheet.gateway_source import BATCHES_IN_FLIGHT
+from proxy.tools.sheet.part_queries import BATCH
 
 # Prints a line for each result.
 PROGRAM = """
 import asyncio, sys
 from proxy import config
 from proxy.kit import clock
-from proxy.sheet import sources
-from proxy.sheet.parts import PartQuery
+from proxy.tools.sheet import sources
+from proxy.tools.sheet.parts import PartQuery
 
 graphql_url, token_url, client_id, store = sys.argv[1:5]
 application = config.ApplicationSettings(

@@ -5,7 +5,6 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from integration.environment import single_application
 from support.sheet_source import (
     DIODE,
     FLIP_FLOP,
@@ -19,13 +18,14 @@ from support.sheet_source import (
     numbers,
     opened,
 )
+from together.environment import single_application
 
+from nexar_sandbox import app
+from nexar_sandbox.catalog import store
 from proxy import errors
 from proxy.kit import clock
-from proxy.sandbox import app
-from proxy.sandbox.catalog import store
-from proxy.sheet import gateway_source
-from proxy.sheet.parts import BudgetExhausted, PartQuery
+from proxy.tools.sheet import gateway_source
+from proxy.tools.sheet.parts import BudgetExhausted, PartQuery
 
 
 @pytest.mark.parametrize("budget", [0, 1, 99, 150, 230])

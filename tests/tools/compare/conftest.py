@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare import loader, requests
-from proxy.compare.judging import judge as judging
-from proxy.compare.judging import rules, v3_fields
-from proxy.compare.judging.causes import Causes
-from proxy.compare.judging.findings import ABSENT, Difference
-from proxy.compare.responses import SideResponse
+from proxy.tools.compare import loader, requests
+from proxy.tools.compare.judging import judge as judging
+from proxy.tools.compare.judging import rules, v3_fields
+from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.findings import ABSENT, Difference
+from proxy.tools.compare.responses import SideResponse
 
 TODAY = date(2026, 6, 1)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.compare import loader
-from proxy.compare.judging.settings import ComparisonSettings, NoiseSettings, ReadinessSettings
-from proxy.compare.judging.tolerances import Tolerance
 from proxy.config import digest
 from proxy.kit import shipped
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging.settings import ComparisonSettings, NoiseSettings, ReadinessSettings
+from proxy.tools.compare.judging.tolerances import Tolerance
 
 RULE = "reason: because, expires: never"
 

@@ -8,11 +8,17 @@ import msgspec
 import pytest
 import yaml
 
-from proxy.compare import loader
-from proxy.compare.judging import tolerances
-from proxy.compare.judging.findings import KINDS
-from proxy.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, NoiseSettings, ReadinessSettings
-from proxy.compare.judging.tolerances import Tolerance
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging import tolerances
+from proxy.tools.compare.judging.findings import KINDS
+from proxy.tools.compare.judging.settings import (
+    ClientKeys,
+    ComparisonSettings,
+    IgnoreRule,
+    NoiseSettings,
+    ReadinessSettings,
+)
+from proxy.tools.compare.judging.tolerances import Tolerance
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "compare.yaml"

@@ -5,9 +5,9 @@ from decimal import Decimal
 import msgspec
 from support.comparison_server import request_from_target
 
-from proxy.compare.judging.findings import ABSENT, Comparison, Difference, Finding
-from proxy.compare.redaction import redact_comparison
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging.findings import ABSENT, Comparison, Difference, Finding
+from proxy.tools.compare.redaction import redact_comparison
 
 KEY = "c4n4ry-key"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.compare.judging.findings import ABSENT, Difference
-from proxy.compare.redaction import Trimming
+from proxy.tools.compare.judging.findings import ABSENT, Difference
+from proxy.tools.compare.redaction import Trimming
 
 TRIMMING = Trimming(lambda text: text.replace("s3cret", "…"))
 ENCODER = msgspec.json.Encoder(decimal_format="number")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.compare import requests
+from proxy.tools.compare import requests
 
 
 @pytest.mark.parametrize(

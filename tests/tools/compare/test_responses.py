@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.compare import responses
-from proxy.compare.judging import equality
+from proxy.tools.compare import responses
+from proxy.tools.compare.judging import equality
 
 
 def written(value: Any, **options: Any) -> bytes:
@@ -136,7 +136,7 @@ def test_depth_limit_is_independent_of_formatting(levels: Any) -> None:
 
 
 def test_compact_response_uses_the_fast_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.compare.responses.json.loads", None)
+    monkeypatch.setattr("proxy.tools.compare.responses.json.loads", None)
     assert responses.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):
         responses.read_json(b'{"a": 1}')

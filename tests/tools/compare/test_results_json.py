@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from support import comparison_result
 
-from proxy.compare import results
-from proxy.compare.results import ComparisonResult
+from proxy.tools.compare import results
+from proxy.tools.compare.results import ComparisonResult
 
 PAGE = Path(__file__).parents[3] / results.PAGE
 

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from support import comparison_server
 
-from proxy.conformance import probes
 from proxy.kit import clock
+from proxy.tools.conform import probes
 
 SECRET = "S3CRET-OF-THE-TEST"
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2lnbmF0dXJl"

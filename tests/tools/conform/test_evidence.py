@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.conformance import evidence, page, reading
-from proxy.conformance.assumptions import Assumption
-from proxy.conformance.results import Outcome, Plan, RunCost, RunResult, Service, Verdict
+from proxy.tools.conform import evidence, page, reading
+from proxy.tools.conform.assumptions import Assumption
+from proxy.tools.conform.results import Outcome, Plan, RunCost, RunResult, Service, Verdict
 
 CATALOGUE = reading.Catalogue(
     {},

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.conformance import expressions
+from proxy.tools.conform import expressions
 
 
 def _evaluate(text: str, value: dict[str, Any]) -> Any:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from proxy.conformance import part_objects
-from proxy.conformance.assumptions import ProbeRequest
-from proxy.conformance.probes import ProbeResponse
+from proxy.tools.conform import part_objects
+from proxy.tools.conform.assumptions import ProbeRequest
+from proxy.tools.conform.probes import ProbeResponse
 
 PART = {"id": "1"}
 

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs
 import aiohttp
 import pytest
 from support import comparison_server
-from unit.conformance.conftest import SECRET, TOKEN, Connect, ScriptedService
+from tools.conform.conftest import SECRET, TOKEN, Connect, ScriptedService
 
-from proxy.conformance import probes
-from proxy.conformance.assumptions import ProbeRequest
 from proxy.kit import clock
+from proxy.tools.conform import probes
+from proxy.tools.conform.assumptions import ProbeRequest
 
 QUERY = ProbeRequest(document="{ a }", variables={"id": "{application_id}"})
 

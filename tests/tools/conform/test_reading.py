@@ -5,9 +5,9 @@ from typing import get_type_hints
 
 import pytest
 
+from nexar_sandbox import behaviour
 from proxy import errors
-from proxy.conformance import reading
-from proxy.sandbox import behaviour
+from proxy.tools.conform import reading
 
 FILE = """\
 requests:

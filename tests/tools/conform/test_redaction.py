@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from proxy.conformance.redaction import ResultRedaction
-from proxy.conformance.results import Outcome
 from proxy.redaction import HIDDEN
+from proxy.tools.conform.redaction import ResultRedaction
+from proxy.tools.conform.results import Outcome
 
 SECRET, GUID = "S3CRET-OF-THE-TEST", "5B1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11"
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2lnbmF0dXJl"

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from unit.conformance.conftest import SECRET, Connect, ScriptedService
+from tools.conform.conftest import SECRET, Connect, ScriptedService
 
-from proxy.conformance import expressions, probes, reading, runner
-from proxy.conformance.assumptions import CONDITIONS, Assumption, ProbeRequest, Tier
+from proxy.tools.conform import expressions, probes, reading, runner
+from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest, Tier
 
 LIMIT = {"errors": [{"message": "You have exceeded your part limit of 10. Please upgrade your plan."}]}
 

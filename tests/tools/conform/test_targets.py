@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from proxy import config, errors
-from proxy.conformance import targets
-from proxy.conformance.results import Plan
+from proxy.tools.conform import targets
+from proxy.tools.conform.results import Plan
 
 GUID = "00000000-0000-4000-8000-00000000000a"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.part_source import MemoryPartSource
 
-from proxy.sheet import fill
-from proxy.sheet.parts import Part, PartQuery, PartResult
+from proxy.tools.sheet import fill
+from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
 NUMBERS = [f"PART{number}" for number in range(10)]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from proxy import errors
-from proxy.sheet import libreoffice
-from proxy.sheet.libreoffice import CalculationFailed, CopiedCell, CopiedFormula, CopiedSheet, LibreOffice
-from proxy.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet import libreoffice
+from proxy.tools.sheet.libreoffice import CalculationFailed, CopiedCell, CopiedFormula, CopiedSheet, LibreOffice
+from proxy.tools.sheet.package.cells import CellError, CellValue
 
 SHEET = 'It\'s <one> & "two"'
 FORMULAS: dict[str, CellValue] = {

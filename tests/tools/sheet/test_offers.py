@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.sheet import offers
-from proxy.sheet.offers import OfferRules
-from proxy.sheet.parts import Offer, Price
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.offers import OfferRules
+from proxy.tools.sheet.parts import Offer, Price
 
 
 def offer(seller: str = "Digi-Key", *breaks: tuple[int, str], **more: Any) -> Offer:

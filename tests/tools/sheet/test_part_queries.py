@@ -10,8 +10,8 @@ from proxy.gateway import applications
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning.operations import OperationResult
-from proxy.sheet.part_queries import PartQueries, PartView, by_currency, gateway_request
-from proxy.sheet.parts import Offer, Part, PartQuery, Price
+from proxy.tools.sheet.part_queries import PartQueries, PartView, by_currency, gateway_request
+from proxy.tools.sheet.parts import Offer, Part, PartQuery, Price
 
 MAPPINGS = loader.load(shipped.path("mappings"))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from proxy import errors
-from proxy.sheet.parts import PartQuery, PartResult
-from proxy.sheet.records import FillRecords
+from proxy.tools.sheet.parts import PartQuery, PartResult
+from proxy.tools.sheet.records import FillRecords
 
 QUERY = PartQuery("LM358N", "TI")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy import config
-from proxy.sheet import sources
+from proxy.tools.sheet import sources
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ Exit code 0: equivalent; 1: differences; 2: could not compare.
 
 import typer
 
-from proxy.cli.comparing import options
+from proxy.tools.compare.command import options
 
 
 def _compare(chosen: options.ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
-    from proxy.cli.comparing import checks, output, run_settings, runs, shadow_store
-    from proxy.compare.judging import verdict
+    from proxy.tools.compare.command import checks, output, run_settings, runs, shadow_store
+    from proxy.tools.compare.judging import verdict
 
     chosen = checks.checked(chosen)
     service = shadow_store.configured(chosen.config) if chosen.shadow else None

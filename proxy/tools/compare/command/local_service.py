@@ -22,7 +22,7 @@ from proxy.kit import shipped
 from proxy.upstream import replay
 
 if TYPE_CHECKING:
-    from proxy.sandbox import settings as sandbox_settings
+    from nexar_sandbox import settings as sandbox_settings
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
 # The discard port: nothing listens there, so a request that is sent by mistake fails.
@@ -130,7 +130,7 @@ def _sandbox() -> "sandbox_settings.SandboxSettings":
     """Return settings of a sandbox with a practically unlimited quota, and an old service without a rate limit."""
     import dataclasses
 
-    from proxy.sandbox.legacy_v3 import settings as legacy
+    from nexar_sandbox.legacy_v3 import settings as legacy
 
     return dataclasses.replace(embedded.endless_sandbox(), legacy=legacy.LegacySettings(requests_per_second=None))
 

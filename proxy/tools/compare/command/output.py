@@ -14,14 +14,14 @@ from rich.text import Text
 
 from proxy import errors
 from proxy.cli import shown, spending
-from proxy.cli.comparing import checks, options
-from proxy.compare import results
-from proxy.compare.judging import rules
-from proxy.compare.reports import html, junit, markdown, terminal
-from proxy.compare.results import ComparisonResult
-from proxy.compare.running.estimate import Estimate
-from proxy.compare.running.run import RunProgress
 from proxy.kit.wording import counted
+from proxy.tools.compare import results
+from proxy.tools.compare.command import checks, options
+from proxy.tools.compare.judging import rules
+from proxy.tools.compare.reports import html, junit, markdown, terminal
+from proxy.tools.compare.results import ComparisonResult
+from proxy.tools.compare.running.estimate import Estimate
+from proxy.tools.compare.running.run import RunProgress
 
 MOVED = "a request whose data changes during the run is billed twice"
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from proxy.cli.comparing import options
+from proxy.tools.compare.command import options
 
 OUTPUT = typer.Option("--output", metavar="FILE", help="The recording; an interrupted one is continued.")
 OPTIONS = (
@@ -18,8 +18,8 @@ OPTIONS = (
 def _record(chosen: options.ComparisonOptions) -> None:
     """Send requests and record the responses. With neither --candidate nor --config, only the baseline is recorded,
     at no cost."""
-    from proxy.cli.comparing import checks, run_settings, runs
-    from proxy.compare.judging import verdict
+    from proxy.tools.compare.command import checks, run_settings, runs
+    from proxy.tools.compare.judging import verdict
 
     chosen = checks.checked(chosen, comparing=False)
     ended = runs.run_to_end(runs.record(chosen, run_settings.load(chosen.rules, None)))

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import typer
 
-from proxy.compare import loader
-from proxy.compare.judging import thresholds
-from proxy.compare.judging.settings import ComparisonSettings
 from proxy.kit import shipped
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging import thresholds
+from proxy.tools.compare.judging.settings import ComparisonSettings
 
 
 def load(file: Path | None, fail_on: str | None) -> ComparisonSettings:

@@ -1,6 +1,6 @@
 """Runs of `compare` and `record`, from options to result: resumable, recorded on request.
 
-The order of requests and the budget are decided in proxy/compare. Exit codes: compare/judging/verdict.py.
+The order of requests and the budget are decided in proxy/tools/compare. Exit codes: compare/judging/verdict.py.
 """
 
 import hashlib
@@ -14,17 +14,17 @@ import msgspec
 import typer
 
 from proxy.cli import spending
-from proxy.cli.comparing import checks, options, run_settings, setup
-from proxy.compare.judging import summary, verdict
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.judging.tally import Tally
-from proxy.compare.recording.recorder import Recorder, RecordingHeader
-from proxy.compare.results import ComparisonResult
-from proxy.compare.running import estimate, judgement, plan, run
-from proxy.compare.running.progress import ProgressFile, ProgressHeader
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.stores import open as stores
+from proxy.tools.compare.command import checks, options, run_settings, setup
+from proxy.tools.compare.judging import summary, verdict
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.recording.recorder import Recorder, RecordingHeader
+from proxy.tools.compare.results import ComparisonResult
+from proxy.tools.compare.running import estimate, judgement, plan, run
+from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
 
 T = TypeVar("T")
 

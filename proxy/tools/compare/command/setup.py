@@ -11,23 +11,23 @@ import typer
 
 from proxy import config
 from proxy.cli import spending
-from proxy.cli.comparing import checks, local_service, options, output, sides
-from proxy.compare.judging.judge import Judge
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.recording.recorded import Recording
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import ComparedSide
-from proxy.compare.results import UnnamedKey
-from proxy.compare.running import estimate, exchange, http_side, plan, run
-from proxy.compare.running.exchange import ComparisonBudget
-from proxy.compare.running.progress import ProgressFile
-from proxy.compare.sources import source as sources
-from proxy.compare.sources.clients import Clients
 from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted
 from proxy.redaction import Redaction
 from proxy.telemetry import log
+from proxy.tools.compare.command import checks, local_service, options, output, sides
+from proxy.tools.compare.judging.judge import Judge
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.recording.recorded import Recording
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import ComparedSide
+from proxy.tools.compare.results import UnnamedKey
+from proxy.tools.compare.running import estimate, exchange, http_side, plan, run
+from proxy.tools.compare.running.exchange import ComparisonBudget
+from proxy.tools.compare.running.progress import ProgressFile
+from proxy.tools.compare.sources import source as sources
+from proxy.tools.compare.sources.clients import Clients
 
 
 class RequestsToSend(NamedTuple):

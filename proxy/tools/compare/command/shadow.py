@@ -30,14 +30,14 @@ def shadow(
     ] = None,
 ) -> None:
     """Show the status of shadowing, or switch it on or off while the service runs."""
-    from proxy.cli.comparing import shadow_store
+    from proxy.tools.compare.command import shadow_store
 
     event_loop.run(_shadow(shadow_store.configured(config_file), action, config_file))
 
 
 async def _shadow(settings: config.Config, action: ShadowAction, config_file: Path | None) -> None:
-    from proxy.cli.comparing import shadow_store
-    from proxy.compare.shadow import results
+    from proxy.tools.compare.command import shadow_store
+    from proxy.tools.compare.shadow import results
 
     # The switch is in the store, which all workers read: no signal or port is needed.
     async with shadow_store.open_store(settings) as store:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from proxy import config, errors
 from proxy.cli import used_store
-from proxy.cli.comparing import checks, options
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.results import ComparisonResult
-from proxy.compare.shadow import report
 from proxy.kit import clock
 from proxy.stores.protocols import Store
+from proxy.tools.compare.command import checks, options
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.results import ComparisonResult
+from proxy.tools.compare.shadow import report
 
 
 def configured(file: Path | None) -> config.Config:

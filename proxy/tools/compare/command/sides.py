@@ -8,13 +8,13 @@ import typer
 
 from proxy import config
 from proxy.cli import option_fields
-from proxy.cli.comparing import checks, local_service, options
-from proxy.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
-from proxy.compare.responses import ComparedSide, SideName
-from proxy.compare.running import http_side
-from proxy.compare.running.exchange import Sides
-from proxy.compare.sources.clients import Clients
 from proxy.kit.clock import Clock
+from proxy.tools.compare.command import checks, local_service, options
+from proxy.tools.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.tools.compare.responses import ComparedSide, SideName
+from proxy.tools.compare.running import http_side
+from proxy.tools.compare.running.exchange import Sides
+from proxy.tools.compare.sources.clients import Clients
 from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts

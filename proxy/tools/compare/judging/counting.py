@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
-from proxy.compare.judging.findings import Cause, Kind
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideName
+from proxy.tools.compare.judging.findings import Cause, Kind
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideName
 
 V = TypeVar("V")
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from proxy.compare.judging import equality
+from proxy.tools.compare.judging import equality
 
 Key = Callable[[Any], Hashable]  # returns None where the element lacks the identifying fields
 USUAL = ("uid", "url", "listing_url", "sku", "mpn", "name", "value", "key", "id")

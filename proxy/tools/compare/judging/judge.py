@@ -7,17 +7,17 @@ Pure: the diff function, the redaction and repeated responses are passed in.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from proxy import endpoints
-from proxy.compare import responses
-from proxy.compare.judging import paths, relations, unknown_uids, verdict
-from proxy.compare.judging.causes import Causes
-from proxy.compare.judging.findings import Cause, Comparison, Difference, Finding
-from proxy.compare.judging.rules import RuleOutcome, RuleSet
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.judging.unknown_uids import UnknownUids
-from proxy.compare.redaction import Trimming
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import JsonDocument, ResponseBody, SideResponse
+from proxy.tools.compare import responses
+from proxy.tools.compare.judging import paths, relations, unknown_uids, verdict
+from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
+from proxy.tools.compare.judging.rules import RuleOutcome, RuleSet
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.judging.unknown_uids import UnknownUids
+from proxy.tools.compare.redaction import Trimming
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import JsonDocument, ResponseBody, SideResponse
+from proxy.v3 import endpoints
 
 Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
 

@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from proxy.compare.judging import equality
-from proxy.compare.judging.identity import ElementIdentity
+from proxy.tools.compare.judging import equality
+from proxy.tools.compare.judging.identity import ElementIdentity
 
 ALIKE_MAX = 2_500  # pairs that are scored to match elements with equal keys; bounded because the scoring is quadratic
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proxy.compare.judging import identity
-from proxy.compare.judging.findings import Difference
+from proxy.tools.compare.judging import identity
+from proxy.tools.compare.judging.findings import Difference
 
 LINKS = (".product_url", ".listing_url")
 SNIPPET = "results[*].snippet"

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import errors
-from proxy.compare.judging import paths, tolerances
-from proxy.compare.judging.causes import KNOWN_PATHS, Causes, FieldEntry
-from proxy.compare.judging.findings import ABSENT, Difference
-from proxy.compare.judging.settings import IgnoreRule, ShippedRule
-from proxy.compare.results import ComparisonResult, RuleUse
+from proxy.tools.compare.judging import paths, tolerances
+from proxy.tools.compare.judging.causes import KNOWN_PATHS, Causes, FieldEntry
+from proxy.tools.compare.judging.findings import ABSENT, Difference
+from proxy.tools.compare.judging.settings import IgnoreRule, ShippedRule
+from proxy.tools.compare.results import ComparisonResult, RuleUse
 
 BOTH = ("value", "type", "format")  # kinds of differences with a value on both sides
 

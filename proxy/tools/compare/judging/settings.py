@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from proxy import endpoints
-from proxy.compare.judging.findings import KINDS, Kind
-from proxy.compare.judging.thresholds import Threshold
-from proxy.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
 from proxy.config.base import Settings as Block
 from proxy.config.secret import Digest, Secret
+from proxy.tools.compare.judging.findings import KINDS, Kind
+from proxy.tools.compare.judging.thresholds import Threshold
+from proxy.tools.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
+from proxy.v3 import endpoints
 
 ENDPOINTS = tuple(each.path for each in endpoints.ENDPOINTS if each.alias_of is None)
 

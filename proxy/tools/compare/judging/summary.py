@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from proxy.compare.judging import counting, verdict
-from proxy.compare.judging.causes import Causes
-from proxy.compare.judging.counting import ClientEndpoint, GroupCount, KeptSample, RowCount, SourceCount
-from proxy.compare.judging.rules import IgnoredCounts, RuleSet
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.judging.tally import Tally
-from proxy.compare.judging.thresholds import Subject, Threshold
-from proxy.compare.results import (
+from proxy.kit.wording import counted
+from proxy.tools.compare.judging import counting, verdict
+from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.counting import ClientEndpoint, GroupCount, KeptSample, RowCount, SourceCount
+from proxy.tools.compare.judging.rules import IgnoredCounts, RuleSet
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.judging.thresholds import Subject, Threshold
+from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,
@@ -27,7 +28,6 @@ from proxy.compare.results import (
     SideInfo,
     UnnamedKey,
 )
-from proxy.kit.wording import counted
 
 DAY = 86_400.0
 UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are reported and do not count

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.compare.judging import counting
-from proxy.compare.judging.counting import (
+from proxy.tools.compare.judging import counting
+from proxy.tools.compare.judging.counting import (
     FailureCount,
     FlakyFieldCount,
     GroupCombination,
@@ -23,8 +23,8 @@ from proxy.compare.judging.counting import (
     digest,
     smallest,
 )
-from proxy.compare.judging.findings import ABSENT, Comparison, Finding
-from proxy.compare.responses import SideName
+from proxy.tools.compare.judging.findings import ABSENT, Comparison, Finding
+from proxy.tools.compare.responses import SideName
 
 ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets

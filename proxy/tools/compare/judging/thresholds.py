@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from proxy import endpoints
-from proxy.compare.judging.findings import CAUSES, KINDS, Cause, Kind
 from proxy.kit.wording import counted
+from proxy.tools.compare.judging.findings import CAUSES, KINDS, Cause, Kind
+from proxy.v3 import endpoints
 
 Subject = Callable[[str], str]  # subjects of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
 

@@ -13,8 +13,8 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from msgspec import Meta
 
-from proxy.compare.judging.findings import ABSENT
 from proxy.config.base import Settings
+from proxy.tools.compare.judging.findings import ABSENT
 
 NormalForm = Literal[
     "lower-case",  # text, case-insensitive

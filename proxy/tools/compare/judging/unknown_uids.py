@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.compare.judging import paths
-from proxy.compare.judging.findings import Difference, Kind
-from proxy.compare.requests import V3Request
+from proxy.tools.compare.judging import paths
+from proxy.tools.compare.judging.findings import Difference, Kind
+from proxy.tools.compare.requests import V3Request
 
 KIND: Kind = "uid not known"
 FOUND, NOT_FOUND = 200, 404

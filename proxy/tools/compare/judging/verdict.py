@@ -8,8 +8,8 @@ docs/reference/comparison.md has the table of verdicts in words.
 import math
 from collections.abc import Sequence
 
-from proxy.compare.judging.settings import ReadinessSettings
-from proxy.compare.results import ComparisonResult, EndpointResult, Interval, Verdict
+from proxy.tools.compare.judging.settings import ReadinessSettings
+from proxy.tools.compare.results import ComparisonResult, EndpointResult, Interval, Verdict
 
 Z = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 _IDS = 1 << 64

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
-from proxy.compare.recording.line_files import Spool, WholeLines
-from proxy.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
-from proxy.compare.requests import V3Request, parse_target
-from proxy.compare.responses import ComparedSide, SideResponse
+from proxy.tools.compare.recording.line_files import Spool, WholeLines
+from proxy.tools.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
+from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.tools.compare.responses import ComparedSide, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
 

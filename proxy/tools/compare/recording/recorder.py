@@ -17,11 +17,11 @@ import zstandard
 
 import proxy
 from proxy import errors
-from proxy.compare import redaction
-from proxy.compare.recording import line_files
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
 from proxy.redaction import Redaction
+from proxy.tools.compare import redaction
+from proxy.tools.compare.recording import line_files
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from proxy.compare.judging import identity, matching
 from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
+from proxy.tools.compare.judging import identity, matching
 
 OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
 NOBODY = str(2**40 - 1)  # an id that no object has

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from proxy.compare.judging.findings import Cause
-from proxy.compare.reports import ordering, visible, words
-from proxy.compare.responses import KEY_REFUSED
-from proxy.compare.results import ComparisonResult, FailedRequests
+from proxy.tools.compare.judging.findings import Cause
+from proxy.tools.compare.reports import ordering, visible, words
+from proxy.tools.compare.responses import KEY_REFUSED
+from proxy.tools.compare.results import ComparisonResult, FailedRequests
 
 NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import jinja2
 from markupsafe import Markup
 
-from proxy.compare.reports import advice, highlight, ordering, visible, words
-from proxy.compare.results import ComparisonResult, EndpointResult, Interval, LatencyDistribution
+from proxy.tools.compare.reports import advice, highlight, ordering, visible, words
+from proxy.tools.compare.results import ComparisonResult, EndpointResult, Interval, LatencyDistribution
 
 WIDTH, ROW, GAP = 480.0, 56.0, 18.0  # chart width, height of one side, gap between two sides
 BOTTOM = 22.0  # height of the scale below the sides

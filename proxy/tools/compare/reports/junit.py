@@ -6,8 +6,8 @@ the run.
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from proxy.compare.reports import ordering, visible, words
-from proxy.compare.results import ComparisonResult, DifferenceGroup, EndpointResult
+from proxy.tools.compare.reports import ordering, visible, words
+from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, EndpointResult
 
 OUTCOMES = ("failure", "error", "skipped")
 

@@ -6,8 +6,8 @@ Client data is escaped: it cannot be interpreted as Markdown or HTML, mention a 
 import re
 from collections.abc import Iterable, Iterator
 
-from proxy.compare.reports import advice, highlight, ordering, visible, words
-from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample
+from proxy.tools.compare.reports import advice, highlight, ordering, visible, words
+from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample
 
 NAME, SENTENCE = 160, 240  # maximum characters of a name and of a sentence
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from proxy.compare.results import ComparisonResult, DifferenceGroup, EndpointResult, LatencyDistribution, RuleUse
+from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, EndpointResult, LatencyDistribution, RuleUse
 
 
 def groups(result: ComparisonResult) -> list[DifferenceGroup]:

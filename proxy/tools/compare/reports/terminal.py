@@ -7,8 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from proxy.compare.reports import advice, highlight, ordering, visible, words
-from proxy.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
+from proxy.tools.compare.reports import advice, highlight, ordering, visible, words
+from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
 
 COLOURS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
 WIDE = 104  # minimum terminal width for the full table, in columns

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from proxy.compare.judging.findings import Kind
-from proxy.compare.reports import visible
-from proxy.compare.results import (
+from proxy.tools.compare.judging.findings import Kind
+from proxy.tools.compare.reports import visible
+from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,

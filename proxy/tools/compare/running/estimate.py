@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from proxy import endpoints, errors, model
-from proxy.compare.requests import V3Request
-from proxy.parameters import Parameters
-from proxy.parsing import requests
+from proxy import errors, model
 from proxy.planning import match, mpn_search, parts
 from proxy.planning.operations import Document
+from proxy.tools.compare.requests import V3Request
+from proxy.v3 import endpoints
+from proxy.v3.parameters import Parameters
+from proxy.v3.parsing import requests
 
 _NOWHERE = model.MappingContext("", "")  # country and currency do not change the cost
 _DOCUMENT = Document("", "", Any)  # nor does the projection

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from proxy.compare import responses
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import ComparedSide, SideName, SideResponse
 from proxy.redaction import Redaction
+from proxy.tools.compare import responses
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import ComparedSide, SideName, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 

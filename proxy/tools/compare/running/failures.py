@@ -9,8 +9,8 @@ import ssl
 
 import aiohttp
 
-from proxy.compare import responses
-from proxy.compare.responses import SideResponse
+from proxy.tools.compare import responses
+from proxy.tools.compare.responses import SideResponse
 
 _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (

@@ -13,10 +13,10 @@ import msgspec
 import yarl
 
 import proxy
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import failures
 from proxy.kit.clock import Clock
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import failures
 
 Sleep = Callable[[float], Awaitable[None]]
 

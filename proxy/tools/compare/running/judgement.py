@@ -5,10 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from proxy.compare.judging import causes, diff, judge, paths, rules, summary, v3_fields
-from proxy.compare.judging.settings import ComparisonSettings
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
+from proxy.tools.compare.judging import causes, diff, judge, paths, rules, summary, v3_fields
+from proxy.tools.compare.judging.settings import ComparisonSettings
 
 SITE = "octopart"  # default; it is part of a field's name, and does not influence a judgement
 

@@ -4,12 +4,12 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
-from proxy.compare import responses
-from proxy.compare.judging import unknown_uids
-from proxy.compare.judging.findings import Finding
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import ComparedSide, SideResponse
-from proxy.compare.running.exchange import Sides
+from proxy.tools.compare import responses
+from proxy.tools.compare.judging import unknown_uids
+from proxy.tools.compare.judging.findings import Finding
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import ComparedSide, SideResponse
+from proxy.tools.compare.running.exchange import Sides
 
 
 class NameLookups:

@@ -15,8 +15,8 @@ from typing import IO, NoReturn
 import msgspec
 
 from proxy import errors
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.recording import line_files
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.recording import line_files
 
 FORMAT = 2
 _MARK = b'{"v3bridge-progress"'  # beginning of every header

@@ -13,17 +13,17 @@ import msgspec
 import structlog
 
 from proxy import errors
-from proxy.compare.judging import unknown_uids
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.judge import ResponsePair
-from proxy.compare.recording.recorder import RecordedExchange, Recorder
-from proxy.compare.redaction import redact_comparison
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import exchange as exchanging
-from proxy.compare.running import lookups
 from proxy.kit.clock import Clock
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging import unknown_uids
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.judge import ResponsePair
+from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder
+from proxy.tools.compare.redaction import redact_comparison
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import exchange as exchanging
+from proxy.tools.compare.running import lookups
 from proxy.upstream.replay import ResponseRecorder
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run

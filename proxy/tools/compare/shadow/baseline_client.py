@@ -3,11 +3,12 @@
 import aiohttp
 import yarl
 
-from proxy import config, endpoints
-from proxy.compare import requests
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import failures, http_side
+from proxy import config
 from proxy.kit.clock import Clock
+from proxy.tools.compare import requests
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import failures, http_side
+from proxy.v3 import endpoints
 
 BODY_MAX = 32 * 2**20  # bytes; a longer body is a failure
 

@@ -9,12 +9,12 @@ import contextlib
 import structlog
 
 from proxy import errors
-from proxy.compare.shadow.daily_budget import DailyBudget
-from proxy.compare.shadow.judge_client import JudgeClient
-from proxy.compare.shadow.queue import ShadowQueue
-from proxy.compare.shadow.results import ResultSlot
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
+from proxy.tools.compare.shadow.daily_budget import DailyBudget
+from proxy.tools.compare.shadow.judge_client import JudgeClient
+from proxy.tools.compare.shadow.queue import ShadowQueue
+from proxy.tools.compare.shadow.results import ResultSlot
 
 LOOK_SECONDS = 1.0
 NOTE_SECONDS = 5.0  # minimum interval of saving the tally

@@ -8,17 +8,17 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy import config, errors
-from proxy.compare import requests
-from proxy.compare.judging.settings import ClientKeys
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import failures
-from proxy.compare.shadow import messages
-from proxy.compare.shadow.baseline_client import BaselineClient
-from proxy.compare.shadow.daily_budget import DailyBudget
 from proxy.gateway.applications import Applications
 from proxy.redaction import Redaction
 from proxy.telemetry.metrics import Metrics
+from proxy.tools.compare import requests
+from proxy.tools.compare.judging.settings import ClientKeys
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import failures
+from proxy.tools.compare.shadow import messages
+from proxy.tools.compare.shadow.baseline_client import BaselineClient
+from proxy.tools.compare.shadow.daily_budget import DailyBudget
 from proxy.upstream.policies import CircuitBreaker
 
 

@@ -8,14 +8,14 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from proxy import errors
-from proxy.compare.shadow import messages
 from proxy.kit import child_process
+from proxy.tools.compare.shadow import messages
 
 SECONDS = 30.0  # for one message, including the start of the process
 ANSWER_MAX = 64 * 2**20  # bytes; tallies are bounded well below
 END_SECONDS = 2.0  # grace period of the process before it is killed
 
-COMMAND = child_process.command("proxy.compare.shadow.judge_process")
+COMMAND = child_process.command("proxy.tools.compare.shadow.judge_process")
 
 
 class JudgeClient:

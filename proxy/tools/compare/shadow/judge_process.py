@@ -13,16 +13,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from proxy.compare import loader
-from proxy.compare.judging import diff, v3_fields
-from proxy.compare.judging.causes import Causes
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.judge import Judge, ResponsePair
-from proxy.compare.judging.rules import RuleSet
-from proxy.compare.judging.tally import Tally
-from proxy.compare.shadow import messages
 from proxy.kit import clock as clocks
 from proxy.redaction import Redaction
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging import diff, v3_fields
+from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.judge import Judge, ResponsePair
+from proxy.tools.compare.judging.rules import RuleSet
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.shadow import messages
 
 NICE = 10  # niceness: the worker's responses have priority
 

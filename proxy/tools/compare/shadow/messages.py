@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
 
 HEAD = 4  # bytes of the length prefix
 

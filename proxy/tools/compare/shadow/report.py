@@ -1,13 +1,13 @@
 """Result of all comparisons of shadowing that are in the store, with a verdict as that of a run."""
 
 from proxy import config
-from proxy.compare.judging import rules, summary
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.results import ComparisonResult
-from proxy.compare.running import http_side, judgement
-from proxy.compare.shadow import results
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import NoteStore
+from proxy.tools.compare.judging import rules, summary
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.results import ComparisonResult
+from proxy.tools.compare.running import http_side, judgement
+from proxy.tools.compare.shadow import results
 
 SOURCE = "live requests"
 

@@ -10,8 +10,8 @@ from itertools import count
 
 import msgspec
 
-from proxy.compare.judging.tally import Tally
 from proxy.stores.protocols import NoteStore, Store
+from proxy.tools.compare.judging.tally import Tally
 
 TALLIES = "shadow-2"  # kinds of notes
 CONTROL = "shadow control"

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from proxy import bom_columns, model
 from proxy.bom_columns import NUMBERS
-from proxy.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
 from proxy.redaction import Redaction
+from proxy.tools.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
 
 TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §6)
 NUMBER_MAX = 200  # characters per cell

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import msgspec
 
 from proxy import errors
-from proxy.compare.judging.settings import ClientKeys
-from proxy.compare.responses import SideName
-from proxy.compare.results import UnnamedKey
 from proxy.config import secret
+from proxy.tools.compare.judging.settings import ClientKeys
+from proxy.tools.compare.responses import SideName
+from proxy.tools.compare.results import UnnamedKey
 
 NO_KEY = "no key"
 SHOWN = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force

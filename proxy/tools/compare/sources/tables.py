@@ -14,9 +14,9 @@ from io import BufferedReader
 from typing import Any
 
 from proxy import bom_columns
-from proxy.compare.sources import bom
-from proxy.compare.sources.entries import Item, Unreadable
 from proxy.kit import extras
+from proxy.tools.compare.sources import bom
+from proxy.tools.compare.sources.entries import Item, Unreadable
 
 SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from proxy import errors
-from proxy.sheet.columns import lines, offers_sheet, recognition, statuses
-from proxy.sheet.columns.kinds import KINDS, LinePart
-from proxy.sheet.columns.lines import Line, TableRow
-from proxy.sheet.columns.results import ColumnResults, as_sku
-from proxy.sheet.columns.specs import PREFIX, STATUS, ColumnSet, ColumnSpec
-from proxy.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
-from proxy.sheet.fill import COMPLETE
-from proxy.sheet.package.cells import COLUMNS_MAX, CellValue
-from proxy.sheet.parts import Part, PartQuery, PartResult
+from proxy.tools.sheet.columns import lines, offers_sheet, recognition, statuses
+from proxy.tools.sheet.columns.kinds import KINDS, LinePart
+from proxy.tools.sheet.columns.lines import Line, TableRow
+from proxy.tools.sheet.columns.results import ColumnResults, as_sku
+from proxy.tools.sheet.columns.specs import PREFIX, STATUS, ColumnSet, ColumnSpec
+from proxy.tools.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
+from proxy.tools.sheet.fill import COMPLETE
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue
+from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
 
 class Table(Protocol):

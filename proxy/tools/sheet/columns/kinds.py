@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from proxy import config
-from proxy.sheet import offers
-from proxy.sheet.offers import OfferRules, Purchase
-from proxy.sheet.package.cells import CellValue
-from proxy.sheet.parts import Offer, Part
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.offers import OfferRules, Purchase
+from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.parts import Offer, Part
 
 Option = Literal["quantity", "currency", "distributor"]
 PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from proxy import bom_columns, errors
 from proxy.bom_columns import plain
-from proxy.sheet.columns import quantities
-from proxy.sheet.package.cells import COLUMNS_MAX, column_name, column_number
+from proxy.tools.sheet.columns import quantities
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, column_name, column_number
 
 LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
 NUMBER_MAX = 200  # characters of a part number

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from proxy.sheet import offers
-from proxy.sheet.columns.kinds import at, breaks_text, number, rounded
-from proxy.sheet.columns.lines import Line
-from proxy.sheet.offers import OfferRules
-from proxy.sheet.package.cells import CellValue
-from proxy.sheet.parts import Offer, PartResult
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.columns.kinds import at, breaks_text, number, rounded
+from proxy.tools.sheet.columns.lines import Line
+from proxy.tools.sheet.offers import OfferRules
+from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.parts import Offer, PartResult
 
 HEADINGS = (
     *("Line", "Part number", "Manufacturer", "Distributor", "Authorized", "Counts", "SKU", "Stock", "MOQ"),

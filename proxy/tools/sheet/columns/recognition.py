@@ -8,9 +8,9 @@ import msgspec
 
 from proxy.bom_columns import plain
 from proxy.kit.wording import counted
-from proxy.sheet.columns.lines import NAME_MAX, OPTIONS, LeftOut, TableHeader
-from proxy.sheet.columns.specs import PREFIX
-from proxy.sheet.package.cells import column_name
+from proxy.tools.sheet.columns.lines import NAME_MAX, OPTIONS, LeftOut, TableHeader
+from proxy.tools.sheet.columns.specs import PREFIX
+from proxy.tools.sheet.package.cells import column_name
 
 ROLES = {
     "mpn": "part number",

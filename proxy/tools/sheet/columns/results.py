@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.sheet.parts import Part, PartQuery, PartResult
+from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
 # Digi-Key, Mouser, LCSC and Newark number in forms of their own; those of others may be anybody's numbers.
 _DISTRIBUTOR_NUMBER = re.compile(r".+-ND|\d{2,3}-(?=.*[A-Z])\S{3,}|C\d{3,9}|\d{2}[A-Z]\d{4}", re.IGNORECASE)

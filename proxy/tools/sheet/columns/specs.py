@@ -15,9 +15,9 @@ import msgspec
 
 from proxy import errors
 from proxy.kit import located_yaml
-from proxy.sheet.columns.kinds import KINDS
-from proxy.sheet.currencies import CURRENCIES
-from proxy.sheet.offers import ALL_OFFERS, OfferRules
+from proxy.tools.sheet.columns.kinds import KINDS
+from proxy.tools.sheet.currencies import CURRENCIES
+from proxy.tools.sheet.offers import ALL_OFFERS, OfferRules
 
 CURRENCY = "USD"
 QUANTITY_MAX = 10**9

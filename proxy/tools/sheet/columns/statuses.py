@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proxy.sheet import fill
-from proxy.sheet.columns.kinds import at
-from proxy.sheet.columns.results import ColumnResult
-from proxy.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, STALE
-from proxy.sheet.parts import STALE_SECONDS
+from proxy.tools.sheet import fill
+from proxy.tools.sheet.columns.kinds import at
+from proxy.tools.sheet.columns.results import ColumnResult
+from proxy.tools.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, STALE
+from proxy.tools.sheet.parts import STALE_SECONDS
 
 NOT_FETCHED = "not fetched"
 FOUND_AS_SKU = f"{FOUND}: as distributor's number"

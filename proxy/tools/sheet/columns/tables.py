@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from proxy import errors
-from proxy.sheet.columns import csv_table, workbook_table
-from proxy.sheet.columns.lines import TableReading
-from proxy.sheet.package import workbook
+from proxy.tools.sheet.columns import csv_table, workbook_table
+from proxy.tools.sheet.columns.lines import TableReading
+from proxy.tools.sheet.package import workbook
 
 WORKBOOKS = (".xlsx", ".xlsm")
 OTHERS = (".xls", ".xlsb", ".ods", ".numbers")

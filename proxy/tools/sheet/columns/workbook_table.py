@@ -6,12 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from proxy import errors
-from proxy.sheet.columns import lines
-from proxy.sheet.columns.lines import UNREADABLE, TableReading, TableRow
-from proxy.sheet.columns.offers_sheet import HEADINGS
-from proxy.sheet.columns.quantities import NumberText
-from proxy.sheet.package import Sheet, workbook
-from proxy.sheet.package.cells import ROWS_MAX, Cell, CellChange, CellError, CellValue, NewSheet
+from proxy.tools.sheet.columns import lines
+from proxy.tools.sheet.columns.lines import UNREADABLE, TableReading, TableRow
+from proxy.tools.sheet.columns.offers_sheet import HEADINGS
+from proxy.tools.sheet.columns.quantities import NumberText
+from proxy.tools.sheet.package import Sheet, workbook
+from proxy.tools.sheet.package.cells import ROWS_MAX, Cell, CellChange, CellError, CellValue, NewSheet
 
 OFFERS = "Offers"
 DIGITS_MAX = 25  # of a number that is written out

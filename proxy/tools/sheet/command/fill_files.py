@@ -9,10 +9,10 @@ import typer
 
 from proxy import errors
 from proxy.cli import spending
-from proxy.cli.fill_options import FillOptions
-from proxy.sheet import fill, records
-from proxy.sheet.columns import csv_table
-from proxy.sheet.package import saving
+from proxy.tools.sheet import fill, records
+from proxy.tools.sheet.columns import csv_table
+from proxy.tools.sheet.command.fill_options import FillOptions
+from proxy.tools.sheet.package import saving
 
 
 class FillFiles:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from proxy.sheet.columns.lines import TableReading
-from proxy.sheet.columns.quantities import DecimalMark
-from proxy.sheet.parts import Refresh
+from proxy.tools.sheet.columns.lines import TableReading
+from proxy.tools.sheet.columns.quantities import DecimalMark
+from proxy.tools.sheet.parts import Refresh
 
 WITH_FORMULAS = (".xlsx", ".xlsm")
 ONLY_FORMULAS = ("as_add_in", "values", "refresh_login", "libreoffice")

@@ -15,20 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import errors
-from proxy.cli import embedded, fill_options, option_fields, spending, used_store
-from proxy.cli.fill_files import FillFiles
-from proxy.cli.fill_options import FillOptions
+from proxy.cli import embedded, option_fields, spending, used_store
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted, printable
-from proxy.sheet import fill, records
-from proxy.sheet.parts import CostEstimate, PartSource
+from proxy.tools.sheet import fill, records
+from proxy.tools.sheet.command import fill_options
+from proxy.tools.sheet.command.fill_files import FillFiles
+from proxy.tools.sheet.command.fill_options import FillOptions
+from proxy.tools.sheet.parts import CostEstimate, PartSource
 
 if TYPE_CHECKING:
-    from proxy.sheet.columns.recognition import Recognized
-    from proxy.sheet.columns.specs import ColumnSet
-    from proxy.sheet.formulas.opening import LoginSession
+    from proxy.tools.sheet.columns.recognition import Recognized
+    from proxy.tools.sheet.columns.specs import ColumnSet
+    from proxy.tools.sheet.formulas.opening import LoginSession
 
 FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
 PROBLEMS_MAX = 20  # lines of cells that are not filled, and of reasons
@@ -48,7 +49,7 @@ class FillRun:
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
-        from proxy.sheet.package import workbook
+        from proxy.tools.sheet.package import workbook
 
         opened_job = self._opened_formulas if self.options.fills_formulas else self._opened_columns
         with self.files.held(), opened_job() as job:
@@ -60,8 +61,8 @@ class FillRun:
     @contextmanager
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
         """Open the file, and find its formulas."""
-        from proxy.sheet.formulas import opening
-        from proxy.sheet.formulas.job import FormulaOptions
+        from proxy.tools.sheet.formulas import opening
+        from proxy.tools.sheet.formulas.job import FormulaOptions
 
         options = self.options
         formulas = FormulaOptions(
@@ -78,7 +79,7 @@ class FillRun:
     @contextmanager
     def _opened_columns(self) -> Iterator[fill.FillJob]:
         """Open the file, and find out what is to be filled."""
-        from proxy.sheet.columns import csv_table, job, tables
+        from proxy.tools.sheet.columns import csv_table, job, tables
 
         options = self.options
         columns = self._columns = _columns(options)
@@ -99,7 +100,7 @@ class FillRun:
     @asynccontextmanager
     async def _opened_source(self) -> AsyncIterator[tuple[PartSource, bool]]:
         """Open the source of parts, and tell whether its parts are free."""
-        from proxy.sheet import sources
+        from proxy.tools.sheet import sources
 
         settings = loader.load(self.options.config or shipped.path("config.yaml"), os.environ)
         settings = used_store.of_service(settings, self.options.config)
@@ -250,7 +251,7 @@ def run(options: FillOptions) -> int:
 
 def _columns(options: FillOptions) -> "ColumnSet":
     """Return the columns; options take precedence over those of a template."""
-    from proxy.sheet.columns import specs
+    from proxy.tools.sheet.columns import specs
 
     columns = (
         specs.load_template(options.template)

@@ -9,9 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from proxy.cli import filling, option_fields
-from proxy.cli.fill_options import FillOptions
+from proxy.cli import option_fields
 from proxy.cli.shown import table_console
+from proxy.tools.sheet.command import filling
+from proxy.tools.sheet.command.fill_options import FillOptions
 
 app = typer.Typer(help="Spreadsheets with parts data.", no_args_is_help=True)
 
@@ -28,7 +29,7 @@ app.command("fill")(option_fields.command(FillOptions, _fill))
 @app.command("columns")
 def columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
-    from proxy.sheet.columns.kinds import KINDS
+    from proxy.tools.sheet.columns.kinds import KINDS
 
     shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
     table = Table("column", "content")

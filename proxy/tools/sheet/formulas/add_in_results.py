@@ -8,11 +8,11 @@ distributor without offers is not looked for in further parts.
 from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
-from proxy.sheet.formulas.requests import PartRequest
-from proxy.sheet.formulas.results import Excluded
-from proxy.sheet.offers import stock_text
-from proxy.sheet.package.cells import CellValue
-from proxy.sheet.parts import Offer, Part
+from proxy.tools.sheet.formulas.requests import PartRequest
+from proxy.tools.sheet.formulas.results import Excluded
+from proxy.tools.sheet.offers import stock_text
+from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.parts import Offer, Part
 
 NO_RESULT = "ERROR: Query did not provide a result. Please widen your search criteria."
 NO_DATASHEET = "ERROR: Datasheet url not found. Please try expanding your search"

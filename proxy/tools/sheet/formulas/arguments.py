@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 
 from openpyxl.formula.tokenizer import Token
 
-from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
-from proxy.sheet.formulas.functions import plain_name
-from proxy.sheet.formulas.references import CellArea, CellPosition
-from proxy.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
+from proxy.tools.sheet.formulas.functions import plain_name
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition
+from proxy.tools.sheet.package.cells import CellError, CellValue
 
 VALUE_ERROR = CellError("#VALUE!")
 

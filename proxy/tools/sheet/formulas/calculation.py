@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from openpyxl.formula.tokenizer import Token
 
-from proxy.sheet import libreoffice
-from proxy.sheet.formulas import calls, functions
-from proxy.sheet.formulas.calls import ParsedFormula, TokenSpan
-from proxy.sheet.formulas.dependencies import CellColumns
-from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells, UnknownArgument
-from proxy.sheet.formulas.references import CellPosition, WorkbookNames
-from proxy.sheet.formulas.workbook import CallCell, WorkbookFormulas, is_calculable
-from proxy.sheet.package.cells import Area, Cell
-from proxy.sheet.package.workbook import Package
+from proxy.tools.sheet import libreoffice
+from proxy.tools.sheet.formulas import calls, functions
+from proxy.tools.sheet.formulas.calls import ParsedFormula, TokenSpan
+from proxy.tools.sheet.formulas.dependencies import CellColumns
+from proxy.tools.sheet.formulas.evaluation import CallEvaluation, KnownCells, UnknownArgument
+from proxy.tools.sheet.formulas.references import CellPosition, WorkbookNames
+from proxy.tools.sheet.formulas.workbook import CallCell, WorkbookFormulas, is_calculable
+from proxy.tools.sheet.package.cells import Area, Cell
+from proxy.tools.sheet.package.workbook import Package
 
 _HELPER_SHEET = "v3bridge arguments"
 _SECRET_MIN = 8  # characters: a shorter text may be a placeholder, and data in other cells

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from openpyxl.formula import Tokenizer
 from openpyxl.formula.tokenizer import Token, TokenizerError
 
-from proxy.sheet.formulas import functions
-from proxy.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.formulas import functions
+from proxy.tools.sheet.package.cells import CellError, CellValue
 
 # Excel allows 8192 characters as they are typed; in the file a function's name has a prefix. Longer ones are made to
 # take long: the effort grows with the square.

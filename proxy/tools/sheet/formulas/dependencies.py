@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from proxy.sheet.formulas.references import CellArea, CellPosition
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition
 
 _SMALL = 64  # cells of an area that is looked up cell by cell
 

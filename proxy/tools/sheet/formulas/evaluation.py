@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from proxy.sheet.currencies import CURRENCIES
-from proxy.sheet.formulas import functions, requests
-from proxy.sheet.formulas.arguments import ArgumentContext, NeedsCalculation, OutdatedCell
-from proxy.sheet.formulas.calls import FunctionCall, TokenSpan
-from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.sheet.formulas.workbook import CallCell, LoadedCells
-from proxy.sheet.package.cells import CellValue
-from proxy.sheet.parts import PartQuery, PartResult
+from proxy.tools.sheet.currencies import CURRENCIES
+from proxy.tools.sheet.formulas import functions, requests
+from proxy.tools.sheet.formulas.arguments import ArgumentContext, NeedsCalculation, OutdatedCell
+from proxy.tools.sheet.formulas.calls import FunctionCall, TokenSpan
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.tools.sheet.formulas.workbook import CallCell, LoadedCells
+from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.parts import PartQuery, PartResult
 
 
 class CallKey(NamedTuple):

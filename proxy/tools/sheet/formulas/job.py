@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proxy import errors
-from proxy.sheet import fill, libreoffice
-from proxy.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, OUTCOMES, STALE
-from proxy.sheet.formulas import add_in_results, login, results
-from proxy.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
-from proxy.sheet.formulas.calculation import WorkbookCalculation
-from proxy.sheet.formulas.calls import TokenSpan
-from proxy.sheet.formulas.evaluation import CallEvaluation, KnownCells, PlannedCall
-from proxy.sheet.formulas.references import CellPosition, WorkbookNames
-from proxy.sheet.formulas.requests import InvalidArgument, PartRequest
-from proxy.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
-from proxy.sheet.package.cells import CellChange, CellError, CellValue
-from proxy.sheet.package.workbook import Package
-from proxy.sheet.parts import STALE_SECONDS, PartQuery, PartResult
+from proxy.tools.sheet import fill, libreoffice
+from proxy.tools.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, OUTCOMES, STALE
+from proxy.tools.sheet.formulas import add_in_results, login, results
+from proxy.tools.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
+from proxy.tools.sheet.formulas.calculation import WorkbookCalculation
+from proxy.tools.sheet.formulas.calls import TokenSpan
+from proxy.tools.sheet.formulas.evaluation import CallEvaluation, KnownCells, PlannedCall
+from proxy.tools.sheet.formulas.references import CellPosition, WorkbookNames
+from proxy.tools.sheet.formulas.requests import InvalidArgument, PartRequest
+from proxy.tools.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
+from proxy.tools.sheet.package.cells import CellChange, CellError, CellValue
+from proxy.tools.sheet.package.workbook import Package
+from proxy.tools.sheet.parts import STALE_SECONDS, PartQuery, PartResult
 
 NOT_FILLED = "not filled"  # keeps its old value; `problems` says why
 

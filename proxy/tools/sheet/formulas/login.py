@@ -11,12 +11,12 @@ import msgspec
 
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
-from proxy.sheet.formulas.calls import FunctionCall
-from proxy.sheet.formulas.functions import Parameter
-from proxy.sheet.formulas.references import CellPosition
-from proxy.sheet.formulas.results import Excluded
-from proxy.sheet.formulas.workbook import CallCell
 from proxy.stores import open as stores
+from proxy.tools.sheet.formulas.calls import FunctionCall
+from proxy.tools.sheet.formulas.functions import Parameter
+from proxy.tools.sheet.formulas.references import CellPosition
+from proxy.tools.sheet.formulas.results import Excluded
+from proxy.tools.sheet.formulas.workbook import CallCell
 
 READY = "The Nexar Supply Add-in is ready!"
 MISSING = "Please provide your Nexar application Client Id and Secret"

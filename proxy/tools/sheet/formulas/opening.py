@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from proxy import errors
-from proxy.sheet import libreoffice
-from proxy.sheet.formulas import login
-from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
-from proxy.sheet.package.workbook import open_package
-from proxy.sheet.parts import PartQuery
-from proxy.sheet.sources import ApplicationLogin
+from proxy.tools.sheet import libreoffice
+from proxy.tools.sheet.formulas import login
+from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
+from proxy.tools.sheet.package.workbook import open_package
+from proxy.tools.sheet.parts import PartQuery
+from proxy.tools.sheet.sources import ApplicationLogin
 
 
 @contextmanager

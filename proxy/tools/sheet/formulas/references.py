@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 
 from openpyxl.utils.cell import get_column_letter, quote_sheetname, range_boundaries
 
-from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX
-from proxy.sheet.package.names import NamedTable
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX
+from proxy.tools.sheet.package.names import NamedTable
 
 _AREAS_MAX = 1000  # areas that are remembered: the formulas of one row read the same cells
 _NAME_DEPTH = 8  # names that refer to names; deeper ones refer to themselves

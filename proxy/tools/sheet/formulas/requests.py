@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Literal, NamedTuple
 
-from proxy.sheet.formulas.arguments import (
+from proxy.tools.sheet.formulas.arguments import (
     VALUE_ERROR,
     ArgumentContext,
     ArrayConstant,
@@ -14,11 +14,11 @@ from proxy.sheet.formulas.arguments import (
     as_text,
     evaluate,
 )
-from proxy.sheet.formulas.calls import FunctionCall, ParsedFormula, TokenSpan
-from proxy.sheet.formulas.functions import Parameter, SheetFunction
-from proxy.sheet.formulas.references import CellArea
-from proxy.sheet.package.cells import CellError, CellValue
-from proxy.sheet.parts import PartQuery
+from proxy.tools.sheet.formulas.calls import FunctionCall, ParsedFormula, TokenSpan
+from proxy.tools.sheet.formulas.functions import Parameter, SheetFunction
+from proxy.tools.sheet.formulas.references import CellArea
+from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.parts import PartQuery
 
 Authorized = Literal["yes", "no", "any"]
 

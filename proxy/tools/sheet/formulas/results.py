@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from proxy.sheet import offers
-from proxy.sheet.formulas.requests import PartRequest
-from proxy.sheet.package.cells import CellError, CellValue
-from proxy.sheet.parts import Offer, Part
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.formulas.requests import PartRequest
+from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.parts import Offer, Part
 
 NOT_AVAILABLE = CellError("#N/A")
 

@@ -12,10 +12,10 @@ from openpyxl.formula.tokenizer import Token
 from openpyxl.utils import FORMULAE
 
 from proxy import errors
-from proxy.sheet.formulas import calls, functions
-from proxy.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
-from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.sheet.package.cells import Cell, CellValue, Formula
+from proxy.tools.sheet.formulas import calls, functions
+from proxy.tools.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.tools.sheet.package.cells import Cell, CellValue, Formula
 
 # What these read is known only when they are calculated.
 _READ_ANYTHING = ("INDIRECT", "OFFSET")

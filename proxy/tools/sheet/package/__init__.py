@@ -7,7 +7,7 @@
 `cells` has the values, `workbook` the file.
 """
 
-from proxy.sheet.package.saving import back_up
-from proxy.sheet.package.structure import Sheet, SheetLayout
+from proxy.tools.sheet.package.saving import back_up
+from proxy.tools.sheet.package.structure import Sheet, SheetLayout
 
 __all__ = ["Sheet", "SheetLayout", "back_up"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from proxy import errors
-from proxy.sheet.package import saving
+from proxy.tools.sheet.package import saving
 
 # Larger workbooks are beyond what the programs that could have written them open in practice.
 FILE_MAX = 1 << 28

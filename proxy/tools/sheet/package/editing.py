@@ -8,8 +8,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from proxy.sheet.package import markup, reading, strings, xml_events
-from proxy.sheet.package.cells import Area, CellChange, parse_area, reference
+from proxy.tools.sheet.package import markup, reading, strings, xml_events
+from proxy.tools.sheet.package.cells import Area, CellChange, parse_area, reference
 
 HELD_MAX = 1 << 23  # bytes of a changed cell with its formula: texts and formulas are limited to far less
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import cast
 
-from proxy.sheet.package import strings
-from proxy.sheet.package.cells import TEXT_MAX, CellError, CellValue
+from proxy.tools.sheet.package import strings
+from proxy.tools.sheet.package.cells import TEXT_MAX, CellError, CellValue
 
 _QUOTED = rb"""(?:"[^"]*"|'[^']*')"""
 _TAG = re.compile(rb"<[^\s/>]+(?:\s+[^\s=/>]+\s*=\s*" + _QUOTED + rb")*\s*/?>")

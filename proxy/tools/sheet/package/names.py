@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proxy.sheet.package import structure, xml_events
-from proxy.sheet.package.cells import Area, parse_area
+from proxy.tools.sheet.package import structure, xml_events
+from proxy.tools.sheet.package.cells import Area, parse_area
 
 
 class DefinedName(NamedTuple):

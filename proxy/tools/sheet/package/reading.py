@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
-from proxy.sheet.package import strings, xml_events
-from proxy.sheet.package.cells import (
+from proxy.tools.sheet.package import strings, xml_events
+from proxy.tools.sheet.package.cells import (
     COLUMNS_MAX,
     ROWS_MAX,
     Cell,

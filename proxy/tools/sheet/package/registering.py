@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proxy import errors
-from proxy.sheet.package import markup, strings, structure, xml_events
-from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, column_name, parse_reference
+from proxy.tools.sheet.package import markup, strings, structure, xml_events
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, column_name, parse_reference
 
 NAME_MAX = 31  # UTF-16 units of a sheet's name; like the characters below, Excel's rule
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\0-\x1f\ufffe\uffff\ud800-\udfff]")

@@ -4,7 +4,7 @@ import re
 from array import array
 from collections.abc import Iterable
 
-from proxy.sheet.package import xml_events
+from proxy.tools.sheet.package import xml_events
 
 # A sheet of 1 048 576 rows has about ten distinct texts in each.
 STRINGS_MAX = 10_000_000

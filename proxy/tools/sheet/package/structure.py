@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from proxy import errors
-from proxy.sheet.package import archive, xml_events
-from proxy.sheet.package.cells import Area, parse_area
+from proxy.tools.sheet.package import archive, xml_events
+from proxy.tools.sheet.package.cells import Area, parse_area
 
 PART_MAX = 1 << 26  # bytes of a part that is read whole: those that list sheets, styles, calculated cells
 ELEMENTS_MAX = 500_000  # of such a part: the 65 490 cell formats that Excel can store, with their parts

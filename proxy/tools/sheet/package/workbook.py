@@ -11,8 +11,18 @@ from pathlib import Path
 from typing import NoReturn, Self
 
 from proxy import errors
-from proxy.sheet.package import archive, editing, names, reading, registering, saving, strings, structure, xml_events
-from proxy.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
+from proxy.tools.sheet.package import (
+    archive,
+    editing,
+    names,
+    reading,
+    registering,
+    saving,
+    strings,
+    structure,
+    xml_events,
+)
+from proxy.tools.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
 STRINGS_MAX = 1 << 28  # bytes of the shared strings, which are kept in memory

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors
-from proxy.compare import loader
-from proxy.compare.judging.settings import ComparisonSettings
-from proxy.compare.results import (
+from proxy.tools.compare import loader
+from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,
@@ -18,7 +18,7 @@ from proxy.compare.results import (
     FailedRequests,
     Verdict,
 )
-from proxy.compare.shadow import results
+from proxy.tools.compare.shadow import results
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import (
     ActionResult,
@@ -141,7 +141,7 @@ async def _dropped(context: AdminContext) -> dict[str, int]:
 
 async def _result(context: AdminContext) -> ComparisonResult | None:
     """Read the result from the store. Raises ConfigError for rules that cannot be read, and StoreUnavailable."""
-    from proxy.compare.shadow import report  # judging is of no use to a service that compares nothing
+    from proxy.tools.compare.shadow import report  # judging is of no use to a service that compares nothing
 
     gateway = context.service.gateway
     rules = await asyncio.to_thread(_rules, gateway.settings)
@@ -199,7 +199,7 @@ def _difference(group: DifferenceGroup) -> FieldDifference:
 
 
 async def _report(context: AdminContext) -> RenderedDocument:
-    from proxy.compare.reports import html
+    from proxy.tools.compare.reports import html
 
     result = await _result(context)
     if result is None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import applications, user_directory
-from proxy.sandbox.graphql import context
+from nexar_sandbox import applications, user_directory
+from nexar_sandbox.graphql import context
 
 
 class AdmApplicationScope(NamedTuple):

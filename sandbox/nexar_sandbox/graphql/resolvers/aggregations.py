@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import supply_behaviour
-from proxy.sandbox.catalog import matching, records, search_hits, units
-from proxy.sandbox.graphql import context, errors, views
-from proxy.sandbox.graphql.resolvers import parts
+from nexar_sandbox import supply_behaviour
+from nexar_sandbox.catalog import matching, records, search_hits, units
+from nexar_sandbox.graphql import context, errors, views
+from nexar_sandbox.graphql.resolvers import parts
 
 
 @dataclass(frozen=True, slots=True)

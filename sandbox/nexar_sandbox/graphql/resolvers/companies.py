@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.kit.wording import counted
-from proxy.sandbox.catalog import records, store
-from proxy.sandbox.graphql import context
-from proxy.sandbox.graphql.resolvers import aggregations, parts
+from nexar_sandbox.catalog import records, store
+from nexar_sandbox.graphql import context
+from nexar_sandbox.graphql.resolvers import aggregations, parts
+from nexar_sandbox.kit.wording import counted
 
 
 class SupBlurb(NamedTuple):

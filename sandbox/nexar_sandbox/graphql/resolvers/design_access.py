@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from proxy.sandbox.design import records
-from proxy.sandbox.graphql import context, design_loaders, errors
+from nexar_sandbox.design import records
+from nexar_sandbox.graphql import context, design_loaders, errors
 
 R = TypeVar("R", bound=records.Record)
 

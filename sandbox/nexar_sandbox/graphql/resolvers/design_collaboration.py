@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import inputs, records
-from proxy.sandbox.graphql import connections, context, design_loaders, errors
-from proxy.sandbox.graphql.resolvers import design_access as access
-from proxy.sandbox.graphql.resolvers import design_mutations
+from nexar_sandbox.design import inputs, records
+from nexar_sandbox.graphql import connections, context, design_loaders, errors
+from nexar_sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.graphql.resolvers import design_mutations
 
 
 class DesMention(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import records
-from proxy.sandbox.graphql import connections, context, design_filters, design_loaders
-from proxy.sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.design import records
+from nexar_sandbox.graphql import connections, context, design_filters, design_loaders
+from nexar_sandbox.graphql.resolvers import design_access as access
 
 # By the unit of a value, with or without a prefix.
 _MEASURES = {

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import client, inputs, records
-from proxy.sandbox.graphql import context, design_loaders, errors
-from proxy.sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.design import client, inputs, records
+from nexar_sandbox.graphql import context, design_loaders, errors
+from nexar_sandbox.graphql.resolvers import design_access as access
 
 Input: TypeAlias = dict[str, Any]
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import files, records
-from proxy.sandbox.graphql import connections, context, design_filters, design_loaders
-from proxy.sandbox.graphql.resolvers import design_access as access
-from proxy.sandbox.graphql.resolvers import design_workspaces
+from nexar_sandbox.design import files, records
+from nexar_sandbox.graphql import connections, context, design_filters, design_loaders
+from nexar_sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.graphql.resolvers import design_workspaces
 
 DONE = "DONE"
 

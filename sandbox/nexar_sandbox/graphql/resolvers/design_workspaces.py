@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.design import records
-from proxy.sandbox.graphql import context, design_filters, design_loaders
-from proxy.sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.design import records
+from nexar_sandbox.graphql import context, design_filters, design_loaders
+from nexar_sandbox.graphql.resolvers import design_access as access
 
 API_PATH = "/graphql"
 

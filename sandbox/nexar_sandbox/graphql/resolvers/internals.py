@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox.catalog import matching, records
-from proxy.sandbox.graphql import context, views
-from proxy.sandbox.graphql.resolvers import parts
+from nexar_sandbox.catalog import matching, records
+from nexar_sandbox.graphql import context, views
+from nexar_sandbox.graphql.resolvers import parts
 
 # Part ids and Ciiva ids are each other's figures under this mask. Part ids have nine digits at most.
 _MASK = 0b10_1100_0011_1010_0101_0110_1001_0011

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import supply_behaviour
-from proxy.sandbox.catalog import currencies, listings, records
-from proxy.sandbox.graphql import context, countries, distributors, errors, views
+from nexar_sandbox import supply_behaviour
+from nexar_sandbox.catalog import currencies, listings, records
+from nexar_sandbox.graphql import context, countries, distributors, errors, views
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:

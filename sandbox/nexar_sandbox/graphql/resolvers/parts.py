@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import supply_behaviour
-from proxy.sandbox.catalog import currencies, pricing, records
-from proxy.sandbox.graphql import context, views
-from proxy.sandbox.graphql.resolvers import offers
+from nexar_sandbox import supply_behaviour
+from nexar_sandbox.catalog import currencies, pricing, records
+from nexar_sandbox.graphql import context, views
+from nexar_sandbox.graphql.resolvers import offers
 
 DATASHEETS, COMPLIANCE = "Datasheets", "Compliance Documents"
 # Properties that are shown only where the plan has LIFECYCLE.

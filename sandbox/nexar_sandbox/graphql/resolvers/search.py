@@ -10,11 +10,11 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from proxy.sandbox import supply_behaviour
-from proxy.sandbox.catalog import records, search_hits
-from proxy.sandbox.catalog import search as catalog_search
-from proxy.sandbox.graphql import context, errors, limits, views
-from proxy.sandbox.graphql.resolvers import offers
+from nexar_sandbox import supply_behaviour
+from nexar_sandbox.catalog import records, search_hits
+from nexar_sandbox.catalog import search as catalog_search
+from nexar_sandbox.graphql import context, errors, limits, views
+from nexar_sandbox.graphql.resolvers import offers
 
 Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHits]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import fields
 from proxy.redaction import Redaction
+from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
 
 MATCH = V3Request("/parts/match", (("queries", "[]"), ("hide[]", "mpn"), ("include[]", "datasheets"), ("q", "x")))
 PART = {

@@ -20,7 +20,7 @@ from proxy.mapping import loader
 
 MAPPINGS = loader.load(shipped.path("mappings"))
 TABLES = rows.of_mappings(MAPPINGS.tables)
-ATTRIBUTE_FILE = shipped.path("mappings").parent / "proxy/sandbox/catalog/data/attributes.jsonl"
+ATTRIBUTE_FILE = shipped.path("mappings").parent / "sandbox/nexar_sandbox/catalog/data/attributes.jsonl"
 ATTRIBUTES = [json.loads(line) for line in ATTRIBUTE_FILE.read_text(encoding="utf-8").splitlines()]
 EXAMPLES = 20  # of each transform
 DIGEST = "50c4ce"  # how the uids of sources begin that are digests of their names

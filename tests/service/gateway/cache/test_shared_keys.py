@@ -6,8 +6,8 @@ from typing import Any
 import prometheus_client
 from hypothesis import given
 from hypothesis import strategies as st
+from service.gateway.cache.test_shared import CONTEXT, SETTINGS, DictionaryCache, application
 from support import running_proxy
-from unit.gateway.cache.test_shared import CONTEXT, SETTINGS, DictionaryCache, application
 
 from proxy import config
 from proxy.gateway.applications import Application

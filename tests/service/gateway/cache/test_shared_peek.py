@@ -1,6 +1,6 @@
 """Tests of look-ups that claim nothing, and of waiting until results are stored."""
 
-from unit.gateway.cache.test_shared import SETTINGS, DictionaryCache, application, query, records
+from service.gateway.cache.test_shared import SETTINGS, DictionaryCache, application, query, records
 
 from proxy.gateway.cache import shared
 from proxy.telemetry import metrics

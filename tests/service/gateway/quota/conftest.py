@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from unit.gateway.conftest import accounts
+from service.gateway.conftest import accounts
 
 from proxy import errors
 from proxy.gateway.quota import reservations

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from unit.gateway.conftest import accounts
-from unit.gateway.quota.conftest import DECEMBER, TO_DECEMBER, USED_UP, Quotas, refused, state
+from service.gateway.conftest import accounts
+from service.gateway.quota.conftest import DECEMBER, TO_DECEMBER, USED_UP, Quotas, refused, state
 
 from proxy import errors
 from proxy.kit import clock

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.gateway.conftest import accounts
+from service.gateway.conftest import accounts
 
 from proxy import errors
 from proxy.gateway.quota import ledger, reservations

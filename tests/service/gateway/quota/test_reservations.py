@@ -5,8 +5,8 @@ import io
 from typing import Any
 
 import pytest
-from unit.gateway.conftest import accounts
-from unit.gateway.quota.conftest import DECEMBER, TO_DECEMBER, Quotas, refused, state
+from service.gateway.conftest import accounts
+from service.gateway.quota.conftest import DECEMBER, TO_DECEMBER, Quotas, refused, state
 
 from proxy import config, errors
 from proxy.gateway.quota import reservations, usage

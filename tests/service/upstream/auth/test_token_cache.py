@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from unit.upstream.identity_service import DAY, URL, background
+from service.upstream.identity_service import DAY, URL, background
 
 from proxy import errors
 from proxy.kit import clock as clocks

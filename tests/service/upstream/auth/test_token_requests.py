@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from unit.upstream.identity_service import DAY, URL, background, until
+from service.upstream.identity_service import DAY, URL, background, until
 
 from proxy import config, errors
 from proxy.kit import clock as clocks

@@ -5,8 +5,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.endpoints import ENDPOINTS
-from proxy.parsing import path_suggestions
+from proxy.v3.endpoints import ENDPOINTS
+from proxy.v3.parsing import path_suggestions
 
 PATHS = [each.path for each in ENDPOINTS if "{" not in each.path]
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy import errors, model, parameters
+from proxy import errors, model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.parsing.request_parameters import RequestParameters, RequestProjection, ResponseFormat
+from proxy.v3 import parameters
+from proxy.v3.parsing.request_parameters import RequestParameters, RequestProjection, ResponseFormat
 
 BOOK = loader.load(shipped.path("mappings"))
 

@@ -5,7 +5,7 @@ import pytest
 from proxy import config
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import ManualClock
-from proxy.serving.encoding import EncodedBody
+from proxy.v3.encoding import EncodedBody
 from proxy.web.v3 import encoded_cache
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestLabels
 

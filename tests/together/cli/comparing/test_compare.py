@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from support import commands
 
-from proxy.compare.recording import line_files
+from proxy.tools.compare.recording import line_files
 
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
@@ -171,8 +171,8 @@ async def test_options_are_checked_before_services_start(
     assert found.code == 2
     assert words in found.err
     loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
-    assert "proxy.cli.comparing.checks" in loaded
-    assert loaded & {"proxy.sandbox.app", "proxy.workers.alone"} == set()
+    assert "proxy.tools.compare.command.checks" in loaded
+    assert loaded & {"nexar_sandbox.app", "proxy.workers.alone"} == set()
 
 
 async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:

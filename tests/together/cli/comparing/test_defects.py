@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support import generated_requests
 
-from proxy.sandbox import app, settings
-from proxy.sandbox.legacy_v3 import settings as old_service
+from nexar_sandbox import app, settings
+from nexar_sandbox.legacy_v3 import settings as old_service
 
 CONFIG = """
 upstream: sandbox

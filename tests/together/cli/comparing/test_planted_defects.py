@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from support import commands, covering_requests, generated_requests, log_lines, planted_defects, remapping
 
+from nexar_sandbox import app, settings
+from nexar_sandbox.legacy_v3 import settings as old_service
 from proxy import errors
 from proxy.kit import shipped
-from proxy.sandbox import app, settings
-from proxy.sandbox.legacy_v3 import settings as old_service
 
 CONFIG = """
 upstream: sandbox

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging import v3_fields
-from proxy.compare.judging.findings import CAUSES, Difference
+from proxy.tools.compare.judging import v3_fields
+from proxy.tools.compare.judging.findings import CAUSES, Difference
 
 MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "/parts/get_multi"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging import counting
-from proxy.compare.judging.counting import RowCount, SourceCount
+from proxy.tools.compare.judging import counting
+from proxy.tools.compare.judging.counting import RowCount, SourceCount
 
 DAY = 86_400.0
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from proxy.compare import responses
-from proxy.compare.judging import diff
-from proxy.compare.judging.findings import ABSENT, Difference
-from proxy.compare.responses import JsonDocument
+from proxy.tools.compare import responses
+from proxy.tools.compare.judging import diff
+from proxy.tools.compare.judging.findings import ABSENT, Difference
+from proxy.tools.compare.responses import JsonDocument
 
 DIGI_KEY = {"__class__": "Seller", "uid": "2c3be9310496fffc", "name": "Digi-Key"}
 MOUSER = {"__class__": "Seller", "uid": "a5e060ea85e77627", "name": "Mouser"}

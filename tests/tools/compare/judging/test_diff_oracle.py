@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.compare.judging import diff, paths
+from proxy.tools.compare.judging import diff, paths
 
 NAMED = ("uid", "sku", "reference", "seller", "mpn")  # what identifies: another of these is another element
 KINDS = {

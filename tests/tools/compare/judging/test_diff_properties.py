@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.compare.judging import diff
+from proxy.tools.compare.judging import diff
 
 
 def again(value: Any, rng: random.Random) -> Any:

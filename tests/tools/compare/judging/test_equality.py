@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from support import v3_responses
 
-from proxy.compare.judging import equality
+from proxy.tools.compare.judging import equality
 
 ALL_DIFFERENT = [
     *(True, False, None, 0, 1, 10, 10**25, -(10**25)),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging import equality
+from proxy.tools.compare.judging import equality
 
 
 @pytest.mark.parametrize(

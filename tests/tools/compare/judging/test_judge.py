@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare import requests
-from proxy.compare.judging.judge import ResponsePair
+from proxy.tools.compare import requests
+from proxy.tools.compare.judging.judge import ResponsePair
 
 ALWAYS_TWICE = "shipped_rules: false\nnoise: {share: 1}"
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.compare.judging import equality, identity, matching
+from proxy.tools.compare.judging import equality, identity, matching
 
 NAMES = st.sampled_from(["results", "items", "offers", "queries", "imagesets", "broker_listings", "other"])
 ELEMENTS = st.lists(

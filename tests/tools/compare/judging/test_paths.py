@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.compare.judging import paths
+from proxy.tools.compare.judging import paths
 
 HOSTILE = st.one_of(
     st.text(max_size=5), st.text('.[]*"\\#$…a0', max_size=5), st.sampled_from(["a", "a.b", "[*]", "x" * 200])

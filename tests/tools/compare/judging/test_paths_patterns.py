@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.compare.judging.paths import PathPattern, steps
+from proxy.tools.compare.judging.paths import PathPattern, steps
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging.findings import Difference
-from proxy.compare.judging.rules import RuleSet
-from proxy.compare.results import RuleUse
+from proxy.tools.compare.judging.findings import Difference
+from proxy.tools.compare.judging.rules import RuleSet
+from proxy.tools.compare.results import RuleUse
 
 MATCH = "/parts/match"
 MPN = Difference("value", "results[*].items[*].mpn", "results[0].items[1].mpn", "A", "a")

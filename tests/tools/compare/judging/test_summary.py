@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging.counting import SourceCount
-from proxy.compare.judging.findings import Comparison, Difference, Finding
-from proxy.compare.judging.rules import RuleSet
-from proxy.compare.judging.summary import RunInfo, Summary
-from proxy.compare.judging.tally import Tally
-from proxy.compare.requests import V3Request
+from proxy.tools.compare.judging.counting import SourceCount
+from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
+from proxy.tools.compare.judging.rules import RuleSet
+from proxy.tools.compare.judging.summary import RunInfo, Summary
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.requests import V3Request
 
 MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "B"), "unexplained")
 PRICE = Finding(

@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.compare.judging import counting, tally
-from proxy.compare.judging.findings import Cause, Comparison, Difference, Finding
-from proxy.compare.judging.tally import Tally
-from proxy.compare.requests import V3Request
+from proxy.tools.compare.judging import counting, tally
+from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.requests import V3Request
 
 MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "B"), "unexplained")
 PRICE = Finding(

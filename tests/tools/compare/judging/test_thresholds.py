@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.compare.judging import thresholds
-from proxy.compare.judging.thresholds import Threshold
+from proxy.tools.compare.judging import thresholds
+from proxy.tools.compare.judging.thresholds import Threshold
 
 SUBJECTS = {"results[*].items[*]": "part", "[*]": "part", "results[*].items[*].offers[*].prices.USD[*]": "price"}
 subject = SUBJECTS.__getitem__

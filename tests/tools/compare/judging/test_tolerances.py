@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging import tolerances
-from proxy.compare.judging.findings import ABSENT
-from proxy.compare.judging.tolerances import Tolerance
+from proxy.tools.compare.judging import tolerances
+from proxy.tools.compare.judging.findings import ABSENT
+from proxy.tools.compare.judging.tolerances import Tolerance
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.judging import tolerances
+from proxy.tools.compare.judging import tolerances
 
 CLICK = "https://octopart.com/opatz8j6/a1?t=abc"
 UID = "2c3be9310496fffc"

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare.judging import diff, unknown_uids
-from proxy.compare.judging.causes import Causes
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.judge import Judge, ResponsePair, parse_response
-from proxy.compare.judging.rules import RuleSet
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse, read_json
 from proxy.kit import shipped
 from proxy.mapping import loader
+from proxy.tools.compare.judging import diff, unknown_uids
+from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.judge import Judge, ResponsePair, parse_response
+from proxy.tools.compare.judging.rules import RuleSet
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse, read_json
 
 MINE = "7be6f0c1a2d3e4f5"  # on no record
 TI = "2239e3330e2df5fe"  # on record

@@ -4,8 +4,8 @@ from typing import Any
 
 import yaml
 
-from proxy.compare.judging import v3_fields
 from proxy.kit import shipped
+from proxy.tools.compare.judging import v3_fields
 
 # Contract graphql.md §10: "no source" in the column of the service's path.
 NO_SOURCE = {

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare.judging import verdict
-from proxy.compare.judging.settings import ReadinessSettings
-from proxy.compare.results import (
+from proxy.tools.compare.judging import verdict
+from proxy.tools.compare.judging.settings import ReadinessSettings
+from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,

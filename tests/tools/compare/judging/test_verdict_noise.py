@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.compare import requests
-from proxy.compare.judging import verdict
+from proxy.tools.compare import requests
+from proxy.tools.compare.judging import verdict
 
 
 @pytest.mark.parametrize(

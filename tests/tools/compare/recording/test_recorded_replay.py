@@ -7,10 +7,10 @@ import pytest
 from support.comparison_server import request_from_target
 
 from proxy import errors
-from proxy.compare.recording.recorded import Recording, ReplayedSide
-from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.responses import SideResponse
 from proxy.redaction import Redaction
+from proxy.tools.compare.recording.recorded import Recording, ReplayedSide
+from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.tools.compare.responses import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
 
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")

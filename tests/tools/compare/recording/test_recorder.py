@@ -10,11 +10,11 @@ import zstandard
 from support.comparison_server import request_from_target
 
 from proxy import errors
-from proxy.compare.recording.line_files import WholeLines
-from proxy.compare.recording.recorded import RecordedSide, Recording
-from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.responses import SideResponse
 from proxy.redaction import Redaction
+from proxy.tools.compare.recording.line_files import WholeLines
+from proxy.tools.compare.recording.recorded import RecordedSide, Recording
+from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.tools.compare.responses import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 KEY = "c4n4ry-key-of-a-client"

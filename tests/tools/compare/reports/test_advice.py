@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from support import comparison_result
 
-from proxy.compare.reports import advice
-from proxy.compare.results import ComparisonResult, DifferenceGroup
+from proxy.tools.compare.reports import advice
+from proxy.tools.compare.results import ComparisonResult, DifferenceGroup
 
 
 def test_ready_run_advises_to_switch() -> None:

@@ -5,8 +5,8 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.compare.reports import highlight
-from proxy.compare.reports.highlight import Piece
+from proxy.tools.compare.reports import highlight
+from proxy.tools.compare.reports.highlight import Piece
 
 
 def text(side: highlight.HighlightedText | None) -> str:

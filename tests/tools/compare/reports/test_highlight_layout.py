@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.compare.reports import highlight
+from proxy.tools.compare.reports import highlight
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

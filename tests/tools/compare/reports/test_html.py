@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from support import comparison_result
 
-from proxy.compare.reports import html
+from proxy.tools.compare.reports import html
 
 VOID = {"meta", "input", "br"}
 

@@ -5,8 +5,8 @@ import math
 import pytest
 from support import comparison_result
 
-from proxy.compare.reports import html
-from proxy.compare.results import Interval, LatencyDistribution
+from proxy.tools.compare.reports import html
+from proxy.tools.compare.results import Interval, LatencyDistribution
 
 
 def times(side: str, buckets: tuple[int, ...], bounds: tuple[float, ...] = (0.1, 0.2, 0.4)) -> LatencyDistribution:

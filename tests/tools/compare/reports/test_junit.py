@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 from support import comparison_result
 
-from proxy.compare.reports import junit
-from proxy.compare.results import ComparisonResult
+from proxy.tools.compare.reports import junit
+from proxy.tools.compare.results import ComparisonResult
 
 
 def parsed(result: ComparisonResult) -> ElementTree.Element:

@@ -7,7 +7,7 @@ import pytest
 from markdown_it import MarkdownIt
 from support import comparison_result
 
-from proxy.compare.reports import markdown
+from proxy.tools.compare.reports import markdown
 
 COMMENT = 65_536  # characters that GitHub takes
 

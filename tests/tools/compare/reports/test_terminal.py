@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 from support import comparison_result
 
-from proxy.compare.reports import terminal
-from proxy.compare.results import ComparisonResult
+from proxy.tools.compare.reports import terminal
+from proxy.tools.compare.results import ComparisonResult
 
 
 def printed(result: ComparisonResult, width: int = 160, colours: bool = False) -> str:

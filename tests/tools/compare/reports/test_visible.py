@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.compare import results
-from proxy.compare.reports import visible
+from proxy.tools.compare import results
+from proxy.tools.compare.reports import visible
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from support import comparison_result
 
-from proxy.compare import results
-from proxy.compare.reports import html, junit, markdown, terminal
-from proxy.compare.results import ComparisonResult
+from proxy.tools.compare import results
+from proxy.tools.compare.reports import html, junit, markdown, terminal
+from proxy.tools.compare.results import ComparisonResult
 
 LONG = "x" * 10_000_000
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from support import comparison_result
 
-from proxy.compare.reports import words
-from proxy.compare.results import ComparisonCost, Interval
+from proxy.tools.compare.reports import words
+from proxy.tools.compare.results import ComparisonCost, Interval
 
 
 def plain(text: str) -> str:

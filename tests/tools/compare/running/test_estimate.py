@@ -1,12 +1,12 @@
-"""Tests of the estimated maximum cost of requests; tests/integration/test_estimate.py compares it with billed usage."""
+"""Tests of the estimated maximum cost of requests; tests/together/test_estimate.py compares it with billed usage."""
 
 import json
 from typing import Any
 
 import pytest
 
-from proxy.compare.requests import V3Request
-from proxy.compare.running import estimate
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import estimate
 
 
 def match(*queries: Any, more: Any = ()) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.comparison_server import request_from_target
 
-from proxy.compare.responses import SideResponse
-from proxy.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
 from proxy.redaction import Redaction
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
 
 REQUEST = request_from_target("/v3/brands/search?q=1")
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from proxy.compare.running.exchange import ComparisonBudget
+from proxy.tools.compare.running.exchange import ComparisonBudget
 
 
 async def test_unlimited_budget_covers_everything() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.responses import SideResponse
-from proxy.compare.running import failures
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running import failures
 
 
 def message(status: Any, body: Any) -> Any:

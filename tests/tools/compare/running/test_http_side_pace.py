@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from proxy.compare.running.http_side import RequestPacer
 from proxy.kit import clock
+from proxy.tools.compare.running.http_side import RequestPacer
 
 
 def waiting(time: Any) -> Any:

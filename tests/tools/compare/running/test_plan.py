@@ -4,8 +4,8 @@ from random import Random
 
 from support.comparison_server import request_from_target
 
-from proxy.compare.judging.counting import SourceCount
-from proxy.compare.running import plan
+from proxy.tools.compare.judging.counting import SourceCount
+from proxy.tools.compare.running import plan
 
 REQUESTS = [request_from_target(f"/v3/parts/search?q={n}&limit=5", client="erp") for n in range(100)]
 REQUESTS += [request_from_target(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]

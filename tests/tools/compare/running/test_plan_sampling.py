@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.requests import V3Request
-from proxy.compare.running import plan
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.running import plan
 
 
 def match(client: Any, *numbers: Any) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from support.comparison_server import request_from_target
 
 from proxy import errors
-from proxy.compare.judging.findings import Comparison, Difference, Finding
-from proxy.compare.running.progress import ProgressFile, ProgressHeader
+from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
+from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
 
 HEADER = ProgressHeader(
     baseline="http://old/v3", candidate="http://new/v3", source="/logs/access.log", settings="s1", requests="c1"

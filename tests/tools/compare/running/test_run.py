@@ -8,14 +8,14 @@ import pytest
 from support.comparison_server import request_from_target
 
 from proxy import errors
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.recording.recorded import Recording
-from proxy.compare.recording.recorder import Recorder, RecordingHeader
-from proxy.compare.responses import SideResponse
-from proxy.compare.running.exchange import ComparisonBudget, Exchanger, Sides
-from proxy.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
 from proxy.kit import clock
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.recording.recorded import Recording
+from proxy.tools.compare.recording.recorder import Recorder, RecordingHeader
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, Sides
+from proxy.tools.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
 
 REQUESTS = [request_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 

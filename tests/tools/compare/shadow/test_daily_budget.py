@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
-from proxy.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
 from proxy.stores.protocols import LedgerEntry
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
 
 REQUEST = V3Request("/parts/match")
 DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proxy.compare.requests import V3Request
-from proxy.compare.responses import SideResponse
-from proxy.compare.shadow import judge_process, messages
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.shadow import judge_process, messages
 
 KEY = "a-k3y/of its own"
 REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
@@ -96,7 +96,7 @@ def test_judge_error_fails_only_its_request(judging: Any, monkeypatch: pytest.Mo
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError(KEY)
 
-    monkeypatch.setattr("proxy.compare.judging.judge.Judge.compare", breaks)
+    monkeypatch.setattr("proxy.tools.compare.judging.judge.Judge.compare", breaks)
     verdict = judging.answer(job({}, {}))
     assert (verdict.outcome, verdict.side) == ("failure", "internal")
     assert [each["reason"] for each in tally_text(judging)["failures"].values()] == ["internal: RuntimeError"]

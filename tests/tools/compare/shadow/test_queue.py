@@ -8,9 +8,9 @@ import pytest
 from support.fault_injection import until
 
 from proxy import config
-from proxy.compare.responses import SideResponse
-from proxy.compare.shadow import queue as shadowing
-from proxy.compare.shadow.job import ComparisonJob
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.shadow import queue as shadowing
+from proxy.tools.compare.shadow.job import ComparisonJob
 from proxy.upstream.policies import CircuitBreaker
 
 

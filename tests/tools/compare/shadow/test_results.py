@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.compare.judging.findings import Comparison
-from proxy.compare.judging.tally import Tally
-from proxy.compare.requests import V3Request
-from proxy.compare.shadow import results
-from proxy.compare.shadow.results import LEASE_SECONDS, ResultSlot
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.shadow import results
+from proxy.tools.compare.shadow.results import LEASE_SECONDS, ResultSlot
 
 
 def counted(*clients: Any) -> Any:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from proxy.compare.requests import V3Request
-from proxy.compare.sources import source as sources
-from proxy.compare.sources.clients import Clients
+from proxy.tools.compare.requests import V3Request
+from proxy.tools.compare.sources import source as sources
+from proxy.tools.compare.sources.clients import Clients
 
 
 class Reading(NamedTuple):

@@ -7,8 +7,8 @@ import pytest
 from support.workbooks import workbook
 
 from proxy import bom_columns, errors
-from proxy.compare.sources import bom, tables
-from proxy.compare.sources import tables as workbooks
+from proxy.tools.compare.sources import bom, tables
+from proxy.tools.compare.sources import tables as workbooks
 
 
 def queries(found: Any) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.compare.judging.settings import ClientKeys
-from proxy.compare.results import UnnamedKey
-from proxy.compare.sources.clients import NO_KEY, Clients
 from proxy.config import secret
+from proxy.tools.compare.judging.settings import ClientKeys
+from proxy.tools.compare.results import UnnamedKey
+from proxy.tools.compare.sources.clients import NO_KEY, Clients
 
 
 def digest(key: Any) -> Any:

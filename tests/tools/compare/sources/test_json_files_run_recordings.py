@@ -4,11 +4,11 @@ from pathlib import Path
 
 from support.comparison_server import request_from_target
 
-from proxy.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.compare.responses import SideResponse
-from proxy.compare.sources.clients import Clients
-from proxy.compare.sources.source import open_source
 from proxy.redaction import Redaction
+from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.tools.compare.responses import SideResponse
+from proxy.tools.compare.sources.clients import Clients
+from proxy.tools.compare.sources.source import open_source
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 

@@ -9,11 +9,11 @@ from support.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
 from support.part_source import MemoryPartSource
 
 from proxy import errors
-from proxy.sheet import fill
-from proxy.sheet.columns import csv_table
-from proxy.sheet.columns.job import ColumnsJob
-from proxy.sheet.offers import OfferRules
-from proxy.sheet.parts import STALE_SECONDS, Part, PartQuery
+from proxy.tools.sheet import fill
+from proxy.tools.sheet.columns import csv_table
+from proxy.tools.sheet.columns.job import ColumnsJob
+from proxy.tools.sheet.offers import OfferRules
+from proxy.tools.sheet.parts import STALE_SECONDS, Part, PartQuery
 
 
 def test_csv_gets_columns_right_of_its_data(fill_table: Fill, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from support.workbooks import hostile
 
 from proxy import errors
-from proxy.sheet.columns import csv_table, job, specs
-from proxy.sheet.parts import Offer, Part, PartResult, Price
+from proxy.tools.sheet.columns import csv_table, job, specs
+from proxy.tools.sheet.parts import Offer, Part, PartResult, Price
 
 COLUMNS = specs.ColumnSet(specs.parse_list("price,price@100,stock,moq"))
 PRICES = (Price(1, Decimal("1.23456"), "USD"), Price(100, Decimal("0.5"), "USD"))

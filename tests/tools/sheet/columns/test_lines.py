@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.sheet.columns import csv_table, lines, quantities
+from proxy.tools.sheet.columns import csv_table, lines, quantities
 
 
 def _read(file: Path, named: dict[str, str], left_out: lines.LeftOut | None = None) -> Any:

@@ -6,9 +6,9 @@ import pytest
 from support.filled_columns import NOW, Fill, columns, rows_of
 
 from proxy import errors
-from proxy.sheet.columns import csv_table
-from proxy.sheet.columns.job import ColumnsJob
-from proxy.sheet.columns.lines import TableReading
+from proxy.tools.sheet.columns import csv_table
+from proxy.tools.sheet.columns.job import ColumnsJob
+from proxy.tools.sheet.columns.lines import TableReading
 
 
 def test_columns_and_rows_that_are_left_out_are_named(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from proxy import errors
-from proxy.sheet.columns import specs
-from proxy.sheet.columns.kinds import KINDS
-from proxy.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
-from proxy.sheet.offers import OfferRules
+from proxy.tools.sheet.columns import specs
+from proxy.tools.sheet.columns.kinds import KINDS
+from proxy.tools.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
+from proxy.tools.sheet.offers import OfferRules
 
 
 @pytest.mark.parametrize(

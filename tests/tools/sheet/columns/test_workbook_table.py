@@ -10,12 +10,12 @@ from support.filled_columns import NOW, REEL, Fill, columns
 from support.part_source import MemoryPartSource
 
 from proxy import errors
-from proxy.sheet import fill
-from proxy.sheet.columns import workbook_table
-from proxy.sheet.columns.job import ColumnsJob
-from proxy.sheet.columns.lines import AS_RECOGNIZED
-from proxy.sheet.package import workbook
-from proxy.sheet.parts import Offer, Part
+from proxy.tools.sheet import fill
+from proxy.tools.sheet.columns import workbook_table
+from proxy.tools.sheet.columns.job import ColumnsJob
+from proxy.tools.sheet.columns.lines import AS_RECOGNIZED
+from proxy.tools.sheet.package import workbook
+from proxy.tools.sheet.parts import Offer, Part
 
 
 def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.sheet.formulas import arguments, calls
-from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.formulas import arguments, calls
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.tools.sheet.package.cells import CellError, CellValue
 
 HERE = CellPosition("BOM", 2, 5)
 CELLS: dict[tuple[int, int], CellValue] = {

@@ -10,8 +10,8 @@ from support.filled_formulas import Filled, X, book, fill
 from support.workbooks import features
 from support.workbooks.builder import AnyCell, FormulaCell
 
-from proxy.sheet.libreoffice import LibreOffice
-from proxy.sheet.package.cells import CellError, CellValue, Formula
+from proxy.tools.sheet.libreoffice import LibreOffice
+from proxy.tools.sheet.package.cells import CellError, CellValue, Formula
 
 CELLS: dict[str, AnyCell] = {
     "A2": "LM317",

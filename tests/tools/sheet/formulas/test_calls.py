@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl.formula import Tokenizer
 
-from proxy.sheet.formulas import calls
-from proxy.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.formulas import calls
+from proxy.tools.sheet.package.cells import CellError, CellValue
 
 PRICE = "NEXAR_SUPPLY_DISTRIBUTOR_PRICE"
 

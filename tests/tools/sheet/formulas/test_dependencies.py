@@ -1,7 +1,7 @@
 """What depends on what, and circles."""
 
-from proxy.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
-from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.tools.sheet.formulas.dependencies import FormulaDependencies, FormulaLinks
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
 
 NAMES = WorkbookNames(["S", "T"], {})
 

@@ -1,6 +1,6 @@
 """Names of functions."""
 
-from proxy.sheet.formulas import functions
+from proxy.tools.sheet.formulas import functions
 
 
 def test_the_nexar_add_in_has_fourteen_functions_that_look_up_parts() -> None:

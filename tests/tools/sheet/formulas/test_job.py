@@ -12,10 +12,10 @@ from support.workbooks import features, sheet_features
 from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
 
 from proxy import errors
-from proxy.sheet.formulas.job import FormulaJob, FormulaOptions
-from proxy.sheet.package.cells import CellError, CellValue, Formula
-from proxy.sheet.package.workbook import open_package
-from proxy.sheet.parts import PartQuery, PartResult
+from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
+from proxy.tools.sheet.package.cells import CellError, CellValue, Formula
+from proxy.tools.sheet.package.workbook import open_package
+from proxy.tools.sheet.parts import PartQuery, PartResult
 
 
 def error_of(workbook: WorkbookBuilder, folder: Path, **options: object) -> str:

@@ -6,9 +6,9 @@ import pytest
 from support.workbooks import hostile
 
 from proxy import errors
-from proxy.sheet.formulas import job
-from proxy.sheet.package import workbook
-from proxy.sheet.parts import PartResult
+from proxy.tools.sheet.formulas import job
+from proxy.tools.sheet.package import workbook
+from proxy.tools.sheet.parts import PartResult
 
 FORMULAS = [
     name for name in hostile.ODD if any(word in name for word in ("formula", "circle", "cell of", "distributors"))

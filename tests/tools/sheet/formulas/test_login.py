@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from proxy.config import ClientId
-from proxy.sheet.formulas.login import LOGIN_SECONDS, LoginRecords
+from proxy.tools.sheet.formulas.login import LOGIN_SECONDS, LoginRecords
 
 APPLICATION = ClientId("planted-id")
 

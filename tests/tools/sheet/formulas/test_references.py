@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, Area
-from proxy.sheet.package.names import NamedTable
+from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, Area
+from proxy.tools.sheet.package.names import NamedTable
 
 HERE = CellPosition("BOM", 7, 3)
 NAMES = WorkbookNames(

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from proxy.sheet.formulas.add_in_results import NO_DATASHEET, NO_RESULT, add_in_value, is_failure
-from proxy.sheet.formulas.functions import FUNCTIONS
-from proxy.sheet.formulas.requests import PartRequest
-from proxy.sheet.formulas.results import Excluded, right_value
-from proxy.sheet.package.cells import CellError, CellValue
-from proxy.sheet.parts import Offer, Part, Price
+from proxy.tools.sheet.formulas.add_in_results import NO_DATASHEET, NO_RESULT, add_in_value, is_failure
+from proxy.tools.sheet.formulas.functions import FUNCTIONS
+from proxy.tools.sheet.formulas.requests import PartRequest
+from proxy.tools.sheet.formulas.results import Excluded, right_value
+from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.parts import Offer, Part, Price
 
 NOT_AVAILABLE = CellError("#N/A")
 ALL = Excluded()

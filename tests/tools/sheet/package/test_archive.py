@@ -13,7 +13,7 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import archive
+from proxy.tools.sheet.package import archive
 
 PARTS = exact.parts(exact.sheet('<row r="1"><c r="A1"><v>1</v></c></row>'))
 

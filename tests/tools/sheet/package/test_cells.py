@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.sheet.package import cells
+from proxy.tools.sheet.package import cells
 
 
 @given(st.integers(1, cells.ROWS_MAX), st.integers(1, cells.COLUMNS_MAX))

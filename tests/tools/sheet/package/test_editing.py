@@ -8,8 +8,8 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import archive, cells, workbook
-from proxy.sheet.package.cells import CellChange
+from proxy.tools.sheet.package import archive, cells, workbook
+from proxy.tools.sheet.package.cells import CellChange
 
 SHEET = "xl/worksheets/sheet1.xml"
 Changes = Mapping[tuple[int, int], CellChange]

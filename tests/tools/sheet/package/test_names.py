@@ -7,9 +7,9 @@ from support.workbooks import features, sheet_features
 from support.workbooks.builder import WorkbookBuilder
 
 from proxy import errors
-from proxy.sheet.package.cells import Area
-from proxy.sheet.package.names import DefinedName, NamedTable
-from proxy.sheet.package.workbook import open_package
+from proxy.tools.sheet.package.cells import Area
+from proxy.tools.sheet.package.names import DefinedName, NamedTable
+from proxy.tools.sheet.package.workbook import open_package
 
 
 def test_names_belong_to_the_workbook_or_to_a_sheet(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import reading, workbook
-from proxy.sheet.package.cells import Cell, CellError, Formula
+from proxy.tools.sheet.package import reading, workbook
+from proxy.tools.sheet.package.cells import Cell, CellError, Formula
 
 
 def rows(path: Path, data: str, **more: Any) -> dict[int, list[Cell]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 
 FORMULAS = '<row r="1">' + "".join(f'<c r="{name}1"><f>1</f><v>1</v></c>' for name in "ABC") + "</row>"
 CHAIN = '<calcChain xmlns="{}">{}</calcChain>'

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from proxy import errors
-from proxy.sheet.package import saving
+from proxy.tools.sheet.package import saving
 
 WRITES_AND_WAITS = """
 import signal, sys, time
 from pathlib import Path
-from proxy.sheet.package import saving
+from proxy.tools.sheet.package import saving
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background processes ignore it
 target = Path(sys.argv[1])
 with saving.replacing(target, target) as stream:

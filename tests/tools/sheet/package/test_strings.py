@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.workbooks import exact
 
-from proxy.sheet.package import strings
+from proxy.tools.sheet.package import strings
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))

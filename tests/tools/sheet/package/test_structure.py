@@ -6,7 +6,7 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import cells, structure, workbook
+from proxy.tools.sheet.package import cells, structure, workbook
 
 ROW = exact.sheet('<row r="1"><c r="A1"><v>1</v></c></row>')
 

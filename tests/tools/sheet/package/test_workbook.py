@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 
 Place = tuple[int, int]
 Rows = Mapping[Place, cells.Cell]

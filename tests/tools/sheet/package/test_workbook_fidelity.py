@@ -9,7 +9,7 @@ import pytest
 from support.workbooks import builder, dialects, packed, samples
 from support.workbooks.packed import PackedCell
 
-from proxy.sheet.package import cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 
 PARTS: list[builder.Plain] = [1868783, "SN74S74N", "X<&>"]
 VALUES = (Decimal("0.125"), Decimal("1E+3"), "=SUM(1)", " a<&>é\U0001f600\"'\n", "-1", "", True, None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.workbooks import builder, hostile
 
 from proxy import errors
-from proxy.sheet.package import cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 
 # Sound as packages: that there is nothing to fill is said by whoever looks for columns.
 WITHOUT_A_COLUMN = {"no column of part numbers.xlsx", "sheet without a cell.xlsx", "workbook without sheets.xlsx"}

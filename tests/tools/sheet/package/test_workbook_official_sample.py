@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.sheet.package import cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 
 RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
 SAMPLE = next((folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED))

@@ -6,7 +6,7 @@ import pytest
 from support.workbooks import exact
 
 from proxy import errors
-from proxy.sheet.package import cells, workbook, xml_events
+from proxy.tools.sheet.package import cells, workbook, xml_events
 
 ROW = '<row r="1"><c r="A1" t="inlineStr"><is><t>é😀</t></is></c></row>'
 

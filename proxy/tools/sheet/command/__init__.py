@@ -1,0 +1,1 @@
+"""Commands `sheet fill` and `sheet formulas`: options, files, output."""

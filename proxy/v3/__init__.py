@@ -1,0 +1,1 @@
+"""The retired v3 API: its endpoints, parameters, bounds, parsing, actions, encoding and description."""

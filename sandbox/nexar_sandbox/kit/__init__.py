@@ -1,0 +1,1 @@
+"""Clock, ports and rate limit windows: no domain."""
