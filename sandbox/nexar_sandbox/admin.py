@@ -6,7 +6,6 @@ requests get a 400 with the reason.
 """
 
 import asyncio
-import datetime
 import ipaddress
 import re
 from collections.abc import Collection, Iterator
@@ -83,7 +82,6 @@ class AdminEndpoints:
     ) -> None:
         self._injector, self._journal, self._registry = fault_injector, request_journal, registry
         self._pages, self._sessions = html_pages, browser_sessions
-        html_pages.add_filter("moment", _moment)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405. POST is for the forms of the pages."""
@@ -215,12 +213,6 @@ def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
             for field in msgspec.structs.fields(kind)
         ]
         yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures
-
-
-def _moment(seconds: float) -> str:
-    """Seconds since 1970 as a time in UTC, to the millisecond."""
-    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}"
 
 
 def _see_other(path: str) -> web.Response:

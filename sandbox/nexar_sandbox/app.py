@@ -23,7 +23,7 @@ from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.kit import ports
 from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import service as legacy_service
-from nexar_sandbox.portal import requests
+from nexar_sandbox.portal import responder
 
 # Bytes of a request line or header: the old service says by itself what is too long for it.
 MAX_LINE = 65_536
@@ -76,7 +76,7 @@ class Sandbox:
     @property
     def portal_url(self) -> str:
         """URL of the portal."""
-        return self.url + requests.PATH
+        return self.url + responder.PATH
 
     @property
     def documents(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:

@@ -24,7 +24,7 @@ from nexar_sandbox.injection import exchanges, injector
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
-from nexar_sandbox.portal import application_changes, application_pages, formatting, organisation_pages, requests
+from nexar_sandbox.portal import application_pages, organization_pages, responder
 from nexar_sandbox.state import store as state
 
 MAX_BODY = 8 * 2**20
@@ -161,28 +161,12 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
 
 def _portal(app: web.Application, shared: SharedServices, identity: identities.IdentityService) -> None:
     """The portal. Its ids and secrets come from the operating system's random source."""
-    identity.pages.add_filter("grouped", formatting.format_number)
-    responder = requests.PortalResponder(shared.users, identity.sessions, identity.pages, shared.clock)
+    portal = responder.PortalResponder(app.router, shared.users, identity.sessions, identity.pages, shared.clock)
     rng = random.SystemRandom()
-    own_applications = application_pages.ApplicationPages(
-        responder=responder,
-        registry=shared.applications,
-        usage=shared.part_usage,
-        authorizations=identity.authorization_store,
-        clock=shared.clock,
-        rng=rng,
-    )
-    own_applications.add_routes(app.router)
-    application_changes.ApplicationChanges(
-        responder=responder,
-        registry=shared.applications,
-        authorizations=identity.authorization_store,
-        details=own_applications,
-        rng=rng,
-    ).add_routes(app.router)
-    organisation_pages.OrganisationPages(
-        responder=responder, users=shared.users, clock=shared.clock, rng=rng
-    ).add_routes(app.router)
+    application_pages.ApplicationPages(
+        shared.applications, shared.part_usage, identity.authorization_store, shared.clock, rng
+    ).add_routes(portal)
+    organization_pages.OrganizationPages(shared.users, shared.clock, rng).add_routes(portal)
 
 
 def _design(

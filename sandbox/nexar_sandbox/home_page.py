@@ -16,13 +16,13 @@ from nexar_sandbox.design import files
 from nexar_sandbox.graphql import transport
 from nexar_sandbox.identity import authorization_endpoint, discovery, login
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
-from nexar_sandbox.portal import requests
+from nexar_sandbox.portal import responder
 
 PATHS = {
     "graphql": transport.PATHS[0],
     "authorize": authorization_endpoint.AUTHORIZE_PATH,
     "account": login.ACCOUNT_PATH,
-    "portal": requests.PATH,
+    "portal": responder.PATH,
     "token": discovery.TOKEN_PATH,
     "userinfo": discovery.USERINFO_PATH,
     "revocation": discovery.REVOCATION_PATH,

@@ -4,7 +4,8 @@ Every page works without JavaScript; the only script is that of copy buttons (`c
 restricts the resources of a page and the targets of its forms.
 """
 
-from collections.abc import Callable, Sequence
+import datetime
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,11 +37,8 @@ class Pages:
             undefined=jinja2.StrictUndefined,
         )
         self._environment.globals["assets"] = ASSETS
+        self._environment.filters |= {"grouped": format_number, "date": _date, "moment": _moment}
         self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
-
-    def add_filter(self, name: str, formatter: Callable[..., str]) -> None:
-        """A filter for templates."""
-        self._environment.filters[name] = formatter
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the files that pages load."""
@@ -71,6 +69,11 @@ class Pages:
             return self.render("not_found.html", status=404, path=request.path)
 
 
+def format_number(number: int) -> str:
+    """Return a number with a narrow space between thousands."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
 def prefers_html(request: web.Request) -> bool:
     """Return true if the client accepts HTML and did not request `?format=json`."""
     return request.query.get("format") != "json" and "text/html" in request.headers.get("Accept", "")
@@ -87,3 +90,14 @@ def _source(address: str) -> str:
     """An address as a CSP source: its origin; for a private-use scheme, the scheme."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
+
+
+def _date(seconds: float | None) -> str:
+    """A time as a date. None: it has been there from the start."""
+    return "initially" if seconds is None else f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d}"
+
+
+def _moment(seconds: float) -> str:
+    """Seconds since 1970 as a time in UTC, to the millisecond."""
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03}"

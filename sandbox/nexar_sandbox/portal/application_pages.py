@@ -1,196 +1,211 @@
-"""Pages for applications: list, creation, details, editing and deletion."""
+"""Pages for applications: list, details, and the forms that create, change and delete them."""
 
+import functools
 import random
 import uuid
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
-
-from aiohttp import web
 
 from nexar_sandbox import applications, part_usage, plans
 from nexar_sandbox.identity import authorizations
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.portal import form_input, formatting, requests
+from nexar_sandbox.portal import fields, responder
+from nexar_sandbox.portal.responder import PortalRequest, Saved, Shown
 
-PATH = f"{requests.PATH}/applications"
-APPLICATION_PATH = f"{PATH}/{{id}}"
-# Initial values of the form for a new application.
-INITIAL_FORM = {"domain-supply": "on", "plan": "evaluation"}
-
-
-def details_path(application: applications.SandboxApplication) -> str:
-    """Path of the details page."""
-    return f"{PATH}/{application.application_id}"
+PATH = f"{responder.PATH}/applications"
+ONE = f"{PATH}/{{id}}"
+MAX_CALLBACKS = 50
+TOO_MANY_CALLBACKS = f"An application has {MAX_CALLBACKS} callback URLs at most."
+Names = tuple[str, ...]
+Typed = Callable[[applications.SandboxApplication], dict[str, str]]
 
 
-def requested_application(
-    request: requests.PortalRequest, registry: applications.ApplicationRegistry
-) -> applications.SandboxApplication:
-    """The application in the path. Raises PortalNotFoundError unless it belongs to the organisation."""
-    application = registry.by_application(request.named("id"))
-    if application is None or application.organisation != request.organisation.id:
-        raise requests.PortalNotFoundError("Your organisation has no such application.")
-    return application
-
-
-def new_secret(rng: random.Random) -> str:
-    """A client secret of 240 bits."""
-    return rng.randbytes(30).hex()
-
-
+@dataclass(frozen=True, slots=True)
 class ApplicationPages:
-    """Handlers of the pages. `rng` must be unpredictable."""
+    """The pages, and what their forms save. `rng` must be unpredictable."""
 
-    def __init__(
-        self,
-        *,
-        responder: requests.PortalResponder,
-        registry: applications.ApplicationRegistry,
-        usage: part_usage.PartUsage,
-        authorizations: authorizations.AuthorizationStore,
-        clock: clocks.Clock,
-        rng: random.Random,
-    ) -> None:
-        self._responder, self._registry, self._part_usage, self._authorizations = (
-            responder,
-            registry,
-            usage,
-            authorizations,
-        )
-        self._clock, self._rng = clock, rng
+    registry: applications.ApplicationRegistry
+    part_usage: part_usage.PartUsage
+    authorizations: authorizations.AuthorizationStore
+    clock: clocks.Clock
+    rng: random.Random
 
-    def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Pages by GET, changes by POST."""
-        open_page = self._responder.open
-        router.add_get(requests.PATH, open_page(self.list))
-        router.add_get(f"{requests.PATH}/", open_page(self.list))
-        router.add_get(f"{PATH}/new", open_page(self.form))
-        router.add_post(f"{PATH}/new", open_page(self.create))
-        router.add_get(APPLICATION_PATH, open_page(self.details))
-        router.add_get(f"{APPLICATION_PATH}/edit", open_page(self.edit))
-        router.add_post(f"{APPLICATION_PATH}/edit", open_page(self.change))
-        router.add_get(f"{APPLICATION_PATH}/delete", open_page(self.confirm))
-        router.add_post(f"{APPLICATION_PATH}/delete", open_page(self.delete))
+    def add_routes(self, portal: responder.PortalResponder) -> None:
+        """Register all pages and forms."""
+        portal.add_page(responder.PATH, self._list)
+        portal.add_page(f"{responder.PATH}/", self._list)
+        portal.add_page(f"{PATH}/new", self._new)
+        portal.add_form(f"{PATH}/new", fields.NEW.fields, self._new, self._create)
+        portal.add_page(ONE, self._details)
+        portal.add_form(f"{ONE}/callbacks", (fields.CALLBACK,), self._details, self._add_callback)
+        portal.add_form(f"{ONE}/callbacks/remove", (), self._details, self._remove_callback)
+        portal.add_form(f"{ONE}/ide", (), self._details, self._choose_for_ide)
+        for name, form, typed, save in (
+            ("edit", fields.EDIT, _current, self._change),
+            ("plan", fields.CHANGE_PLAN, _current_plan, self._change_plan),
+            ("secret", fields.ROTATE, None, self._rotate),
+            ("delete", fields.DELETE, None, self._delete),
+        ):
+            page = functools.partial(self._form, form, typed)
+            portal.add_page(f"{ONE}/{name}", page)
+            portal.add_form(f"{ONE}/{name}", form.fields, page, save)
 
-    async def list(self, request: requests.PortalRequest) -> web.Response:
-        """List the organisation's applications."""
-        id_ = request.organisation.id
+    def _list(self, visit: PortalRequest) -> Shown:
         rows = [
-            (application, details_path(application), self._usage(application))
-            for application in self._registry.of_organisation(id_)
+            (application, _path(application), self._usage(application))
+            for application in self.registry.of_organisation(visit.organization.id)
         ]
-        ide = self._registry.ide_application(id_)
-        return self._responder.show(request, "applications", rows=rows, ide_application=ide, new=f"{PATH}/new")
+        ide = self.registry.ide_application(visit.organization.id)
+        return "applications", {"rows": rows, "ide_application": ide, "new": f"{PATH}/new"}
 
-    async def form(self, request: requests.PortalRequest) -> web.Response:
-        """Form for a new application."""
-        return self._new(request, form_input.FormInput(INITIAL_FORM))
+    def _details(self, visit: PortalRequest) -> Shown:
+        application = self._application(visit)
+        return "details", {
+            "application": application,
+            "path": _path(application),
+            "flows": [label for flow, label in fields.FLOWS.items() if flow in application.flows],
+            "is_for_ide": self.registry.ide_application(application.organisation) == application,
+            "usage": self._usage(application),
+            "new_callback": fields.CALLBACK,
+        }
 
-    async def create(self, request: requests.PortalRequest) -> web.Response:
-        """Create an application."""
-        fields = form_input.FormInput(request.form)
-        name, description = self._words(fields)
-        domains, (plan, add_ons, parts) = fields.domains(), fields.plan()
-        callbacks = fields.addresses("callbacks")
-        if fields.mistakes:
-            return self._new(request, fields)
-        flows = {applications.CLIENT_CREDENTIALS} | (
-            {applications.AUTHORIZATION_CODE} if "design" in domains else set()
-        )
+    def _form(self, form: fields.Form, typed: Typed | None, visit: PortalRequest) -> Shown:
+        application = self._application(visit)
+        values = {"form": form, "name": application.name, "back": _path(application)}
+        return "form", values | ({"typed": typed(application)} if typed else {})
+
+    def _new(self, _visit: PortalRequest) -> Shown:
+        typed = {"domain-supply": "on", "plan": "evaluation"}
+        return "form", {"form": fields.NEW, "name": "", "back": responder.PATH, "typed": typed}
+
+    async def _create(
+        self, visit: PortalRequest, *, name: str, description: str, domain: Names, callbacks: Names, **plan: Any
+    ) -> Saved:
+        if len(callbacks) > MAX_CALLBACKS:
+            raise fields.MistakeError(fields.CALLBACKS.name, TOO_MANY_CALLBACKS)
+        user_flows = {applications.AUTHORIZATION_CODE} if "design" in domain else set()
         application = applications.SandboxApplication(
             name,
             self._guid(),
             self._guid(),
-            new_secret(self._rng),
-            domains=domains,
+            self._secret(),
+            domains=domain,
             redirect_uris=callbacks,
-            flows=frozenset(flows),
-            organisation=request.organisation.id,
+            flows=frozenset({applications.CLIENT_CREDENTIALS} | user_flows),
+            organisation=visit.organization.id,
             description=description or None,
-            created=self._clock.now(),
+            created=self.clock.now(),
         )
-        application = plans.with_plan(application, plan, add_ons, parts)
-        self._registry.add(application)
-        return self._responder.go(request, details_path(application), f"{name} was created and can request tokens now.")
+        application = _with_plan(application, **plan)
+        self.registry.add(application)
+        return _path(application), f"{name} was created and can request tokens now."
 
-    async def details(self, request: requests.PortalRequest) -> web.Response:
-        """Details of an application."""
-        application = requested_application(request, self._registry)
-        return self._responder.show(request, "details", **self.template_values(application), mistakes={}, typed="")
+    async def _change(self, visit: PortalRequest, *, name: str, description: str, flow: Names) -> Saved:
+        application = self._application(visit)
+        application = replace(application, name=name, description=description or None, flows=frozenset(flow))
+        self.registry.replace(application)
+        return _path(application), "The changes are saved."
 
-    def template_values(self, application: applications.SandboxApplication) -> dict[str, Any]:
-        """Template values of the details page."""
+    async def _change_plan(self, visit: PortalRequest, **plan: Any) -> Saved:
+        application = self._application(visit)
+        _require_plan(application)
+        application = _with_plan(application, **plan)
+        self.registry.replace(application)
+        return _path(application), f"{application.name} is on {plans.PLANS[plan['plan']].name}."
+
+    async def _rotate(self, visit: PortalRequest) -> Saved:
+        application = self._application(visit)
+        self.registry.replace(replace(application, client_secret=self._secret()))
+        self.authorizations.forget(application.client_id)
+        return _path(application), "The secret was rotated. The old one is refused."
+
+    async def _delete(self, visit: PortalRequest) -> Saved:
+        application = self._application(visit)
+        self.registry.remove(application.application_id)
+        self.authorizations.forget(application.client_id)
+        return responder.PATH, f"{application.name} is deleted."
+
+    async def _add_callback(self, visit: PortalRequest, *, callback: str) -> Saved:
+        application = self._application(visit)
+        if callback in application.redirect_uris:
+            raise fields.MistakeError(fields.CALLBACK.name, f"{callback} is already listed.")
+        if len(application.redirect_uris) >= MAX_CALLBACKS:
+            raise fields.MistakeError(fields.CALLBACK.name, TOO_MANY_CALLBACKS)
+        self.registry.replace(replace(application, redirect_uris=(*application.redirect_uris, callback)))
+        return _path(application), f"Callback URL {callback} was added."
+
+    async def _remove_callback(self, visit: PortalRequest) -> Saved:
+        application = self._application(visit)
+        removed = visit.form.get("callback", "").strip()
+        remaining = tuple(uri for uri in application.redirect_uris if uri != removed)
+        self.registry.replace(replace(application, redirect_uris=remaining))
+        return _path(application), f"Callback URL {removed} was removed."
+
+    async def _choose_for_ide(self, visit: PortalRequest) -> Saved:
+        application = self._application(visit)
+        self.registry.choose_for_ide(application.application_id)
+        return _path(application), f"The IDE uses {application.name}."
+
+    def _application(self, visit: PortalRequest) -> applications.SandboxApplication:
+        application = self.registry.by_application(visit.id)
+        if application is None or application.organisation != visit.organization.id:
+            raise responder.PortalNotFoundError("Your organization has no such application.")
+        return application
+
+    def _usage(self, application: applications.SandboxApplication) -> dict[str, Any] | None:
+        """Plan, usage and limit of this month, and usage of earlier months; None without the supply domain."""
+        if applications.SUPPLY_SCOPE not in application.scopes:
+            return None
+        used, limit = self.part_usage.used(application.application_id), self.part_usage.limit(application)
+        plan = plans.plan_of(application)
         return {
-            "application": application,
-            "path": details_path(application),
-            "created": formatting.format_date(application.created),
-            "flows": [words for flow, words in form_input.FLOWS.items() if flow in application.flows],
-            "is_for_ide": self._registry.ide_application(application.organisation) == application,
-            "usage": self._usage(application),
+            "plan": plan.name if plan else "Custom plan",
+            "features": [name for feature, name in plans.NAMES.items() if feature in application.features],
+            "month": self.part_usage.month,
+            "used": used,
+            "limit": limit,
+            # The last request may have exceeded the limit.
+            "left": max(limit - used, 0),
+            "history": self.part_usage.history(application.application_id),
         }
 
-    async def edit(self, request: requests.PortalRequest) -> web.Response:
-        """Form with the current name, description and grant types."""
-        application = requested_application(request, self._registry)
-        ticked = {f"flow-{flow}": "on" for flow in application.flows}
-        typed = {"name": application.name, "description": application.description or "", **ticked}
-        return self._edit(request, application, form_input.FormInput(typed))
-
-    async def change(self, request: requests.PortalRequest) -> web.Response:
-        """Save name, description and grant types. Domains cannot be changed."""
-        application, fields = requested_application(request, self._registry), form_input.FormInput(request.form)
-        name, description = self._words(fields)
-        flows = fields.flows()
-        if fields.mistakes:
-            return self._edit(request, application, fields)
-        self._registry.replace(replace(application, name=name, description=description or None, flows=flows))
-        return self._responder.go(request, details_path(application), "The changes are saved.")
-
-    async def confirm(self, request: requests.PortalRequest) -> web.Response:
-        """Page that confirms the deletion."""
-        application = requested_application(request, self._registry)
-        return self._responder.show(request, "delete", application=application, path=details_path(application))
-
-    async def delete(self, request: requests.PortalRequest) -> web.Response:
-        """Delete the application and invalidate its tokens."""
-        application = requested_application(request, self._registry)
-        self._registry.remove(application.application_id)
-        self._authorizations.forget(application.client_id)
-        return self._responder.go(request, requests.PATH, f"{application.name} is deleted.")
-
-    def _usage(self, application: applications.SandboxApplication) -> formatting.UsageSummary | None:
-        return formatting.usage_summary(application, self._part_usage)
-
-    def _new(self, request: requests.PortalRequest, fields: form_input.FormInput) -> web.Response:
-        return self._responder.show_form(
-            request,
-            "new_application",
-            fields,
-            domains=form_input.DOMAINS,
-            plans=plans.PLANS.values(),
-            add_ons=plans.ADD_ONS,
-            action=f"{PATH}/new",
-        )
-
-    def _edit(
-        self,
-        request: requests.PortalRequest,
-        application: applications.SandboxApplication,
-        fields: form_input.FormInput,
-    ) -> web.Response:
-        return self._responder.show_form(
-            request,
-            "edit_application",
-            fields,
-            application=application,
-            flows=form_input.FLOWS,
-            path=details_path(application),
-        )
-
-    @staticmethod
-    def _words(fields: form_input.FormInput) -> tuple[str, str]:
-        description = fields.line("description", "The description", needed=False, longest=form_input.TEXT_LENGTH)
-        return fields.line("name", "The name"), description
-
     def _guid(self) -> str:
-        return str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def _secret(self) -> str:
+        return self.rng.randbytes(30).hex()
+
+
+def _path(application: applications.SandboxApplication) -> str:
+    return f"{PATH}/{application.application_id}"
+
+
+def _current(application: applications.SandboxApplication) -> dict[str, str]:
+    checked = {f"flow-{flow}": "on" for flow in application.flows}
+    return {"name": application.name, "description": application.description or "", **checked}
+
+
+def _current_plan(application: applications.SandboxApplication) -> dict[str, str]:
+    _require_plan(application)
+    plan = plans.plan_of(application)
+    parts = "" if plan and plan.parts == application.part_limit else str(application.part_limit)
+    add_ons = plans.ADD_ONS if plan and plan.has_add_ons else {}
+    checked = {f"add-on-{feature}": "on" for feature in add_ons if feature in application.features}
+    return {"plan": plan.key if plan else "", "parts": parts, **checked}
+
+
+def _require_plan(application: applications.SandboxApplication) -> None:
+    if applications.SUPPLY_SCOPE not in application.scopes:
+        raise responder.PortalNotFoundError(f"{application.name} has no supply domain, so it has no plan.")
+
+
+def _with_plan(
+    application: applications.SandboxApplication, plan: str, add_on: Names, parts: str
+) -> applications.SandboxApplication:
+    chosen = plans.PLANS[plan]
+    if add_on and not chosen.has_add_ons:
+        raise fields.MistakeError(fields.ADD_ON.name, f"Add-ons are for Pro; {chosen.name} has what it has.")
+    if "LIFECYCLE" in add_on and "TECH_SPECS" not in add_on:
+        raise fields.MistakeError(fields.ADD_ON.name, "Lifecycle needs Tech specs.")
+    return plans.with_plan(application, chosen, add_on, int(parts) if parts else None)
