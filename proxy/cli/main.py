@@ -31,20 +31,6 @@ EXTRAS = {
 }
 """Extra of pyproject.toml by the package whose imports need it. The first match counts, so longer names come first."""
 
-RENAMED_OPTIONS = {
-    "--old": "--baseline",
-    "--old-key": "--baseline-key",
-    "--old-rate": "--baseline-rate",
-    "--old-at-once": "--baseline-concurrency",
-    "--new": "--candidate",
-    "--new-key": "--candidate-key",
-    "--new-rate": "--candidate-rate",
-    "--new-at-once": "--candidate-concurrency",
-    "--hidden-baseline": "--ignored-limits",
-    "--save-hidden": "--save-ignored",
-}
-"""Options of earlier versions of `compare` and `record`, and the current ones."""
-
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 
 app = typer.Typer(
@@ -135,9 +121,6 @@ def _end(message: str, code: int) -> NoReturn:
 
 def _usage_message(error: typer.TyperException) -> str:
     """Return the message of a mistake in a command line, in the style of the program's own."""
-    option = getattr(error, "option_name", "")  # only errors about options have it
-    if option in RENAMED_OPTIONS:
-        return f"{option} is now called {RENAMED_OPTIONS[option]}"
     if extra := _EXTRA.fullmatch(error.message):
         return _extra_argument(extra[1], error)
     if (number := _wrong_number(error)) is not None:

@@ -9,23 +9,8 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from proxy.config import base, secret, settings
+from proxy.config import base, secret
 from proxy.kit import located_yaml
-
-# Names of keys in earlier versions, and the current ones, by block.
-RENAMED: dict[type[base.Settings], dict[str, str]] = {
-    settings.Config: {"answers": "cache", "sharing": "coalescing"},
-    settings.BreakerSettings: {"pause_seconds": "cooldown_seconds"},
-    settings.ApplicationShadowSettings: {"answer": "response"},
-    settings.ListenSettings: {"wrong_keys": "failed_auth_per_minute"},
-    settings.ShadowSettings: {"old_url": "baseline_url"},
-}
-
-_NO_WAIT = "queries are batched without waiting; delete this line"
-# Keys of earlier versions that have no successor, and what replaces them, by block.
-REMOVED: dict[type[base.Settings], dict[str, str]] = {
-    settings.CoalescingSettings: {"wait_seconds": _NO_WAIT, "batch_wait_seconds": _NO_WAIT},
-}
 
 _GROUPED = re.compile(r"[0-9]{1,3}([,.' _]?[0-9]{3}){0,4}")  # 1000, 1,000 or 1_000
 _HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key", "url", "secret"}
@@ -43,12 +28,7 @@ def accepted(kind: type[base.Settings], key: str) -> str:
 
 
 def unknown_key(key: Any, kind: type[base.Settings]) -> tuple[str, str, str | None]:
-    """Return code and message for a key that does not exist, or has been renamed or removed, and the key that was
-    probably meant."""
-    if new := RENAMED.get(kind, {}).get(str(key)):
-        return "renamed_key", f"{str(key)!r} is now called {new!r}", new
-    if reason := REMOVED.get(kind, {}).get(str(key)):
-        return "removed_key", f"there is no {str(key)!r} any more: {reason}", None
+    """Return code and message for a key that does not exist, and the key that was probably meant."""
     similar = next(iter(difflib.get_close_matches(str(key), kind.__struct_fields__, 1)), None)
     listed = f"did you mean {similar}? Known here" if similar else "known here"
     return "unknown_key", f"unknown key; {listed}: {', '.join(kind.__struct_fields__)}", similar

@@ -40,8 +40,6 @@ MISTAKES = {
         Diagnosis(
             "unknown_key", "a key is misspelt or in the wrong block", "correct the key, move it, or delete its line"
         ),
-        Diagnosis("renamed_key", "the key is that of an earlier version", "rename it"),
-        Diagnosis("removed_key", "the key is that of an earlier version and has no successor", "delete its line"),
         Diagnosis("duplicate_key", "a block has the same key twice", "delete one of the two lines"),
         Diagnosis("setting_missing", "a required setting is not there", "add it"),
         Diagnosis("value_not_accepted", "the value has the wrong form, or is out of its range", "correct the value"),

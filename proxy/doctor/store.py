@@ -53,9 +53,9 @@ DISK_FAILED = Diagnosis(
     "the disk of the store is full, or has a failure",
     "free space on the disk (df FOLDER shows it), or put the store on another one with store: sqlite:PATH",
 )
-NEWER = Diagnosis(
-    "store_newer",
-    "the file was made by a newer v3bridge",
+OTHER_VERSION = Diagnosis(
+    "store_of_other_version",
+    "the file was made by another version of v3bridge",
     "install that version again, or choose another file with store: sqlite:PATH",
 )
 SQLITE_OLD = Diagnosis(
@@ -184,11 +184,10 @@ def _existing(file: Path) -> Iterator[CheckResult]:
     except sqlite3.Error as error:
         yield _of_sqlite(error).finding(f"{file} cannot be used: {error}")
         return
-    if version > sqlite_schema.VERSION:
-        yield NEWER.finding(f"{file} has schema {version}, this version knows {sqlite_schema.VERSION}")
+    if version not in (0, sqlite_schema.VERSION):
+        yield OTHER_VERSION.finding(f"{file} {sqlite_schema.other_version(version)}")
         return
-    later = "" if version == sqlite_schema.VERSION else f", which the service brings to {sqlite_schema.VERSION}"
-    yield from _timed(f"{file}: schema {version}{later}", min(seconds))
+    yield from _timed(f"{file}: schema {version}", min(seconds))
 
 
 def _of_sqlite(error: sqlite3.Error) -> Diagnosis:

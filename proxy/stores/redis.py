@@ -4,9 +4,6 @@ StoreUnavailable.
 Atomic operations are scripts in lua/. All keys have the same hash tag, so that a script can use several of them on a
 cluster, too. Times are those of the program's clock: machines that share a store must agree on the time. Redis' own
 expiry only removes old entries. Whether bookings survive a crash of Redis depends on its setting `appendonly`.
-
-Keys and fields keep the names of earlier versions, which may run beside this one: `line:` is a ledger entry, `doubtful`
-its uncertain parts, `claims:` are reservations, `closures` exhausted quotas.
 """
 
 import asyncio
@@ -139,7 +136,7 @@ class RedisStore:
         # A transaction: all entries of one moment, so that a settlement is seen on all of them or on none.
         async with self._redis.pipeline(transaction=True) as pipeline:
             for entry in entries:
-                pipeline.hmget(f"{PREFIX}line:{_text(entry)}", ["used", "doubtful", "reserved"])
+                pipeline.hmget(f"{PREFIX}ledger:{_text(entry)}", ["used", "uncertain", "reserved"])
             rows = await _response(pipeline.execute())
         return [
             EntryUsage(entry, *(int(count or 0) for count in counts))
@@ -148,20 +145,20 @@ class RedisStore:
 
     async def all_usage(self) -> list[EntryUsage]:
         # An index of the entries, kept by the scripts: KEYS or SCAN would walk through everything in this Redis.
-        names = await _response(self._redis.smembers(f"{PREFIX}lines"))
+        names = await _response(self._redis.smembers(f"{PREFIX}entries"))
         return await self.usage(sorted(LedgerEntry(*name.rsplit(" ", 1)) for name in names))
 
     async def prune(self, days: int, months: int) -> None:
         await self._script("prune", "", DAY, days, MONTH, months)
 
     async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
-        await _response(self._redis.hset(f"{PREFIX}closures", quota.account, orjson.dumps(quota[1:]).decode()))
+        await _response(self._redis.hset(f"{PREFIX}exhausted_quotas", quota.account, orjson.dumps(quota[1:]).decode()))
 
     async def clear_exhausted(self, account: str) -> None:
-        await _response(self._redis.hdel(f"{PREFIX}closures", account))
+        await _response(self._redis.hdel(f"{PREFIX}exhausted_quotas", account))
 
     async def exhausted_quotas(self) -> list[ExhaustedQuota]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}closures"))
+        stored = await _response(self._redis.hgetall(f"{PREFIX}exhausted_quotas"))
         quotas = [ExhaustedQuota(account, *orjson.loads(text)) for account, text in stored.items()]
         return [quota for quota in quotas if quota.until > self._clock.now()]
 

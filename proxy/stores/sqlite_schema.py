@@ -1,4 +1,4 @@
-"""Files of SQLite, readable by their owner only, and the schema of the store: migrated to this version's at start."""
+"""Files of SQLite, readable by their owner only, and the schema of the store, which is that of one version."""
 
 import contextlib
 import os
@@ -17,63 +17,30 @@ BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 _TRIES = 50  # at switching a new file to WAL mode, which several workers may do at the same moment
 _PAUSE = 0.1  # seconds between two of them
 
-# Version 1.
+# A caller's texts are held once: a day of 20 000 callers takes half a megabyte, with their texts it would take three.
 _SCHEMA = """
 CREATE TABLE requests (key TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
 CREATE INDEX requests_by_key ON requests (key, at);
-CREATE TABLE tokens (key TEXT PRIMARY KEY, token TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE lines (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, doubtful INTEGER NOT NULL,
-    PRIMARY KEY (account, period)) WITHOUT ROWID;
-CREATE TABLE claims (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT NULL, owner TEXT NOT NULL,
-    parts INTEGER NOT NULL, PRIMARY KEY (account, period, id)) WITHOUT ROWID;
-CREATE INDEX claims_by_id ON claims (id);
-CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE closures (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
-"""
-
-# Until version 3, `requests` also held flags of what is done once, and `tokens` held cooldowns.
-_ONE_TABLE_A_PURPOSE = """
 CREATE TABLE once (key TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
-INSERT INTO once SELECT key, max(until) FROM requests WHERE key GLOB 'warned:*' OR key GLOB 'reconcile:*' GROUP BY key;
-DELETE FROM requests WHERE key GLOB 'warned:*' OR key GLOB 'reconcile:*';
+CREATE TABLE tokens (key TEXT PRIMARY KEY, token TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE cooldowns (key TEXT PRIMARY KEY, reason TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
-INSERT INTO cooldowns SELECT key, token, expires FROM tokens WHERE key GLOB 'pause:*';
-DELETE FROM tokens WHERE key GLOB 'pause:*';
-ALTER TABLE lines RENAME TO ledger;
-ALTER TABLE ledger RENAME COLUMN doubtful TO uncertain;
-ALTER TABLE closures RENAME TO exhausted_quotas;
+CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE ledger (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, uncertain INTEGER NOT NULL,
+    PRIMARY KEY (account, period)) WITHOUT ROWID;
 CREATE TABLE reservations (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEGER NOT NULL, entries TEXT NOT NULL,
     uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-INSERT INTO reservations SELECT id, owner, parts, lines, uncertain FROM intents;
-CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL,
-    id TEXT NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (account, period, id)) WITHOUT ROWID;
-INSERT INTO reserved SELECT account, period, id, parts FROM claims WHERE id IN (SELECT id FROM reservations);
+CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT NULL, parts INTEGER NOT NULL,
+    PRIMARY KEY (account, period, id)) WITHOUT ROWID;
 CREATE INDEX reserved_by_id ON reserved (id);
-DROP TABLE claims;
-DROP TABLE intents;
-"""
-
-# A caller's texts are held once: a day of 20 000 callers takes half a megabyte, with their texts it would take three.
-_CALLERS = """
+CREATE TABLE exhausted_quotas (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));
 CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEXT NOT NULL, endpoint TEXT NOT NULL,
     user_agent TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     UNIQUE (application, key, endpoint, user_agent));
 CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
     errors INTEGER NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (day, caller)) WITHOUT ROWID;
 """
-
-# The migration to each version from the one before it.
-_MIGRATIONS = (
-    _SCHEMA,
-    "CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));\n",
-    "CREATE TABLE intents (id TEXT PRIMARY KEY, owner TEXT NOT NULL, parts INTEGER NOT NULL, lines TEXT NOT NULL, "
-    "uncertain INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;\n"
-    "INSERT INTO intents SELECT id, max(owner), max(parts), json_group_array(json_array(account, period)), 0 "
-    "FROM claims GROUP BY id;\n",
-    _ONE_TABLE_A_PURPOSE,
-    _CALLERS,
-)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -130,7 +97,7 @@ def make(path: Path) -> None:
     """Make the file, for its owner only. SQLite gives -wal and -shm the same mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        # A file made by an earlier version, or by hand, may be readable by others; it holds tokens.
+        # A file made by hand may be readable by others; it holds tokens.
         if os.fstat(descriptor).st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:
@@ -175,24 +142,29 @@ def has_path(descriptor: int, path: Path) -> bool:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Set the connection up, and migrate the schema."""
+    """Set the connection up, and make the tables of a new file."""
     write_ahead(connection, path)
     connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
-    # Immediate: workers that start together must not all read the old version and migrate twice.
+    # Immediate: workers that start together must not all make the tables.
     connection.execute("BEGIN IMMEDIATE")
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    # A downgrade: tables of an unknown schema would be misread, so that usage is lost.
-    if version > VERSION:
-        raise errors.ConfigError(
-            f"store: {path}: was made by a newer v3bridge (its schema is {version}, this one knows {VERSION})"
-        )
-    for migration in _MIGRATIONS[version:]:
+    if version not in (0, VERSION):  # tables of an unknown schema would be misread, so that usage is lost
+        raise errors.ConfigError(f"store: {path}: {other_version(version)}")
+    if version == 0:  # else nothing is written: the disk may be full
         # Not executescript(), which would commit the transaction first.
-        for statement in migration.split(";\n"):
+        for statement in _SCHEMA.split(";\n"):
             connection.execute(statement)
-    if version < VERSION:  # else nothing is written: the disk may be full
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def other_version(version: int) -> str:
+    """Return the reason for refusing a file of another schema, and what starting with a new one loses."""
+    return (
+        f"was made by another version of v3bridge (its schema is {version}, that of this one {VERSION}); use that "
+        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens "
+        "and the record of callers are lost"
+    )
 
 
 def write_ahead(connection: sqlite3.Connection, path: Path) -> None:

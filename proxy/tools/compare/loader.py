@@ -12,7 +12,6 @@ import msgspec
 
 from proxy import errors
 from proxy.config import secret
-from proxy.config.base import Settings as Block
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml, shipped
 from proxy.tools.compare.judging import thresholds
@@ -22,13 +21,6 @@ from proxy.tools.compare.judging.tolerances import Tolerance
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalize")
-RENAMED = {  # keys of earlier versions, and the current ones
-    "old": "baseline",
-    "new": "candidate",
-    "least_calls": "min_requests",
-    "hidden_margin": "ignored_margin",
-    "normalise": "normalize",
-}
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
@@ -82,16 +74,7 @@ class _Reader(Blocks):
         one = raw.get("fail_on")
         return [(0, one)] if isinstance(one, str) else self._listed(raw, "fail_on")
 
-    def known(self, kind: type[Block], raw: Any, at: located_yaml.Trail) -> dict[str, Any]:
-        """Check keys as in every configuration file; a renamed key is reported with its new name."""
-        for key in raw if isinstance(raw, dict) else ():
-            if key in RENAMED and RENAMED[key] in kind.__struct_fields__:
-                self.report((*at, key), f"{key!r} is now called {RENAMED[key]!r}", "renamed_key")
-        # not super(): a dataclass with slots is a new class, so the implicit class cell is stale
-        return Blocks.known(self, kind, raw, at)
-
     def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
-        self.known(ClientKeys, {} if not isinstance(raw, dict) else {k: v for k, v in raw.items() if k in RENAMED}, at)
         if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be an API key
             self.report(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
         return self.block(ClientKeys, raw, at)
@@ -120,7 +103,7 @@ class _Reader(Blocks):
     def _check(self, rule: IgnoreRule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
         """Check conditions that involve several keys of a rule."""
         if rule.path is None and rule.cause is None:
-            self.report(at, "says neither path nor cause: which differences is it for?")
+            self.report(at, "needs path or cause")
         given = [name for name in WAYS if raw.get(name)]
         if len(given) != 1:
             self.report(

@@ -66,8 +66,7 @@ def keys(token_url: str, scope: str, credentials: Credentials) -> StoreKeys:
     secret = credentials.client_secret.reveal() if credentials.client_secret else None
     digest = _digest(token_url, scope, credentials.client_id, secret)
     rate_limit = f"windows:{_digest(token_url, credentials.client_id)}"
-    # The prefixes are those of earlier versions, which may share the store during an upgrade.
-    return StoreKeys(f"token:{digest}", f"turn:{digest}", f"pause:{digest}", rate_limit)
+    return StoreKeys(f"token:{digest}", f"lock:{digest}", f"cooldown:{digest}", rate_limit)
 
 
 def _digest(*parts: str | None) -> str:

@@ -117,7 +117,7 @@ def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> No
             f"shadow: {{baseline_url: x}}\n{SANDBOX}    shadow: {{share: 1}}", "value_not_accepted", id="wrong address"
         ),
         pytest.param(
-            f"shadow: {{old_url: 'http://a'}}\n{SANDBOX}    shadow: {{share: 1}}", "renamed_key", id="renamed address"
+            f"shadow: {{base_url: 'http://a'}}\n{SANDBOX}    shadow: {{share: 1}}", "unknown_key", id="misspelt address"
         ),
         pytest.param(f"{SANDBOX}    shadow: {{share: x}}", "value_not_accepted", id="a wrong share, and no address"),
         pytest.param(

@@ -1,7 +1,6 @@
 """Tests of configuration files: their settings, and messages about their mistakes."""
 
 import hashlib
-import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import msgspec
 import pytest
 
 from proxy import config, errors
-from proxy.config import loader, mistakes
+from proxy.config import loader
 
 SANDBOX = """\
 applications:
@@ -324,45 +323,6 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
     assert config.digest("\udcff") != config.digest("x")
-
-
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("answers: {seconds: 1}", "config.yaml:1:1: answers: 'answers' is now called 'cache'"),
-        ("sharing: {enabled: true}", "config.yaml:1:1: sharing: 'sharing' is now called 'coalescing'"),
-        (
-            "shadow: {breaker: {pause_seconds: 1}}",
-            "config.yaml:1:20: shadow.breaker.pause_seconds: 'pause_seconds' is now called 'cooldown_seconds'",
-        ),
-        ("listen: {wrong_keys: 5}", "listen.wrong_keys: 'wrong_keys' is now called 'failed_auth_per_minute'"),
-        ("shadow: {old_url: 'http://v3.example'}", "shadow.old_url: 'old_url' is now called 'baseline_url'"),
-    ],
-)
-def test_a_renamed_key_is_refused_with_its_new_name(load: Any, text: str, message: str) -> None:
-    with pytest.raises(errors.ConfigError, match=re.escape(message)):
-        load(f"{text}\n{SANDBOX}")
-
-
-@pytest.mark.parametrize("key", ["batch_wait_seconds", "wait_seconds"])
-def test_a_removed_key_is_refused_with_the_reason(load: Any, key: str) -> None:
-    message = f"config.yaml:1:14: coalescing.{key}: there is no {key!r} any more: queries are batched without waiting"
-    with pytest.raises(errors.ConfigError, match=re.escape(message)):
-        load(f"coalescing: {{{key}: 0.005}}\n{SANDBOX}")
-
-
-def test_a_renamed_key_of_an_application_is_refused_with_its_new_name(load: Any) -> None:
-    message = r"applications\.demo\.shadow\.answer: 'answer' is now called 'response'"
-    with pytest.raises(errors.ConfigError, match=message):
-        load(f"{SANDBOX}    shadow: {{share: 0.1, answer: old}}\n")
-
-
-def test_renamed_keys_lead_to_keys_that_exist_and_removed_ones_do_not() -> None:
-    for kind, keys in mistakes.RENAMED.items():
-        assert set(keys.values()) <= set(kind.__struct_fields__)
-        assert not set(keys) & set(kind.__struct_fields__)
-    for kind, removed in mistakes.REMOVED.items():
-        assert not set(removed) & set(kind.__struct_fields__)
 
 
 def test_admin_interface_is_on_unless_it_is_switched_off(load: Any) -> None:

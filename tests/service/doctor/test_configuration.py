@@ -35,8 +35,6 @@ def real(upstream: str = "", top: str = "", application: str = "") -> str:
     [
         ("listen: [", "yaml_invalid"),
         (SANDBOX + "lisen: {}\n", "unknown_key"),
-        (SANDBOX + "answers: {}\n", "renamed_key"),
-        (SANDBOX + "coalescing: {wait_seconds: 1}\n", "removed_key"),
         (SANDBOX + "log: {}\nlog: {}\n", "duplicate_key"),
         ("applications: {demo: {}}", "setting_missing"),
         ("", "setting_missing"),

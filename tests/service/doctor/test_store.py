@@ -111,22 +111,14 @@ async def test_a_full_disk_is_no_question_of_permissions(
     assert diagnoses(await examine(store.check, FILE)) == ["store_disk_failed"]
 
 
-async def test_a_store_of_a_newer_version_is_named(examine: Examine, file: Path) -> None:
+@pytest.mark.parametrize("version", [3, 99])
+async def test_a_store_of_another_version_is_named(examine: Examine, file: Path, version: int) -> None:
     with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     findings = await examine(store.check, FILE)
-    assert diagnoses(findings) == ["store_newer"]
-    assert "schema 99" in findings[0].text
-
-
-async def test_a_store_of_an_older_version_will_be_migrated(examine: Examine, file: Path) -> None:
-    with sqlite3.connect(file) as connection:
-        connection.execute("PRAGMA user_version = 3")
-    connection.close()
-    findings = await examine(store.check, FILE)
-    assert diagnoses(findings) == []
-    assert f"schema 3, which the service brings to {sqlite_schema.VERSION}" in findings[0].text
+    assert diagnoses(findings) == ["store_of_other_version"]
+    assert f"its schema is {version}" in findings[0].text
 
 
 async def test_a_file_that_is_no_database_is_named(examine: Examine, tmp_path: Path) -> None:

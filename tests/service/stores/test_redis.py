@@ -53,7 +53,9 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     assert 30 <= ending["lock:token:demo"] <= 90
     assert 900 <= ending["windows:demo"] <= 960
     assert ending["settled:worker"] > 6 * 86_400
-    assert set(lives) - set(ending) - counts == {"line:demo 2023-11", "lines", "owners", "claims:worker", "closures"}
+    assert set(lives) - set(ending) - counts == {
+        *("ledger:demo 2023-11", "entries", "owners", "reservations:worker", "exhausted_quotas")
+    }
 
 
 async def test_callers_are_read_once_for_all_days(store: Any, inside: Any) -> None:
@@ -98,7 +100,7 @@ async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, m
 
 
 async def test_refusing_server_is_an_error(store: Any, inside: Any) -> None:
-    inside.set("{v3bridge}:lines", "not a set")
+    inside.set("{v3bridge}:entries", "not a set")
     with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
         await store.all_usage()
 

@@ -1,6 +1,5 @@
 """Tests of first use: -h everywhere, shell completion, and early errors in one style."""
 
-import inspect
 import os
 import re
 import socket
@@ -12,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from proxy.cli import main
 from proxy.kit.wording import counted
-from proxy.tools.compare.command import compare
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
@@ -133,8 +130,6 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
         (["sandbox", "--port", "8083", "--design-port", "8081"], "--port 8083 is one of the design services' ports"),
         (["sandbox", "--fault", "no"], "fault 'no': no kind 'no'"),
         (["usage", "--config", "no-such.yaml"], "no-such.yaml: cannot be read"),
-        (["compare", "--old", "sandbox"], "--old is now called --baseline"),
-        (["record", "--new-at-once=2"], "--new-at-once is now called --candidate-concurrency"),
     ],
 )
 def test_every_mistake_is_one_line_in_one_style(
@@ -146,13 +141,6 @@ def test_every_mistake_is_one_line_in_one_style(
     assert line.startswith("v3bridge: ")
     assert said in line
     assert not line.endswith(".")
-
-
-def test_renamed_options_lead_to_options_that_exist() -> None:
-    parameters = inspect.signature(compare.compare).parameters
-    options = {f"--{name.replace('_', '-')}" for name in parameters}
-    assert set(main.RENAMED_OPTIONS.values()) <= options
-    assert not main.RENAMED_OPTIONS.keys() & options
 
 
 @pytest.mark.parametrize(
