@@ -48,12 +48,12 @@ class ResponseRecorder:
 
     def __init__(self) -> None:
         self._by_request: dict[str, dict[tuple[str, str, str], RecordedGraphQLResponse]] = {}
-        self._shared: list[RecordedGraphQLResponse] = []
+        self._shared: dict[tuple[str, str], RecordedGraphQLResponse] = {}
 
     def record(self, request_id: str, response: RecordedGraphQLResponse) -> None:
         """Record a response; it replaces that of an earlier attempt of the same operation."""
         if response.shared:
-            self._shared.append(response)
+            self._shared[response.name, response.document] = response
         else:
             key = response.name, response.variables, response.document
             self._by_request.setdefault(request_id, {})[key] = response
@@ -64,7 +64,7 @@ class ResponseRecorder:
 
     def take_shared(self) -> tuple[RecordedGraphQLResponse, ...]:
         """Remove and return the shared responses recorded since the last call."""
-        taken, self._shared = tuple(self._shared), []
+        taken, self._shared = tuple(self._shared.values()), {}
         return taken
 
 

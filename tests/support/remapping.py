@@ -70,7 +70,7 @@ class RemappableRecording:
             http_side.open_session(limits) as session,
         ):
             side = http_side.HttpSide(http_side.base_url(service.url), limits, service.keys.get, session, clock=time)
-            candidate = ReplayedSide(self._recorded, side, player, service.keys)
+            candidate = ReplayedSide(self._recorded, side, player, service.keys, replay.ResponseRecorder())
             for number, request in enumerate(self._requests):
                 request_id = f"{number:016x}"
                 pair = judge.ResponsePair(

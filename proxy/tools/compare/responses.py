@@ -24,11 +24,16 @@ KEY_STATUSES = (401, 403)
 KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name
 MESSAGE_MAX = 200  # characters of a side's own message
 
+# Seller's id or name and SKU of the offers that a link belongs to, by link. Either is also empty, for offers of which
+# it is not known.
+ClickLinkOwners = dict[str, frozenset[tuple[str, str]]]
+
 
 class SideResponse(msgspec.Struct, frozen=True):
     """Response as received. `seconds` is the time to its last byte; `parts` the cost that the side states, if any.
 
-    `failure` is the reason why there is no response: then `status` is 0 and the body empty.
+    `failure` is the reason why there is no response: then `status` is 0 and the body empty. `click_links` are those of
+    the GraphQL responses behind it; empty where these are not known.
     """
 
     status: int
@@ -37,6 +42,7 @@ class SideResponse(msgspec.Struct, frozen=True):
     content_type: str = ""
     parts: int | None = None
     failure: str | None = None
+    click_links: ClickLinkOwners = {}
 
     @property
     def price(self) -> int | None:

@@ -128,8 +128,7 @@ class _Opening:
 
     async def started(self, settings: config.Config) -> ReadySides:
         """Start the service of a configuration, and open it."""
-        # Without a recording nothing takes the responses out of the recorder: they would fill the memory.
-        upstream_recorder = ResponseRecorder() if self._chosen.record is not None else None
+        upstream_recorder = ResponseRecorder()
         free = settings.upstream == "sandbox"
         service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
         self._keys.add_secrets(service.keys.values())
@@ -149,12 +148,12 @@ class _Opening:
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
         """Start the service of a configuration, which gets recorded responses of the GraphQL API."""
-        player = ResponseReplayer()
+        player, upstream_recorder = ResponseReplayer(), ResponseRecorder()
         service = await self._stack.enter_async_context(local_service.replaying(settings, player))
         self._keys.add_secrets(service.keys.values())
         side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
-        candidate = ReplayedSide(recorded, side, player, service.keys)
-        return ReadySides(Sides(await self.baseline(None), candidate), free=True)
+        candidate = ReplayedSide(recorded, side, player, service.keys, upstream_recorder)
+        return ReadySides(Sides(await self.baseline(None), candidate), True, upstream_recorder)
 
     async def _side(
         self, base: str, limits: http_side.SideLimits, key: Callable[[str], str | None]

@@ -147,7 +147,8 @@ class Judge:
     def _ruled(
         self, request: V3Request, found: list[Difference], baseline: ParsedResponse, candidate: ParsedResponse
     ) -> RuleOutcome:
-        foreign = relations.foreign(found, baseline.body.document.value, candidate.body.document.value)
+        bodies = baseline.body.document.value, candidate.body.document.value
+        foreign = relations.foreign(found, *bodies, candidate.response.click_links)
         return self.rules.apply(request.endpoint, found, request.uids, foreign)
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:

@@ -15,7 +15,9 @@ from proxy.tools.compare.recording.line_files import Spool, WholeLines
 from proxy.tools.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
 from proxy.tools.compare.requests import V3Request, parse_target
 from proxy.tools.compare.responses import ComparedSide, SideResponse
-from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
+
+LOOKUP = "look-up "  # prefix of the keys of look-ups
 
 
 class _UserLine(msgspec.Struct, frozen=True):
@@ -71,9 +73,12 @@ class Recording:
                 yield line.request
 
     def line(self, request: V3Request) -> RecordingLine | None:
-        """Return the recording of a request: that of its client, else one of the same request by another client."""
-        exact = _key(request, request.client)
-        stored = self._spool.get(exact) or self._spool.get(self._any.get(_key(request, ""), ""))
+        """Return the recording of a request: that of its client, else one of the same request by another client, else
+        one of a look-up.
+        """
+        anyone = _key(request, "")
+        keys = _key(request, request.client), self._any.get(anyone, ""), LOOKUP + anyone
+        stored = next((line for key in keys if (line := self._spool.get(key))), None)
         return None if stored is None else msgspec.json.decode(stored, type=RecordingLine)
 
     def notes(self, line: RecordingLine) -> tuple[RecordedGraphQLResponse, ...]:
@@ -118,11 +123,16 @@ class Recording:
         if line.shared is not None:
             self.shared.append(line.shared.noted(self._documents))
         if line.request is not None:
-            self.notes(line)  # raises KeyError for a missing document, before the line is stored
             exact = _key(line.request, line.request.client)
+            self._store(exact, line)
             self._any[_key(line.request, "")] = exact
-            self.upstream += len(line.upstream)
-            self._spool.add(exact, msgspec.json.encode(line))
+        if line.lookup is not None:
+            self._store(LOOKUP + _key(line.lookup, ""), line)
+
+    def _store(self, key: str, line: RecordingLine) -> None:
+        self.notes(line)  # raises KeyError for a missing document, before the line is stored
+        self.upstream += len(line.upstream)
+        self._spool.add(key, msgspec.json.encode(line))
 
     def _own(self, text: bytes) -> RecordingLine:
         """Convert a line of a user's own file. Raises ValueError or MsgspecError."""
@@ -178,13 +188,18 @@ class ReplayedSide:
     """Candidate that maps recorded GraphQL responses again: each request goes to `service` with its recording loaded.
 
     `applications` are those of the service; a request goes to the one that served it originally, or to the only one.
-    `service` is called with the application as client.
+    `service` is called with the application as client. `upstream_recorder` gets the replayed responses.
     """
 
     live = False
 
     def __init__(
-        self, recorded: Recording, service: ComparedSide, player: ResponseReplayer, applications: Mapping[str, str]
+        self,
+        recorded: Recording,
+        service: ComparedSide,
+        player: ResponseReplayer,
+        applications: Mapping[str, str],
+        upstream_recorder: ResponseRecorder,
     ) -> None:
         """Raises ConfigError for a recording without responses of the GraphQL API."""
         if not recorded.upstream and not recorded.shared:
@@ -196,6 +211,7 @@ class ReplayedSide:
         self._recorded = recorded
         self._service = service
         self._player = player
+        self._upstream_recorder = upstream_recorder
         self._applications = applications
         for noted in recorded.shared:
             player.add_shared(noted)
@@ -208,7 +224,10 @@ class ReplayedSide:
         application = self._application(line.application)
         if application is None:
             return _failure(f"has no application {line.application}, which answered when this was recorded")
-        self._player.load(request_id, self._recorded.notes(line))
+        notes = self._recorded.notes(line)
+        self._player.load(request_id, notes)
+        for note in notes:
+            self._upstream_recorder.record(request_id, note)
         try:
             response = await self._service.fetch(msgspec.structs.replace(request, client=application), request_id)
         finally:

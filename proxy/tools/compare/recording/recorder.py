@@ -80,10 +80,12 @@ class RecordedDocument(msgspec.Struct, frozen=True):
 class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Line of the file: a request with its responses, or a document, or a response that is `shared` by all requests.
 
+    `lookup` is in place of `request` where the comparison looked up a name: it is not a request of the source.
     `application` is the one that served the request, where the candidate ran in the same process.
     """
 
     request: V3Request | None = msgspec.field(default=None, name="call")
+    lookup: V3Request | None = None
     application: str | None = None
     baseline: RecordedResponse | None = msgspec.field(default=None, name="old")
     candidate: RecordedResponse | None = msgspec.field(default=None, name="new")
@@ -93,13 +95,14 @@ class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
-    """Responses to one request, as passed to the recorder."""
+    """Responses to one request, as passed to the recorder. `lookup`: the comparison looked up a name."""
 
     request: V3Request
     baseline: SideResponse | None = None
     candidate: SideResponse | None = None
     notes: tuple[RecordedGraphQLResponse, ...] = ()
     application: str | None = None
+    lookup: bool = False
 
 
 class Recorder:
@@ -129,15 +132,18 @@ class Recorder:
         """Write a request with its responses. They are in the file on return."""
         for note in shared:
             self._write(RecordingLine(shared=self._note(note)))
+        request = redaction.redact_request(answers.request, self._redaction)
         line = RecordingLine(
-            request=redaction.redact_request(answers.request, self._redaction),
+            request=None if answers.lookup else request,
+            lookup=request if answers.lookup else None,
             application=answers.application,
             baseline=self._response(answers.baseline),
             candidate=self._response(answers.candidate),
             upstream=tuple(self._note(each) for each in answers.notes),
         )
         self._write(line)
-        self.known.add(answers.request.id)
+        if not answers.lookup:
+            self.known.add(answers.request.id)
 
     def close(self) -> None:
         """Close the file."""

@@ -17,6 +17,7 @@ from proxy.redaction import Redaction
 from proxy.tools.compare import responses
 from proxy.tools.compare.requests import V3Request
 from proxy.tools.compare.responses import ComparedSide, SideName, SideResponse
+from proxy.tools.compare.running import click_links
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
@@ -113,7 +114,6 @@ class Exchanger:
         judge: DifferenceFinder | None = None,
         upstream_recorder: ResponseRecorder | None = None,
     ) -> None:
-        self.sides = sides
         self._baseline, self._candidate = sides
         self._budget = budget
         self._worst = worst
@@ -145,6 +145,13 @@ class Exchanger:
         if exchange.failure is not None or baseline is None or self._judge is None:
             return exchange
         return await self._repeat(self._judge, request, exchange, (baseline, candidate), twice)
+
+    async def look_up(self, name: SideName, request: V3Request) -> Exchange:
+        """Send a request that is free of charge to one side."""
+        if name == "baseline":
+            return Exchange(await self._fetch(self._baseline, request))
+        candidate, _, notes = await self._fetch_candidate(request, 0)
+        return Exchange(candidate=candidate, notes=notes)
 
     async def _repeat(
         self,
@@ -209,7 +216,8 @@ class Exchanger:
             response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, reserved)
-            return self._redacted(response), cost, notes
+            owned = msgspec.structs.replace(self._redacted(response), click_links=click_links.owners(notes))
+            return owned, cost, notes
         finally:
             await self._budget.settle(reserved, cost)
 

@@ -1,22 +1,22 @@
 """Names of the objects that unknown uids denote, looked up at the service that has the uid. Free of charge."""
 
 import asyncio
-import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from proxy.tools.compare import responses
 from proxy.tools.compare.judging import unknown_uids
 from proxy.tools.compare.judging.findings import Finding
 from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import ComparedSide, SideResponse
-from proxy.tools.compare.running.exchange import Sides
+from proxy.tools.compare.responses import SideName, SideResponse
+from proxy.tools.compare.running.exchange import Exchange, Exchanger
 
 
 class NameLookups:
-    """Names by uid, each looked up once in a run."""
+    """Names by uid, each looked up once in a run. `record` gets each look-up that had a response."""
 
-    def __init__(self, sides: Sides) -> None:
-        self._baseline, self._candidate = sides
+    def __init__(self, exchanger: Exchanger, record: Callable[[V3Request, Exchange], None]) -> None:
+        self._exchanger = exchanger
+        self._record = record
         self._names: dict[str, str] = {}
         self._lock = asyncio.Lock()  # requests in flight at the same time look up the same uids
 
@@ -26,15 +26,21 @@ class NameLookups:
         """
         async with self._lock:
             for pair in unknown_uids.pairs([each.difference for each in found]):
-                await self._look_up(self._candidate, pair.path, pair.candidate, client)
+                await self._look_up("candidate", pair.path, pair.candidate, client)
                 if not pair.name:
-                    await self._look_up(self._baseline, pair.path, pair.baseline, client)
+                    await self._look_up("baseline", pair.path, pair.baseline, client)
         return self._names
 
-    async def _look_up(self, side: ComparedSide | None, path: str, uid: str, client: str) -> None:
-        if uid in self._names or side is None:
+    async def _look_up(self, side: SideName, path: str, uid: str, client: str) -> None:
+        if uid in self._names:
             return
-        name = _name(await side.fetch(V3Request(path + uid, client=client), secrets.token_hex(8)))
+        request = V3Request(path + uid, client=client)
+        exchange = await self._exchanger.look_up(side, request)
+        response = exchange.baseline or exchange.candidate
+        if response is None or response.failure:
+            return
+        self._record(request, exchange)
+        name = _name(response)
         if name is not None:
             self._names[uid] = name
 

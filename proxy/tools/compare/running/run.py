@@ -105,7 +105,7 @@ class ComparisonRun:
         spent: Callable[[], int],
     ) -> None:
         self._exchanger = exchanger
-        self._lookups = lookups.NameLookups(exchanger.sides)
+        self._lookups = lookups.NameLookups(exchanger, self._record_lookup)
         self._judge = judge
         self._notes = notes
         self._redaction = redaction
@@ -200,14 +200,17 @@ class ComparisonRun:
         if self._notes.add is not None:
             self._notes.add(comparison)
 
-    def _record(self, request: V3Request, exchange: exchanging.Exchange) -> None:
+    def _record_lookup(self, request: V3Request, exchange: exchanging.Exchange) -> None:
+        self._record(request, exchange, lookup=True)
+
+    def _record(self, request: V3Request, exchange: exchanging.Exchange, *, lookup: bool = False) -> None:
         recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder
         # A resumed run may repeat requests that an earlier run has recorded already.
         if recorder is None or request.id in recorder.known:
             return
         baseline, candidate = exchange.freshest
         application = self._notes.application(request.client)
-        answers = RecordedExchange(request, baseline, candidate, exchange.notes, application)
+        answers = RecordedExchange(request, baseline, candidate, exchange.notes, application, lookup)
         recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
 
     def _stop_if_failing(self, exchange: exchanging.Exchange) -> None:

@@ -131,8 +131,10 @@ NO_RECORDED_REQUEST = "is no recorded request, or is cut"
 class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "request": "call"}):
     version: int | None = None
     request: V3Request | None = None
-    document: msgspec.Raw = msgspec.Raw()  # tells lines of documents and shared responses from unreadable ones
+    # These tell lines without a request of the source from unreadable ones.
+    document: msgspec.Raw = msgspec.Raw()
     shared: msgspec.Raw = msgspec.Raw()
+    lookup: msgspec.Raw = msgspec.Raw()
 
 
 def read_recording(stream: BufferedReader) -> Iterator[Item]:
@@ -146,7 +148,7 @@ def read_recording(stream: BufferedReader) -> Iterator[Item]:
             continue
         if found.request is not None:
             yield _recorded_entry(number, found.request)
-        elif found.version != RECORDING_VERSION and not bytes(found.document) and not bytes(found.shared):
+        elif found.version != RECORDING_VERSION and not any(map(bytes, (found.document, found.shared, found.lookup))):
             yield Unreadable(
                 number, NO_RECORDED_REQUEST if found.version is None else "is of another version of v3bridge"
             )

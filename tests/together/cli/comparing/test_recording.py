@@ -1,10 +1,13 @@
 """Tests of recording, and of replaying a recording through the current mappings."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+
+from proxy.tools.compare.recording import line_files
 
 CONFIG = """
 upstream: sandbox
@@ -139,3 +142,66 @@ async def test_recording_without_upstream_responses_cannot_be_replayed(
     found = await run_command("compare", "--replay", "rec.zst")
     assert found.code == 2
     assert "holds no responses of the GraphQL service" in " ".join(found.err.split())
+
+
+LINK_OF_NEIGHBOR = """
+def link_of_neighbor(own: str, offers: list[Any]) -> str:
+    links = [each.clickUrl for each in offers]
+    return links[links.index(own) - 1]
+
+
+TRANSFORMS: dict["""
+
+
+async def test_swapped_click_links_are_found_with_the_graphql_responses(
+    run_command: Any, tmp_path: Path, program_copy: Any
+) -> None:
+    folder, change = program_copy
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "urls.txt").write_text("/v3/parts/search?apikey=EXAMPLE_KEY&q=capacitor&limit=20\n")
+    live = ("compare", "--baseline", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--fresh")
+    found = await run_command(*live, "--record", "rec.zst")
+    assert found.code == 0, found
+    change("proxy/mapping/transforms.py", "\nTRANSFORMS: dict[", LINK_OF_NEIGHBOR)
+    change("proxy/mapping/transforms.py", "        first_click,\n", "        first_click,\n        link_of_neighbor,\n")
+    change(
+        "mappings/offer.yaml",
+        "product_url: {from: clickUrl,",
+        'product_url: {from: [clickUrl, "^offers{clickUrl}"], through: link_of_neighbor,',
+    )
+    for arguments in (live, ("compare", "--replay", "rec.zst", "--config", "own.yaml")):
+        found = await run_command(*arguments, "--json", "r.json", PYTHONPATH=str(folder))
+        assert found.code == 1, found
+        result = json.loads((tmp_path / "r.json").read_text())
+        paths = {group["path"] for group in result["groups"] if group["counts"]}
+        assert paths == {"results[*].item.offers[*].product_url"}
+
+
+async def test_replay_looks_up_computed_uids_in_the_recording(
+    run_command: Any, tmp_path: Path, program_copy: Any
+) -> None:
+    folder, change = program_copy
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    (tmp_path / "urls.txt").write_text("/v3/parts/search?apikey=EXAMPLE_KEY&limit=40\n")
+    found = await run_command(
+        *("compare", "--baseline", "sandbox", "--config", "own.yaml", "--requests", "urls.txt", "--record", "rec.zst")
+    )
+    assert found.code == 0, found
+    recording = b"".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
+    one, other = sorted(set(re.findall(r"/brands/b4a2d0([0-9a-f]{10})", recording)))[:2]
+    replay = ("compare", "--replay", "rec.zst", "--config", "own.yaml", "--json", "r.json")
+    found = await run_command(*replay)
+    assert found.code == 0, found
+    assert json.loads((tmp_path / "r.json").read_text())["failures"] == []
+
+    wrong = {str(int(one, 16)): str(int(other, 16))}
+    change(
+        "proxy/mapping/tables.py",
+        '"brand_uid": self.uids["Brand"].uid,',
+        f'"brand_uid": lambda id_, name: self.uids["Brand"].uid({wrong}.get(id_, id_), name),',
+    )
+    found = await run_command(*replay, PYTHONPATH=str(folder))
+    assert found.code == 1, found
+    result = json.loads((tmp_path / "r.json").read_text())
+    paths = {group["path"] for group in result["groups"] if group["counts"]}
+    assert (paths, result["failures"]) == ({"results[*].item.brand.uid"}, [])

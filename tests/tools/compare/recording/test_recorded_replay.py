@@ -11,7 +11,7 @@ from proxy.redaction import Redaction
 from proxy.tools.compare.recording.recorded import Recording, ReplayedSide
 from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
 from proxy.tools.compare.responses import SideResponse
-from proxy.upstream.replay import RecordedGraphQLResponse, ResponseReplayer
+from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")
 NOTE = RecordedGraphQLResponse("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
@@ -48,7 +48,7 @@ def replay(tmp_path: Path) -> Any:
         opened.append(recorded)
         player = ResponseReplayer()
         service = Service(player, lacks)
-        return ReplayedSide(recorded, service, player, applications), service
+        return ReplayedSide(recorded, service, player, applications, ResponseRecorder()), service
 
     yield make
     for each in opened:

@@ -96,6 +96,22 @@ def test_equivalent_request_of_any_client_finds_its_response(file: Any, record: 
     assert recorded.line(request_from_target("/v3/brands/search?start=1&q=1", client="erp")) is None
 
 
+def test_lookup_is_found_and_is_no_request_of_the_recording(file: Any, record: Any, read: Any) -> None:
+    lookup = answers(1, lookup=True)
+    assert record(answers(2), lookup).known == {answers(2).request.id}
+    assert record().known == {answers(2).request.id}
+    recorded = read(file)
+    assert [request.id for request in recorded.requests()] == [answers(2).request.id]
+    line = recorded.line(lookup.request)
+    assert (recorded.notes(line), recorded.upstream) == ((note('{"q":1}'),), 2)
+    assert line.candidate.response().body == b'{"message": "\xc3\xa4"}'
+
+
+def test_request_is_preferred_to_a_lookup(file: Any, record: Any, read: Any) -> None:
+    record(answers(1), answers(1, lookup=True, candidate=None))
+    assert read(file).line(answers(1).request).candidate is not None
+
+
 def test_recording_holds_no_api_key(file: Any, record: Any) -> None:
     request = request_from_target(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()

@@ -20,6 +20,8 @@ def test_every_request_of_a_run_recording_is_read(tmp_path: Path) -> None:
     for request in requests:
         notes = (RecordedGraphQLResponse("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
         recorder.keep(RecordedExchange(request, SideResponse(200, b"{}", 0.1), None, notes), [shared])
+    lookup = request_from_target("/v3/brands/b4a2d0000000001e", client="erp")
+    recorder.keep(RecordedExchange(lookup, None, SideResponse(200, b"{}", 0.1), lookup=True))
     recorder.close()
     source = open_source(file, Clients())
     read = list(source.requests())
