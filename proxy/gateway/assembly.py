@@ -194,6 +194,7 @@ async def _pipeline(
         single_query=base.settings.translation.single_query,
         metrics=base.metrics,
     )
+    requests.start()
     # Resources close in reverse order: the pipeline, whose second attempts use the batcher, before the batcher.
     base.resources.push_async_callback(requests.close)
     return requests
@@ -328,7 +329,7 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     # A changed mapping, uid or upstream must not find entries that were made with the old one.
     files = base.contents[changes.MAPPINGS], base.contents.get("uids")
     scope = shared_keys.namespace(settings, upstream, *files)
-    in_flight: coalescing.Coalescing[Hashable, entries.RenderedResult] | None = None
+    in_flight: coalescing.Coalescing[Hashable, lookup.Lookup, entries.RenderedResult] | None = None
     memory: entries.ResponseCache | None = None
     if settings.coalescing.enabled:
         in_flight = await base.obtain(("in flight", scope), _make(coalescing.Coalescing))

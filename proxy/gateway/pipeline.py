@@ -5,11 +5,12 @@
 Authentication is the web's (web/authentication.py), which then calls `admit`; the parameters are parsed by
 serving/actions.py. The other steps are `resolve` and the two functions below it. No step calls back into an earlier
 one: the cache says which queries miss, the pipeline executes them, the cache stores their results and wakes the waiting
-requests. `steps` are reported for a trace (telemetry/steps.py).
+requests. A stalled request of the upstream comes as a value in a queue, which `_handle_stalls` reads. `steps` are
+reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ import structlog
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.coalescing import Claim, SecondAttempt
+from proxy.gateway.cache.coalescing import Claim, SecondAttempt, StalledWork
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
@@ -43,6 +44,9 @@ from proxy.upstream import stalls
 from proxy.upstream.batching import Batcher
 
 T = TypeVar("T")
+QueryClaim = Claim[Hashable, Lookup, RenderedResult]
+Watch = stalls.StallWatch[tuple[QueryClaim, list[int]]]
+"""Watch for a stall of queries of a claim, at these positions."""
 
 log = structlog.get_logger()
 
@@ -72,10 +76,19 @@ class Pipeline:
         self._tables = tables
         self._single_query = single_query
         self._metrics = metrics
+        self._stalls: asyncio.Queue[stalls.Stall[tuple[QueryClaim, list[int]]]] = asyncio.Queue()
+        self._stall_handler: asyncio.Task[None] | None = None
         self._second_attempts: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to handle stalls."""
+        self._stall_handler = asyncio.create_task(self._handle_stalls(), name="stalls")
 
     async def close(self) -> None:
         """Wait for second attempts."""
+        if self._stall_handler is not None:
+            self._stall_handler.cancel()
+            await asyncio.wait((self._stall_handler,))
         while self._second_attempts:
             await asyncio.wait(self._second_attempts)
 
@@ -129,13 +142,14 @@ class Pipeline:
             lookup.complete(await self._execute_misses(lookup, lookup.misses, None))
         while lookup.misses:
             share = lookup.claim()
-            self._start_second_attempts(share.second_attempts)
+            if share.stalled is not None:
+                self._replace_stalled(share.stalled)
             with share:
                 if share.claim is not None:
                     share.finish(await self._execute_claimed(lookup, share.claim))
             await lookup.wait(share)
 
-    async def _execute_claimed(self, lookup: Lookup, claim: Claim[Any, RenderedResult]) -> list[RenderedResult]:
+    async def _execute_claimed(self, lookup: Lookup, claim: QueryClaim) -> list[RenderedResult]:
         """Execute the queries of a claim, except those that another worker or machine executes already.
 
         Its own come first, so that two workers never wait for each other: also those that it can claim meanwhile.
@@ -151,9 +165,10 @@ class Pipeline:
             results |= await lookup.wait_shared(elsewhere)
 
     async def _execute_misses(
-        self, lookup: Lookup, positions: list[int], claim: Claim[Any, RenderedResult] | None
+        self, lookup: Lookup, positions: list[int], claim: QueryClaim | None
     ) -> list[RenderedResult]:
-        """Plan, execute, translate and store the queries at these positions. `claim` is notified of a stall."""
+        """Plan, execute, translate and store the queries at these positions. Those of a `claim` are watched for a
+        stall: not those of a second attempt (there is no third), nor without coalescing (nothing waits)."""
         clock, queries, request = self._metrics.clock, lookup.queries, lookup.request
 
         began = clock.monotonic()
@@ -162,15 +177,9 @@ class Pipeline:
         self._metrics.observe_stage("plan", began)
         steps.lap("plan")
 
-        # No stall listener is needed for a second attempt (there is no third), nor without coalescing (nothing waits).
-        start = self._start_second_attempts
-        listeners = () if claim is None else (lambda stall: start(claim.stalled(stall, positions)),)
-        outer_listeners = stalls.STALL_LISTENERS.set(listeners)
-        try:
-            fetched = await self._operations.execute(request, plan.operations)
-            counted = await self._operations.execute(request, plan.count_operations(fetched))
-        finally:
-            stalls.STALL_LISTENERS.reset(outer_listeners)
+        watch = None if claim is None else stalls.StallWatch(self._stalls, (claim, positions))
+        fetched = await self._operations.execute(request, plan.operations, watch)
+        counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
         results = plan.results(fetched, counted)
         began = clock.monotonic()
@@ -181,17 +190,31 @@ class Pipeline:
         self._metrics.observe_stage("translate", began)
         return stored
 
-    def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Any, RenderedResult]]) -> None:
+    async def _handle_stalls(self) -> None:
+        """Handle the stalls of requests, one after the other."""
+        while True:
+            stall = await self._stalls.get()
+            claim, positions = stall.subject
+            self._replace_stalled(claim.stalled(stall.request, positions))
+
+    def _replace_stalled(self, stalled: StalledWork[Hashable, Lookup, RenderedResult]) -> None:
+        """Give those that wait for stalled queries stale entries, or start second attempts."""
+        for wait in stalled.waits:
+            entry = wait.caller.stale_entry(wait.position)
+            if entry is not None:
+                wait.resolve(entry)
+        self._start_second_attempts(stalled.second_attempts())
+
+    def _start_second_attempts(self, attempts: Iterable[SecondAttempt[Hashable, Lookup, RenderedResult]]) -> None:
         """Start second attempts at stalled queries, each in the context of the caller that waits."""
         for attempt in attempts:
             task = asyncio.create_task(self._repeat(attempt), name="second attempt", context=attempt.context)
             self._second_attempts.add(task)
             task.add_done_callback(self._second_attempts.discard)
 
-    async def _repeat(self, attempt: SecondAttempt[Any, RenderedResult]) -> None:
-        assert isinstance(attempt.job, Lookup)  # noqa: S101 - the pipeline joins with lookups only
+    async def _repeat(self, attempt: SecondAttempt[Hashable, Lookup, RenderedResult]) -> None:
         try:
-            results = await self._execute_misses(attempt.job, attempt.positions, None)
+            results = await self._execute_misses(attempt.caller, attempt.positions, None)
         except BaseException as error:
             attempt.fail(error)  # the first attempt goes on
             if not isinstance(error, Exception):
@@ -227,31 +250,37 @@ class _Operations:
         self._upstream = upstream
         self._metrics = metrics
 
-    async def execute(self, request: GatewayRequest, operations: list[PlannedOperation]) -> dict[int, OperationResult]:
+    async def execute(
+        self, request: GatewayRequest, operations: list[PlannedOperation], watch: Watch | None
+    ) -> dict[int, OperationResult]:
         """Execute operations side by side; one that fails takes nothing from the others."""
         if len(operations) < 2:
-            return await self._execute(request, operations[0]) if operations else {}
-        results = await asyncio.gather(*(self._execute(request, operation) for operation in operations))
+            return await self._execute(request, operations[0], watch) if operations else {}
+        results = await asyncio.gather(*(self._execute(request, operation, watch) for operation in operations))
         return {position: result for of_operation in results for position, result in of_operation.items()}
 
-    async def _execute(self, request: GatewayRequest, operation: PlannedOperation) -> dict[int, OperationResult]:
+    async def _execute(
+        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None
+    ) -> dict[int, OperationResult]:
         """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
         other exception their failure."""
         try:
             with steps.step("execute"):
                 steps.add(operation=operation.document.name, queries=len(operation.positions))
-                results = await self._execute_reserved(request, operation)
+                results = await self._execute_reserved(request, operation, watch)
         except errors.QueryRefused as refusal:
             results = [OperationResult([], 0, refusal.message)] * len(operation.positions)
         except errors.BridgeError as failure:
             results = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
         return dict(zip(operation.positions, results, strict=True))
 
-    async def _execute_reserved(self, request: GatewayRequest, operation: PlannedOperation) -> list[OperationResult]:
+    async def _execute_reserved(
+        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None
+    ) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
         reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
-            results = await self._upstream.execute(operation, client.application.credentials, metadata.since)
+            results = await self._upstream.execute(operation, client.application.credentials, metadata.since, watch)
         except BaseException as error:
             metadata.cost += await reservation.release(error)
             raise

@@ -72,7 +72,7 @@ class _PendingQueries:
 
     queries: BatchableQueries[Any]
     since: float
-    listeners: tuple[stalls.StallListener, ...]
+    watch: stalls.StallWatch[Any] | None
     results: asyncio.Future[list[Any] | None]
     sent_by_caller: bool = False
     timer: asyncio.TimerHandle | None = None
@@ -123,17 +123,26 @@ class Batcher:
         self._waiting: deque[_Batch] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def execute(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
+    async def execute(
+        self,
+        queries: BatchableQueries[T],
+        credentials: Credentials,
+        since: float,
+        watch: stalls.StallWatch[Any] | None = None,
+    ) -> list[T]:
         """Return the result of each query; the time limit began at `since`. Raises the errors of GraphQLClient."""
+        watches = () if watch is None else (watch,)
         if not self._enabled:
-            return await self._send(queries, credentials, since)
+            return await self._send(queries, credentials, since, watches)
         loop = asyncio.get_running_loop()
-        pending = _PendingQueries(queries, since, stalls.STALL_LISTENERS.get(), loop.create_future())
+        pending = _PendingQueries(queries, since, watch, loop.create_future())
         batch = self._add(pending, credentials, loop)
         try:
             results = await pending.results
             steps.lap("batch", merged=results is not None)
-            return await self._send(queries, credentials, since) if results is None else queries.decoded(results)
+            if results is None:
+                return await self._send(queries, credentials, since, watches)
+            return queries.decoded(results)
         except asyncio.CancelledError:
             batch.caller_left()
             raise
@@ -223,12 +232,11 @@ class Batcher:
         """Send one operation, within the time limit of the latest caller. If the upstream refuses it, send the queries
         of each caller separately: one invalid query must not fail the others."""
         group, credentials = batch.group, batch.credentials
-        stalls.STALL_LISTENERS.set(tuple(dict.fromkeys(each for pending in group for each in pending.listeners)))
         first, *others = (pending.queries for pending in group)
         # Of the latest: an earlier caller has a time limit of its own, and the others must not lose theirs.
         since = max(pending.since for pending in group)
         try:
-            results = await self._send(first.merged(others), credentials, since)
+            results = await self._send(first.merged(others), credentials, since, _watches(group))
             self._metrics.batched_requests[()] += len(group)
         except errors.QueryRefused:
             await asyncio.gather(*(self._send_separately(pending, credentials) for pending in group))
@@ -240,9 +248,9 @@ class Batcher:
     async def _send_separately(self, pending: _PendingQueries, credentials: Credentials) -> None:
         if pending.results.done():  # its caller is gone: nobody would get the parts
             return
-        stalls.STALL_LISTENERS.set(pending.listeners)
         try:
-            _distribute([pending], await self._send(pending.queries, credentials, pending.since))
+            results = await self._send(pending.queries, credentials, pending.since, _watches([pending]))
+            _distribute([pending], results)
         except Exception as error:
             _fail([pending], error)
 
@@ -260,13 +268,25 @@ class Batcher:
             self._metrics.upstream_waiting[()] -= 1
             self._start(self._waiting.popleft())
 
-    async def _send(self, queries: BatchableQueries[T], credentials: Credentials, since: float) -> list[T]:
+    async def _send(
+        self,
+        queries: BatchableQueries[T],
+        credentials: Credentials,
+        since: float,
+        watches: Sequence[stalls.StallWatch[Any]],
+    ) -> list[T]:
         record = OperationRecord(queries=len(queries.positions))
-        results = queries.read(await self._client.execute(queries.operation, credentials, since, record=record))
+        data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
+        results = queries.read(data)
         record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return results
+
+
+def _watches(group: list[_PendingQueries]) -> tuple[stalls.StallWatch[Any], ...]:
+    """Return the watches of a group, each once: a caller may have several operations in it."""
+    return tuple(dict.fromkeys(pending.watch for pending in group if pending.watch is not None))
 
 
 def _distribute(group: list[_PendingQueries], results: list[Any]) -> None:

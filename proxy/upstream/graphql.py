@@ -5,7 +5,7 @@ may have been billed is never retried. The client does not look at the fields of
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -73,13 +73,15 @@ class GraphQLClient:
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
         record: activities.OperationRecord | None = None,
+        *,
+        watches: Sequence[stalls.StallWatch[Any]] = (),
     ) -> T:
         """Send the operation and return its data.
 
         GraphQL errors in a response with usable data are counted and logged, and added to `partial_errors` if given, as
         for lists; the response may then have half of the bytes. `since`: start of the time limit, in the clock's
         monotonic seconds, if an earlier request of the same caller began it. `record` becomes that of the attempt that
-        succeeds; the caller, who can read the data, adds the parts to it.
+        succeeds; the caller, who can read the data, adds the parts to it. `watches` get a stall of the request.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
         CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
@@ -89,8 +91,9 @@ class GraphQLClient:
         retried = 0
         while True:
             try:
+                attempt = record or activities.OperationRecord()
                 return await self._send_with_token(
-                    operation, credentials, started, partial_errors, record or activities.OperationRecord()
+                    operation, credentials, started, partial_errors, attempt, watches=watches
                 )
             except errors.BridgeError as error:
                 wait = self._retry.delay(error, retried, self._clock.monotonic() - started)
@@ -112,6 +115,8 @@ class GraphQLClient:
         started: float,
         partial_errors: list[model.GraphQLError] | None,
         record: activities.OperationRecord,
+        *,
+        watches: Sequence[stalls.StallWatch[Any]],
     ) -> T:
         """Send with the cached token, and once more with a new one if it is refused."""
         refusal: str | None = None
@@ -125,7 +130,7 @@ class GraphQLClient:
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
             with self._activity.attempt(operation.name, credentials.name, record):
                 try:
-                    reply = await self._send(operation, token, seconds_left, max_bytes)
+                    reply = await self._send(operation, token, seconds_left, max_bytes, watches)
                 except errors.BridgeError as failure:
                     steps.lap("send", failure, operation=operation.name)
                     raise
@@ -170,7 +175,12 @@ class GraphQLClient:
         return error
 
     async def _send(
-        self, operation: classify.GraphQLOperation[T], token: str, seconds_left: float, max_bytes: int
+        self,
+        operation: classify.GraphQLOperation[T],
+        token: str,
+        seconds_left: float,
+        max_bytes: int,
+        watches: Sequence[stalls.StallWatch[Any]],
     ) -> http_post.HttpResponse:
         self._breaker.admit()
         headers = {"Authorization": f"Bearer {token}", **_HEADERS}
@@ -180,7 +190,7 @@ class GraphQLClient:
             self._url, classify.SERVICE, operation.payload, headers, True, seconds_left, max_bytes
         )
         started = self._clock.monotonic()
-        active_request = self._stalls.begin(operation.name)
+        active_request = self._stalls.begin(operation.name, watches)
         try:
             return await http_post.post(self._session, request, active_request)
         except errors.ServerError as error:
@@ -243,10 +253,12 @@ class TracedGraphQLClient(GraphQLClient):
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
         record: activities.OperationRecord | None = None,
+        *,
+        watches: Sequence[stalls.StallWatch[Any]] = (),
     ) -> T:
         """Do the same within a span."""
         with self._tracing.operation(operation.name):
-            return await super().execute(operation, credentials, since, partial_errors, record)
+            return await super().execute(operation, credentials, since, partial_errors, record, watches=watches)
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

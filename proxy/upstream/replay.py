@@ -5,6 +5,7 @@ responses to operations without variables are the same for all requests and are 
 costs no parts. Files and API keys are not known here: compare/recording has them.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import graphql as language
@@ -13,7 +14,7 @@ import msgspec
 from proxy import errors, model
 from proxy.telemetry import activity
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, graphql, http_post
+from proxy.upstream import classify, graphql, http_post, stalls
 from proxy.upstream.auth import identity
 
 T = TypeVar("T")
@@ -76,9 +77,14 @@ class RecordingGraphQLClient(graphql.GraphQLClient):
         self._recorder = recorder
 
     async def _send(
-        self, operation: classify.GraphQLOperation[T], token: str, seconds_left: float, max_bytes: int
+        self,
+        operation: classify.GraphQLOperation[T],
+        token: str,
+        seconds_left: float,
+        max_bytes: int,
+        watches: Sequence[stalls.StallWatch[Any]],
     ) -> http_post.HttpResponse:
-        reply = await super()._send(operation, token, seconds_left, max_bytes)
+        reply = await super()._send(operation, token, seconds_left, max_bytes, watches)
         document, variables = _read(operation)
         self._recorder.record(
             REQUEST_ID.get(), RecordedGraphQLResponse(operation.name, variables, document, reply.status, reply.body)
@@ -147,6 +153,8 @@ class ReplayingGraphQLClient(graphql.GraphQLClient):
         since: float | None = None,  # noqa: ARG002
         partial_errors: list[model.GraphQLError] | None = None,  # noqa: ARG002
         record: activity.OperationRecord | None = None,  # noqa: ARG002
+        *,
+        watches: Sequence[stalls.StallWatch[Any]] = (),  # noqa: ARG002
     ) -> T:
         """Return the recorded data. Raises the error of the recorded response, or UpstreamUnreadable."""
         recorded = self._replayer.find(REQUEST_ID.get(), operation)

@@ -1,14 +1,15 @@
 """Detection of stalled requests: the response stopped arriving, or takes far longer than usual for its operation.
 
-Used by graphql.py, which registers its requests. Code on which other requests wait sets STALL_LISTENERS; each listener
-is called once for a stalled request. One timer checks all registered requests, and runs only while there are any. Not
+Used by graphql.py, which registers its requests. Code on which other requests wait passes a StallWatch with its
+operation: its queue gets a Stall once. One timer checks all registered requests, and runs only while there are any. Not
 counted as a stall: time in which the event loop did not run, because data may have arrived meanwhile; and most requests
 being late at once, because then the service or this machine is slow, and another request would be as late.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import structlog
 
@@ -20,6 +21,8 @@ CHECKS = 4  # per stall time: a stall is noticed at most a quarter late
 # Above the longest typical duration, so that an operation that is merely slow today is not sent twice.
 LATE_FACTOR = 2.0  # times the longest typical duration
 FEW = 2  # stalled requests that are reported even if they are all requests
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -46,25 +49,25 @@ class TypicalDuration:
 
 
 class ActiveRequest:
-    """Request in flight: its listeners, its current attempt, and how much of the response has arrived."""
+    """Request in flight: who watches it, its current attempt, and how much of the response has arrived."""
 
     __slots__ = (
         "_may_retry",
         "_retry_allowed",
         "attempt",
-        "listeners",
         "name",
         "quiet_since",
         "received",
         "since",
         "stalled",
+        "watches",
     )
 
     def __init__(
-        self, name: str, listeners: "tuple[StallListener, ...]", may_retry: Callable[[str], bool], now: float
+        self, name: str, watches: "Sequence[StallWatch[Any]]", may_retry: Callable[[str], bool], now: float
     ) -> None:
         self.name = name
-        self.listeners = listeners
+        self.watches = watches
         self.attempt: connector.Attempt | None = None
         self.since = self.quiet_since = now
         self.received = 0
@@ -75,7 +78,7 @@ class ActiveRequest:
     @property
     def is_batch(self) -> bool:
         """Whether it carries queries of several callers."""
-        return len(self.listeners) > 1
+        return len(self.watches) > 1
 
     def allow_retry(self) -> bool:
         """Return whether its queries may be sent once more; the first call takes one retry from the budget."""
@@ -83,8 +86,19 @@ class ActiveRequest:
         return self._retry_allowed
 
 
-StallListener = Callable[[ActiveRequest], None]
-STALL_LISTENERS: ContextVar[tuple[StallListener, ...]] = ContextVar("stall listeners", default=())
+class Stall(NamedTuple, Generic[T]):
+    """Stalled request, with what was watched for."""
+
+    request: ActiveRequest
+    subject: T
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StallWatch(Generic[T]):
+    """Watch of a caller for a stall of its requests: the queue that gets it, and what it is to be reported with."""
+
+    queue: asyncio.Queue[Stall[T]]
+    subject: T
 
 
 class StallDetector:
@@ -101,12 +115,11 @@ class StallDetector:
         self._last_check = 0.0
         self._time = 0.0
 
-    def begin(self, name: str) -> ActiveRequest | None:
-        """Register a request; returns None if it has no listeners."""
-        listeners = STALL_LISTENERS.get()
-        if not listeners or not self._seconds:
+    def begin(self, name: str, watches: Sequence[StallWatch[Any]]) -> ActiveRequest | None:
+        """Register a request; returns None if nobody watches it."""
+        if not watches or not self._seconds:
             return None
-        request = ActiveRequest(name, listeners, self._may_repeat, self._time)
+        request = ActiveRequest(name, watches, self._may_repeat, self._time)
         self._in_flight.add(request)
         if self._timer is None:
             self._start()
@@ -155,8 +168,8 @@ class StallDetector:
         self._metrics.stalls[request.name,] += 1
         seconds = round(self._time - request.since, 2)
         log.warning("upstream request stalled", operation=request.name, seconds=seconds, received=request.received)
-        for listener in request.listeners:
-            listener(request)
+        for watch in request.watches:
+            watch.queue.put_nowait(Stall(request, watch.subject))
 
     def _may_repeat(self, name: str) -> bool:
         if not self._budget.withdraw():

@@ -18,7 +18,7 @@ from together.environment import ProxyEnvironment, RawResponse, StartEnvironment
 
 from nexar_sandbox import faults
 from proxy import config
-from proxy.gateway.cache import lookup, shared
+from proxy.gateway.cache import shared, shared_misses
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.cache_file import CacheFile
@@ -43,7 +43,7 @@ def _shared_cache_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     right, and cost parts; here neither may happen because the machine is busy."""
     for name in ("LOOK_UP_TIMEOUT", "WRITE_TIMEOUT", "CLAIM_SECONDS", "WAIT_SECONDS"):
         monkeypatch.setattr(shared, name, PATIENCE)
-    monkeypatch.setattr(lookup, "WAIT_SECONDS", PATIENCE)
+    monkeypatch.setattr(shared_misses, "WAIT_SECONDS", PATIENCE)
 
 
 def settings(environment: ProxyEnvironment, store: str, **changes: Any) -> config.Config:

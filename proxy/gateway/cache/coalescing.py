@@ -1,10 +1,10 @@
 """Request coalescing: identical work in flight is executed once, by the caller that claimed it first.
 
-A passive table: it neither executes anything nor starts a task. A caller joins with its keys, executes those that it
-has claimed, stores their results, and waits for the results of the others. If work stalls, waiting callers get a
-substitute at once, or the result of one second attempt, which `join`, `stalled` and `finish` return for the caller to
-start. For the hot path, where a task of its own would cost more than it saves; kit/single_flight.py is for work that
-must outlive its caller.
+A passive table: it executes nothing, starts no task and calls nobody. A caller joins with its keys, executes those that
+it has claimed, stores their results, and waits for the results of the others. If work stalls, `stalled` says who waits
+for it: the caller gives them a substitute, or starts the second attempts that `second_attempts` returns. For the hot
+path, where a task of its own would cost more than it saves; kit/single_flight.py is for work that must outlive its
+caller.
 """
 
 import asyncio
@@ -13,8 +13,17 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Generic, Protocol, TypeVar
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
+
+class Result(Protocol):
+    """Result of work on one key."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether another attempt may have a better result."""
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the work is refused to its caller, such as by its quota, though not to every caller."""
 
 
 class Stall(Protocol):
@@ -28,65 +37,59 @@ class Stall(Protocol):
         """Take one retry from the retry budget; return whether there was one."""
 
 
-class Job(Protocol[V]):
-    """Interface of a caller. Positions are the caller's own numbers of its keys."""
-
-    def substitute(self, position: int) -> V | None:
-        """Return a result that can replace stalled work at once, such as a stale cache entry; None without one."""
-
-    def has_failed(self, result: V) -> bool:
-        """Return whether another attempt may have a better result."""
-
-    def was_refused(self, result: V) -> bool:
-        """Return whether the work is refused to this caller, such as by its quota, though not to every caller."""
+K = TypeVar("K", bound=Hashable)
+C = TypeVar("C")
+"""Caller. Positions are its own numbers of its keys."""
+V = TypeVar("V", bound=Result)
 
 
-class Coalescing(Generic[K, V]):
+class Coalescing(Generic[K, C, V]):
     """Work in flight, by key. Entries are removed when their work is done."""
 
     def __init__(self) -> None:
-        self._in_flight: dict[K, _Work[K, V]] = {}
+        self._in_flight: dict[K, _Work[K, C, V]] = {}
 
-    def join(self, keys: Mapping[int, K], job: Job[V]) -> "Share[K, V]":
+    def join(self, keys: Mapping[int, K], caller: C) -> "Share[K, C, V]":
         """Claim the keys that are not in flight, and wait for the others."""
-        claim: Claim[K, V] | None = None
-        joined: dict[int, _Work[K, V]] = {}
+        claim: Claim[K, C, V] | None = None
+        joined: dict[int, _Work[K, C, V]] = {}
         for position, key in keys.items():
             work = self._in_flight.get(key)
             if work is not None:
                 joined[position] = work
                 continue
             if claim is None:
-                claim = Claim(job)
+                claim = Claim(caller)
             self._in_flight[key] = work = _Work(self._in_flight, key, claim)
             claim.positions.append(position)
             claim.works.append(work)
-        return Share(claim, joined, job)
+        return Share(claim, joined, caller)
 
 
-class Share(Generic[K, V]):
+class Share(Generic[K, C, V]):
     """One caller's part of the work in flight: the keys that it has claimed, and those that it waits for.
 
     Used as a context manager around the execution of the claimed keys: an error goes to all waiting callers; a
     cancelled caller leaves the work to the others; one whose work has been finished by other attempts continues with
-    their results. `second_attempts` are to be started before it.
+    their results. `stalled` is to be handled before it: the keys that it waits for and that have stalled already.
     """
 
-    __slots__ = ("_job", "_results", "_waits", "claim", "second_attempts")
+    __slots__ = ("_results", "_waits", "claim", "stalled")
 
-    def __init__(self, claim: "Claim[K, V] | None", joined: "dict[int, _Work[K, V]]", job: Job[V]) -> None:
+    def __init__(self, claim: "Claim[K, C, V] | None", joined: "dict[int, _Work[K, C, V]]", caller: C) -> None:
         self.claim = claim
-        self._job = job
         self._results: list[V] = []
-        self._waits: dict[int, _Wait[V]] = {}
-        self.second_attempts: list[SecondAttempt[K, V]] = []
+        self._waits: dict[int, Wait[C, V]] = {}
+        self.stalled: StalledWork[K, C, V] | None = None
         if joined:
             context = contextvars.copy_context()
             for position, work in joined.items():
-                wait = self._waits[position] = _Wait(job, position, context)
-                if work.stall is None or not _substitute(work, wait):
-                    work.waiting.append(wait)
-            self.second_attempts = _second_attempts([work for work in joined.values() if work.stall is not None])
+                wait = self._waits[position] = Wait(caller, position, context)
+                work.waiting.append(wait)
+            stalled = {position: work for position, work in joined.items() if work.stall is not None}
+            if stalled:
+                waits = [self._waits[n] for n, work in stalled.items() if caller is not work.claim.caller]
+                self.stalled = StalledWork([*stalled.values()], waits)
 
     @property
     def is_waiting(self) -> bool:
@@ -115,7 +118,7 @@ class Share(Generic[K, V]):
         if self.claim is not None:
             works = self.claim.end()
             self.claim.was_only_interrupted()
-            self._results = [work.finish(result, self._job) for work, result in zip(works, results, strict=True)]
+            self._results = [work.finish(result) for work, result in zip(works, results, strict=True)]
 
     async def wait(self) -> tuple[dict[int, V], list[int]]:
         """Wait for the keys that others execute. Return all results by position, and the positions whose execution
@@ -139,19 +142,35 @@ class Share(Generic[K, V]):
             wait.result.cancel()
 
 
-class SecondAttempt(Generic[K, V]):
-    """Second attempt at stalled work, for `job` at these positions. To be executed in a task of its own, with the
+class StalledWork(Generic[K, C, V]):
+    """Stalled work and those that wait for it: resolve the `waits` that a substitute serves, such as a stale cache
+    entry, then start the second attempts for the others. The caller that has claimed the work is not among the waits:
+    its attempt goes on for the others."""
+
+    __slots__ = ("_works", "waits")
+
+    def __init__(self, works: "Sequence[_Work[K, C, V]]", waits: "Sequence[Wait[C, V]]") -> None:
+        self._works = works
+        self.waits = waits
+
+    def second_attempts(self) -> "list[SecondAttempt[K, C, V]]":
+        """Return the second attempts to start."""
+        return _second_attempts(self._works)
+
+
+class SecondAttempt(Generic[K, C, V]):
+    """Second attempt at stalled work, for `caller` at these positions. To be executed in a task of its own, with the
     context of the caller that it is made for; its end is handed in with `finish` or `fail`."""
 
-    __slots__ = ("_works", "context", "job", "positions")
+    __slots__ = ("_works", "caller", "context", "positions")
 
-    def __init__(self, job: Job[V], context: contextvars.Context) -> None:
-        self.job = job
+    def __init__(self, caller: C, context: contextvars.Context) -> None:
+        self.caller = caller
         self.context = context
         self.positions: list[int] = []
-        self._works: list[_Work[K, V]] = []
+        self._works: list[_Work[K, C, V]] = []
 
-    def add(self, position: int, work: "_Work[K, V]") -> None:
+    def add(self, position: int, work: "_Work[K, C, V]") -> None:
         """Add one more key to the attempt."""
         self.positions.append(position)
         self._works.append(work)
@@ -161,19 +180,19 @@ class SecondAttempt(Generic[K, V]):
     def mark_claims(self) -> None:
         """Mark claims by the same caller, so that it gets no further second attempt."""
         for work in self._works:
-            if work.claim.job is self.job:
+            if work.claim.caller is self.caller:
                 work.claim.tried = True
 
-    def finish(self, results: Sequence[V]) -> "list[SecondAttempt[K, V]]":
+    def finish(self, results: Sequence[V]) -> "list[SecondAttempt[K, C, V]]":
         """Store the results; return the attempts to start in place of work that was refused to this caller."""
         refused = []
         for work, result in zip(self._works, results, strict=True):
-            if self.job.was_refused(result) and work.attempts > 1:
+            if result.was_refused and work.attempts > 1:
                 work.attempts -= 1
                 work.repeated = False
                 refused.append(work)
             else:
-                work.finish(result, self.job)
+                work.finish(result)
                 work.claim.interrupt()
         return _second_attempts(refused)
 
@@ -183,25 +202,30 @@ class SecondAttempt(Generic[K, V]):
             work.fail(error)
 
 
-class _Wait(Generic[V]):
+class Wait(Generic[C, V]):
     """Wait of one caller for one key."""
 
-    __slots__ = ("context", "job", "position", "result", "tried")
+    __slots__ = ("caller", "context", "position", "result", "tried")
 
-    def __init__(self, job: Job[V], position: int, context: contextvars.Context) -> None:
-        self.job = job
+    def __init__(self, caller: C, position: int, context: contextvars.Context) -> None:
+        self.caller = caller
         self.position = position
         self.context = context
         self.result: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         self.tried = False
 
+    def resolve(self, result: V) -> None:
+        """Give the caller a result, unless it has one."""
+        if not self.result.done():
+            self.result.set_result(result)
 
-class _Work(Generic[K, V]):
+
+class _Work(Generic[K, C, V]):
     """Work on one key: the number of `attempts` in flight, the waiting callers, and its result once it is `over`."""
 
     __slots__ = ("_in_flight", "_key", "attempts", "claim", "over", "repeated", "result", "stall", "waiting")
 
-    def __init__(self, in_flight: "dict[K, _Work[K, V]]", key: K, claim: "Claim[K, V]") -> None:
+    def __init__(self, in_flight: "dict[K, _Work[K, C, V]]", key: K, claim: "Claim[K, C, V]") -> None:
         self._in_flight = in_flight
         self._key = key
         self.claim = claim
@@ -210,20 +234,18 @@ class _Work(Generic[K, V]):
         self.over = False
         self.repeated = False
         self.stall: Stall | None = None
-        self.waiting: list[_Wait[V]] = []
+        self.waiting: list[Wait[C, V]] = []
 
-    def finish(self, result: V, job: Job[V]) -> V:
+    def finish(self, result: V) -> V:
         """End an attempt with a result; return the one that counts for its caller."""
         self.attempts -= 1
-        failed = job.has_failed(result)
         if self.over:
-            return result if self.result is None or not failed else self.result
-        if not (failed and self.attempts):
+            return result if self.result is None or not result.has_failed else self.result
+        if not (result.has_failed and self.attempts):
             self._close()
             self.result = result
             for wait in self.waiting:
-                if not wait.result.done():
-                    wait.result.set_result(result)
+                wait.resolve(result)
         return result
 
     def fail(self, error: BaseException) -> None:
@@ -247,17 +269,13 @@ class _Work(Generic[K, V]):
         del self._in_flight[self._key]
 
 
-class Claim(Generic[K, V]):
-    """Keys that one caller has claimed, at `positions`, and its first attempt at them, in its own task.
+class Claim(Generic[K, C, V]):
+    """Keys that one caller has claimed, at `positions`, and its first attempt at them, in its own task."""
 
-    Connections and timers made in that task keep its context, and with it this claim as a stall listener, for long
-    after: an attempt that has ended therefore drops its references to job and works.
-    """
-
-    def __init__(self, job: Job[V]) -> None:
-        self.job: Job[V] | None = job
+    def __init__(self, caller: C) -> None:
+        self.caller: C | None = caller
         self.positions: list[int] = []
-        self.works: list[_Work[K, V]] = []
+        self.works: list[_Work[K, C, V]] = []
         self.context = contextvars.copy_context()
         self.tried = False
         self._running = True
@@ -265,30 +283,25 @@ class Claim(Generic[K, V]):
         self._task = asyncio.current_task()
         self._cancelling = 0 if self._task is None else self._task.cancelling()
 
-    def stalled(self, stall: Stall, positions: Collection[int]) -> list[SecondAttempt[K, V]]:
-        """Note that the attempt at these positions has stalled; return the second attempts to start."""
-        stalled = [work for position, work in zip(self.positions, self.works, strict=False) if position in positions]
-        for work in stalled:
+    def stalled(self, stall: Stall, positions: Collection[int]) -> StalledWork[K, C, V]:
+        """Note that the attempt at these positions has stalled."""
+        works = [work for position, work in zip(self.positions, self.works, strict=False) if position in positions]
+        for work in works:
             work.stall = stall
-            work.waiting = [wait for wait in work.waiting if not _substitute(work, wait)]
-        return _second_attempts(stalled)
+        return StalledWork(works, [wait for work in works for wait in work.waiting if wait.caller is not self.caller])
 
     def finish_early(self, results: Mapping[int, V]) -> None:
         """Hand results to those that wait for them, before the rest is there. Failures can wait: a second attempt may
         do better."""
         for position, work in zip(self.positions, self.works, strict=False):
-            if (
-                position in results
-                and self.job is not None
-                and not (work.over or self.job.has_failed(results[position]))
-            ):
-                work.finish(results[position], self.job)
+            if position in results and not (work.over or results[position].has_failed):
+                work.finish(results[position])
 
-    def end(self) -> "list[_Work[K, V]]":
+    def end(self) -> "list[_Work[K, C, V]]":
         """End the attempt; return its work."""
         works, self.works = self.works, []
         self._running = False
-        self.job = None
+        self.caller = None
         return works
 
     def interrupt(self) -> None:
@@ -302,43 +315,31 @@ class Claim(Generic[K, V]):
         return self._interrupted and self._task is not None and self._task.uncancel() <= self._cancelling
 
 
-def _substitute(work: _Work[K, V], wait: _Wait[V]) -> bool:
-    """Give a waiting caller a substitute. The caller that has claimed the work gets none: its attempt goes on for
-    the others."""
-    if wait.result.done() or wait.job is work.claim.job:
-        return False
-    substitute = wait.job.substitute(wait.position)
-    if substitute is None:
-        return False
-    wait.result.set_result(substitute)
-    return True
-
-
-def _second_attempts(works: Sequence[_Work[K, V]]) -> list[SecondAttempt[K, V]]:
+def _second_attempts(works: Sequence[_Work[K, C, V]]) -> list[SecondAttempt[K, C, V]]:
     """Return the second attempts for the stalled keys that callers wait for, one for all keys of the same caller."""
-    attempts: dict[int, SecondAttempt[K, V]] = {}
+    attempts: dict[int, SecondAttempt[K, C, V]] = {}
     for work in works:
         if work.over or work.stall is None or work.repeated:
             continue
         wait = _first_waiting(work)
         if wait is not None and work.stall.allow_retry():
             wait.tried = True
-            job = id(wait.job)  # unique while the attempt refers to the job
-            if job not in attempts:
-                attempts[job] = SecondAttempt(wait.job, wait.context)
-            attempts[job].add(wait.position, work)
+            caller = id(wait.caller)  # unique while the attempt refers to the caller
+            if caller not in attempts:
+                attempts[caller] = SecondAttempt(wait.caller, wait.context)
+            attempts[caller].add(wait.position, work)
     for attempt in attempts.values():
         attempt.mark_claims()
     return list(attempts.values())
 
 
-def _first_waiting(work: _Work[K, V]) -> _Wait[V] | None:
+def _first_waiting(work: _Work[K, C, V]) -> Wait[C, V] | None:
     """Return the wait that a second attempt is made for: of the caller that has waited longest and has not made one
     yet. If no other caller waits, it is the claiming one, provided that the stalled request is a batch."""
     claim = work.claim
     for wait in work.waiting:
-        if not wait.tried and not wait.result.done() and wait.job is not claim.job:
+        if not wait.tried and not wait.result.done() and wait.caller is not claim.caller:
             return wait
-    if claim.job is None or claim.tried or work.stall is None or not work.stall.is_batch:
+    if claim.caller is None or claim.tried or work.stall is None or not work.stall.is_batch:
         return None
-    return _Wait(claim.job, claim.positions[claim.works.index(work)], claim.context)
+    return Wait(claim.caller, claim.positions[claim.works.index(work)], claim.context)

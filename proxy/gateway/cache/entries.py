@@ -63,6 +63,16 @@ class RenderedResult(NamedTuple):
     details: Any = None
     until: float = 0.0
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether another attempt may have a better result."""
+        return self.failure is not None
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the quota of this caller is exhausted; another may have one."""
+        return isinstance(self.failure, errors.QuotaExhausted)
+
     @classmethod
     def failed(cls, failure: errors.BridgeError) -> "RenderedResult":
         """Return the result of a query that failed."""

@@ -4,18 +4,17 @@ By query, not by request: of a BOM that overlaps another only the new queries ar
 queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
-import asyncio
-import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
-from proxy.gateway.cache.shared import WAIT_SECONDS, SharedCache, SharedLookup
+from proxy.gateway.cache.shared import SharedCache
+from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import QueryResult
 from proxy.telemetry import steps
@@ -33,7 +32,7 @@ class QueryCache:
     def __init__(
         self,
         entries: ResponseCache | None,
-        in_flight: Coalescing[Hashable, RenderedResult] | None,
+        in_flight: Coalescing[Hashable, Any, RenderedResult] | None,
         metrics: Metrics,
         shared: SharedCache | None = None,
     ) -> None:
@@ -101,18 +100,15 @@ class Lookup:
 
     def __init__(self, cache: QueryCache, request: GatewayRequest, queries: QuerySet) -> None:
         self._entries = cache.entries
-        self._shared = cache.shared
         self._in_flight = cache.in_flight
         self._metrics = cache.metrics
         self.request = request
         self.queries = queries
+        self._shared: SharedMisses | None = None
+        if cache.shared is not None and cache.entries is not None:
+            self._shared = SharedMisses(cache.shared, cache.entries, request.client.application, queries)
         self._executed: set[int] = set()
         self._results: dict[int, RenderedResult] = {}
-        self._digests: dict[int, bytes] = {}  # keys of the misses in the shared cache
-        self._claimed: dict[int, bytes] = {}
-        self._busy: dict[int, bytes] = {}
-        self._lacking: set[int] = set()
-        self._waits_until = math.inf
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None and not request.refresh:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
@@ -126,83 +122,43 @@ class Lookup:
         other worker executes it: `release_shared` must follow."""
         if self._shared is None or not self.misses or self.request.refresh:
             return
-        application, keys = self.request.client.application, self.queries.keys
-        digests = {n: digest for n in self.misses if (digest := self._shared.key(application, keys[n])) is not None}
-        self._digests = digests
         began = self._metrics.clock.monotonic()
         with steps.step("look up shared"):
-            await self._add_shared(digests, await self._shared.look_up([*digests.values()]))
-            if hits := [n for n in self.misses if n in self._results]:
-                self._count("hit", hits, "shared cache")
-                self.misses = [n for n in self.misses if n not in self._results]
-        self._count_shared("hit", len(hits))
-        self._count_shared("miss", len(self.misses) - len(self._busy))
+            results = await self._shared.look_up(self.misses)
+            if results:
+                self._results |= results
+                self._count("hit", results, "shared cache")
+                self.misses = [n for n in self.misses if n not in results]
+        self._count_shared("hit", len(results))
+        self._count_shared("miss", len(self.misses) - self._shared.busy_count)
         self._metrics.observe_stage("shared", began)
-
-    async def _add_shared(self, digests: dict[int, bytes], shared_lookups: Sequence[SharedLookup]) -> None:
-        """Take over what the shared cache has. Entries that are fresh, but do not hold all fields, are claimed."""
-        lacking = self._take_over(digests, shared_lookups)
-        if lacking and self._shared is not None:
-            self._lacking |= lacking.keys()
-            self._take_over(lacking, await self._shared.look_up([*lacking.values()], claim_fresh=True))
-
-    def _take_over(self, digests: dict[int, bytes], shared_lookups: Sequence[SharedLookup]) -> dict[int, bytes]:
-        """Take over results, claims, and what is busy; return the entries that do not hold all fields."""
-        assert self._shared is not None and self._entries is not None  # noqa: S101, PT018 - looked up there
-        lacking = {}
-        for (position, digest), result in zip(digests.items(), shared_lookups, strict=True):
-            key = self.queries.keys[position]
-            if result.records:
-                self._entries.add(key, result.records)
-            # Without records, too: another request of this process may have finished during the look-up.
-            hit = self._entries.get(key, self.queries.renderer)
-            if result.claimed:
-                self._claimed[position] = digest
-            if hit is not None:
-                self._results[position] = hit
-                if result.claimed:  # others who wait need not wait for the rest of this request
-                    self._shared.release((digest,))
-            elif result.busy:
-                self._busy[position] = digest
-            elif result.records and not result.claimed:
-                lacking[position] = digest
-        return lacking
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
         """Return those of the positions that another worker executes."""
-        return [n for n in positions if n in self._busy]
+        return [] if self._shared is None else self._shared.executed_elsewhere(positions)
 
     async def wait_shared(self, positions: Sequence[int]) -> dict[int, RenderedResult]:
-        """Wait for results of other workers; return them by position. Of the others `executed_elsewhere` tells for
-        which to wait again; the rest is this request's own business: claimed by now, or not stored in time."""
+        """Wait for results of other workers; return them by position."""
         assert self._shared is not None  # noqa: S101 - they are executed elsewhere
-        now = asyncio.get_running_loop().time
-        self._waits_until = min(self._waits_until, now() + WAIT_SECONDS)
-        # Entries that lack fields are there already: only their claims tell when the others have replaced them.
-        awaited = [n for n in positions if n not in self._lacking] or positions
-        digests = {n: self._busy.pop(n) for n in awaited}
-        are_lacking = awaited[0] in self._lacking
         with steps.step("wait for worker"):
-            results = await self._shared.wait([*digests.values()], self._waits_until, claim_fresh=are_lacking)
-            await self._add_shared(digests, results)
-        if now() >= self._waits_until:
-            self._busy.clear()
-        arrived = {n: self._results[n] for n in awaited if n in self._results}
+            arrived = await self._shared.wait(positions)
+        self._results |= arrived
         self._count_shared("waited", len(arrived))
-        self._count_shared("miss", sum(n not in arrived and n not in self._busy for n in positions))
+        left = [n for n in positions if n not in arrived]
+        self._count_shared("miss", len(left) - len(self._shared.executed_elsewhere(left)))
         return arrived
 
     def release_shared(self) -> None:
         """Release what was claimed in the shared cache, unless its result is about to be stored there."""
-        if self._shared is not None and self._claimed:
-            self._shared.release(self._claimed.values())
+        if self._shared is not None:
+            self._shared.release()
 
     @property
     def is_coalesced(self) -> bool:
         """Whether other requests may wait for the misses of this one."""
         return self._in_flight is not None
 
-    def claim(self) -> Share[Hashable, RenderedResult]:
+    def claim(self) -> Share[Hashable, Any, RenderedResult]:
         """Claim the misses that are not in flight, and join the others. Only where requests are coalesced."""
         assert self._in_flight is not None  # noqa: S101 - the pipeline asks `is_coalesced`
         keys, projection = self.queries.keys, self.queries.renderer.key
@@ -218,12 +174,12 @@ class Lookup:
         self._executed.update(positions)
         self._count("miss", positions, source)
 
-    async def wait(self, share: Share[Hashable, RenderedResult]) -> None:
+    async def wait(self, share: Share[Hashable, Any, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
         caller's exhausted quota."""
         with steps.step("wait") if share.is_waiting else nullcontext():
             results, left = await share.wait()
-            left += [n for n, result in results.items() if n not in self._executed and self.was_refused(result)]
+            left += [n for n, result in results.items() if n not in self._executed and result.was_refused]
             self._results |= results
             if shared := set(self.misses).difference(left, self._executed):
                 self._count("shared", shared, "coalesced")
@@ -239,10 +195,7 @@ class Lookup:
         key = self.queries.keys[position]
         stored = self._entries.store(key, self.queries.renderer, result, rendered)
         if self._shared is not None:
-            application = self.request.client.application
-            digest = self._digests.get(position) or self._shared.key(application, key)
-            if digest is not None:
-                self._shared.put(application, digest, self._entries.cached_records(key))
+            self._shared.store(position)
         return stored
 
     def results(self) -> list[RenderedResult]:
@@ -254,7 +207,7 @@ class Lookup:
         metadata.until = min([metadata.until, *(result.until for result in results)])
         return results
 
-    def substitute(self, position: int) -> RenderedResult | None:
+    def stale_entry(self, position: int) -> RenderedResult | None:
         """Return the entry of a query, however old, if there is one."""
         if self._entries is None:
             return None
@@ -263,19 +216,11 @@ class Lookup:
             self._count("stale", (position,), "stale")
         return stale
 
-    def has_failed(self, result: RenderedResult) -> bool:
-        """Return whether another attempt may have a better result."""
-        return result.failure is not None
-
-    def was_refused(self, result: RenderedResult) -> bool:
-        """Return whether this caller's quota is exhausted; another may have one."""
-        return isinstance(result.failure, errors.QuotaExhausted)
-
     def _stale_if_error(self, position: int, failure: errors.BridgeError) -> RenderedResult | None:
         """Return a stale entry while upstream fails. An exhausted quota is no such failure: clients must see it."""
         if not isinstance(failure, errors.ServerError):
             return None
-        stale = self.substitute(position)
+        stale = self.stale_entry(position)
         if stale is not None and self._entries is not None:
             age = round(self._entries.age(self.queries.keys[position]))
             log.warning("stale response served", age=age, exc_info=failure)

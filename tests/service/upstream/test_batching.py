@@ -67,7 +67,12 @@ class _Service:
         return self.seconds - since
 
     async def execute(
-        self, words: tuple[str, ...], credentials: Credentials, since: float, record: activity.OperationRecord
+        self,
+        words: tuple[str, ...],
+        credentials: Credentials,
+        since: float,
+        record: activity.OperationRecord,
+        watches: object,
     ) -> list[str]:
         self.asked.append(words)
         self.records.append(record)

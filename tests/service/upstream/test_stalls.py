@@ -1,7 +1,6 @@
-"""Detection of stalled requests, their listeners, and retries from the budget."""
+"""Detection of stalled requests, their watches, and retries from the budget."""
 
 import asyncio
-import contextvars
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -17,13 +16,18 @@ from proxy.upstream import http_post, policies, stalls
 
 
 class Watcher:
-    """Remembers what it was told."""
+    """Watches for stalls."""
 
     def __init__(self) -> None:
-        self.told: list[stalls.ActiveRequest] = []
+        self.watch: stalls.StallWatch[None] = stalls.StallWatch(asyncio.Queue(), None)
 
-    def watch(self, sending: stalls.ActiveRequest) -> None:
-        self.told.append(sending)
+    @property
+    def told(self) -> list[stalls.ActiveRequest]:
+        """The stalled requests that it has been told of, each once."""
+        waiting = [self.watch.queue.get_nowait() for _ in range(self.watch.queue.qsize())]
+        for stall in waiting:
+            self.watch.queue.put_nowait(stall)
+        return [stall.request for stall in waiting]
 
 
 @pytest.fixture
@@ -39,9 +43,7 @@ async def requests(metrics: metering.Metrics) -> stalls.StallDetector:
 
 def begin(requests: stalls.StallDetector, *watchers: Watcher) -> stalls.ActiveRequest:
     """A request that was just sent and has no response yet."""
-    context = contextvars.copy_context()
-    context.run(stalls.STALL_LISTENERS.set, tuple(each.watch for each in watchers))
-    sending = context.run(requests.begin, "op")
+    sending = requests.begin("op", [watcher.watch for watcher in watchers])
     assert sending is not None
     sending.attempt = connector.Attempt(0.0)
     return sending
@@ -64,8 +66,8 @@ async def test_request_without_response_stalls_after_the_setting_and_is_reported
     assert metrics.stalls["op",] == 1
 
 
-async def test_request_without_listeners_is_not_registered(requests: stalls.StallDetector) -> None:
-    assert requests.begin("op") is None
+async def test_request_without_watches_is_not_registered(requests: stalls.StallDetector) -> None:
+    assert requests.begin("op", ()) is None
     requests.end("op", 0.1, None)
 
 

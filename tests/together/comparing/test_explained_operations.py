@@ -7,7 +7,7 @@ and of all of them the operations.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from proxy.kit import clock
 from proxy.telemetry import activity
 from proxy.tools.compare.requests import V3Request, parse_target
 from proxy.tools.compare.sources import clients, source
-from proxy.upstream import classify, graphql, http_post
+from proxy.upstream import classify, graphql, http_post, stalls
 from proxy.upstream.auth import identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
@@ -104,6 +104,8 @@ class AnsweringClient(graphql.GraphQLClient):
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
         record: activity.OperationRecord | None = None,
+        *,
+        watches: Sequence[stalls.StallWatch[Any]] = (),
     ) -> Any:
         reply = self._responses.take(operation.payload)
         return self._data(operation, reply, classify.decode(operation, reply))

@@ -1,13 +1,28 @@
 """Tests of request coalescing: one execution by the first caller, and one retry if it stalls."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
-from proxy.gateway.cache.coalescing import Claim, Coalescing, SecondAttempt, Stall
+from proxy.gateway.cache.coalescing import Claim, Coalescing, SecondAttempt, StalledWork
 
-REFUSED, FAILED = "refused", "failed"
+
+class Text(str):
+    """Result of an attempt."""
+
+    __slots__ = ()
+
+    @property
+    def has_failed(self) -> bool:
+        return self in ("refused", "failed")
+
+    @property
+    def was_refused(self) -> bool:
+        return self == "refused"
+
+
+REFUSED, FAILED = Text("refused"), Text("failed")
 
 
 class Stalled:
@@ -25,67 +40,73 @@ class Worker:
     """Executes work when released, as the pipeline does. Attempts are numbered from 0; their results can be set."""
 
     def __init__(self) -> None:
-        self.coalescing: Coalescing[str, str] = Coalescing()
+        self.coalescing: Coalescing[str, Caller, Text] = Coalescing()
         self.tasks: set[asyncio.Task[None]] = set()
         self.done: list[list[str]] = []
         self.told: list[asyncio.Future[str | None]] = []
-        self.stalls: list[Callable[[Stall], None] | None] = []
+        self.claims: list[Claim[str, Caller, Text] | None] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.error: Exception | None = None
         self.substitutes: dict[str, str] = {}
 
-    async def want(self, *keys: str) -> tuple[list[str], int]:
+    async def want(self, *keys: str) -> tuple[list[Text], int]:
         """Return the result of every key, and how many of them another caller executed."""
-        job = Job(self, keys)
-        results: dict[int, str] = {}
+        caller = Caller(keys)
+        results: dict[int, Text] = {}
         left, joined = list(range(len(keys))), 0
         while left:
-            share = self.coalescing.join({n: keys[n] for n in left}, job)
-            self.start_attempts(share.second_attempts)
+            share = self.coalescing.join({n: keys[n] for n in left}, caller)
+            if share.stalled is not None:
+                self.replace(share.stalled)
             with share:
                 if share.claim is not None:
-                    share.finish(await self.work(job, share.claim.positions, self.notice(share.claim)))
+                    share.finish(await self.work(caller, share.claim.positions, share.claim))
             found, abandoned = await share.wait()
             results |= found
             joined += len(left) - len(share.claim.positions if share.claim else ()) - len(abandoned)
             left = abandoned
         return [results[n] for n in range(len(keys))], joined
 
-    def notice(self, claim: Claim[str, str]) -> Callable[[Stall], None]:
-        return lambda stall: self.start_attempts(claim.stalled(stall, claim.positions))
+    def replace(self, stalled: StalledWork[str, "Caller", Text]) -> None:
+        for wait in stalled.waits:
+            substitute = self.substitutes.get(wait.caller.keys[wait.position])
+            if substitute is not None:
+                wait.resolve(Text(substitute))
+        self.start_attempts(stalled.second_attempts())
 
-    def start_attempts(self, attempts: Sequence[SecondAttempt[str, str]]) -> None:
+    def start_attempts(self, attempts: Sequence[SecondAttempt[str, "Caller", Text]]) -> None:
         for attempt in attempts:
             task = asyncio.create_task(self.repeat(attempt), context=attempt.context)
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    async def repeat(self, attempt: SecondAttempt[str, str]) -> None:
-        assert isinstance(attempt.job, Job)
+    async def repeat(self, attempt: SecondAttempt[str, "Caller", Text]) -> None:
         try:
-            results = await self.work(attempt.job, attempt.positions, None)
+            results = await self.work(attempt.caller, attempt.positions, None)
         except Exception as error:
             attempt.fail(error)
         else:
             self.start_attempts(attempt.finish(results))
 
-    async def work(self, job: "Job", positions: list[int], notice: Callable[[Stall], None] | None) -> list[str]:
-        keys = [job.keys[n] for n in positions]
+    async def work(
+        self, caller: "Caller", positions: list[int], claim: Claim[str, "Caller", Text] | None
+    ) -> list[Text]:
+        keys = [caller.keys[n] for n in positions]
         self.done.append(keys)
-        self.stalls.append(notice)
+        self.claims.append(claim)
         self.told.append(asyncio.get_running_loop().create_future())
         told = await self.told[-1] if not self.gate.is_set() else None
         if self.error:
             raise self.error
-        return [told or key.upper() for key in keys]
+        return [Text(told or key.upper()) for key in keys]
 
     async def close(self) -> None:
         """Wait for second attempts."""
         while self.tasks:
             await asyncio.wait(self.tasks)
 
-    async def start(self, *keys: str) -> "asyncio.Task[tuple[list[str], int]]":
+    async def start(self, *keys: str) -> "asyncio.Task[tuple[list[Text], int]]":
         """A caller that is on its way."""
         task = asyncio.create_task(self.want(*keys))
         await asyncio.sleep(0)
@@ -93,9 +114,9 @@ class Worker:
 
     async def stall(self, attempt: int, stall: Stalled | None = None) -> None:
         """An attempt stalls."""
-        notice = self.stalls[attempt]
-        assert notice is not None
-        notice(stall or Stalled())
+        claim = self.claims[attempt]
+        assert claim is not None
+        self.replace(claim.stalled(stall or Stalled(), claim.positions))
         await asyncio.sleep(0)
 
     async def tell(self, attempt: int, result: str | None = None) -> None:
@@ -105,21 +126,11 @@ class Worker:
             await asyncio.sleep(0)
 
 
-class Job:
-    """Job of one caller."""
+class Caller:
+    """One caller, with its keys."""
 
-    def __init__(self, worker: Worker, keys: tuple[str, ...]) -> None:
-        self._worker = worker
+    def __init__(self, keys: tuple[str, ...]) -> None:
         self.keys = keys
-
-    def substitute(self, position: int) -> str | None:
-        return self._worker.substitutes.get(self.keys[position])
-
-    def has_failed(self, result: str) -> bool:
-        return result in (REFUSED, FAILED)
-
-    def was_refused(self, result: str) -> bool:
-        return result == REFUSED
 
 
 @pytest.fixture
@@ -336,15 +347,15 @@ async def test_an_error_of_the_second_attempt_is_not_raised(held: Worker) -> Non
 
 async def test_results_go_to_those_that_wait_before_the_rest_is_there() -> None:
     worker = Worker()
-    share = worker.coalescing.join({0: "a", 1: "b", 2: "c"}, Job(worker, ("a", "b", "c")))
-    first, second, third = (worker.coalescing.join({0: key}, Job(worker, (key,))) for key in "abc")
+    share = worker.coalescing.join({0: "a", 1: "b", 2: "c"}, Caller(("a", "b", "c")))
+    first, second, third = (worker.coalescing.join({0: key}, Caller((key,))) for key in "abc")
     assert share.claim is not None
-    share.claim.finish_early({0: "result", 1: FAILED})
+    share.claim.finish_early({0: Text("result"), 1: FAILED})
     assert await first.wait() == ({0: "result"}, [])
     # Neither is the finished work repeated if the rest stalls, nor what has not stalled.
-    (attempt,) = share.claim.stalled(Stalled(), [0, 2])
-    assert attempt.finish(["second result"]) == []
+    (attempt,) = share.claim.stalled(Stalled(), [0, 2]).second_attempts()
+    assert attempt.finish([Text("second result")]) == []
     assert await third.wait() == ({0: "second result"}, [])
-    share.finish(["result", "late result", "first result"])
+    share.finish([*map(Text, ("result", "late result", "first result"))])
     assert await second.wait() == ({0: "late result"}, [])
     assert await share.wait() == ({0: "result", 1: "late result", 2: "first result"}, [])
