@@ -17,7 +17,7 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.design import design_store, files
 from nexar_sandbox.design import services as design_services
 from nexar_sandbox.graphql import schema, service, transport, websockets
-from nexar_sandbox.ide import endpoints
+from nexar_sandbox.ide import assets, endpoints, tokens
 from nexar_sandbox.identity import discovery, keys
 from nexar_sandbox.identity import service as identities
 from nexar_sandbox.injection import exchanges, injector
@@ -209,23 +209,19 @@ def _queries(
     websocket = websockets.WebSocketTransport(queries, shared.exchange_middleware)
     app.on_shutdown.append(websocket.close)
     schema_download = transport.SchemaDownload(lambda: shared.schema_variants.current(shared.faults.missing).schema)
-    ide = _ide(shared, identity)
+    ide = endpoints.Ide(
+        assets.Assets(identity.pages),
+        identity,
+        tokens.IdeTokenClient(identity.token, shared.exchange_middleware, shared.clock, random.SystemRandom()),
+        shared.applications,
+        shared.users,
+        shared.part_usage,
+        shared.settings.issuer,
+        token_required=not shared.settings.no_auth,
+    )
     ide.add_routes(app.router)
     transport.HttpTransport(queries, ide.page, schema_download).add_routes(
         app.router, shared.exchange_middleware, websocket
-    )
-
-
-def _ide(shared: SharedServices, identity: identities.IdentityService) -> endpoints.Ide:
-    return endpoints.Ide(
-        identity=identity,
-        registry=shared.applications,
-        users=shared.users,
-        usage=shared.part_usage,
-        exchange_middleware=shared.exchange_middleware,
-        clock=shared.clock,
-        issuer=shared.settings.issuer,
-        token_required=not shared.settings.no_auth,
     )
 
 

@@ -51,11 +51,19 @@ class Pages:
         return web.Response(body=self._files[name], content_type=FILES[name], charset="utf-8")
 
     def render(
-        self, template: str, *, status: int = 200, leads_to: Sequence[str] = (), copies: bool = False, **values: object
+        self,
+        template: str,
+        *,
+        status: int = 200,
+        leads_to: Sequence[str] = (),
+        copies: bool = False,
+        policy: str = "",
+        **values: object,
     ) -> web.Response:
-        """Render a page. `leads_to`: other origins to which its forms may redirect. `copies`: it has copy buttons."""
+        """Render a page. `leads_to`: other origins to which its forms may redirect. `copies`: it has copy buttons.
+        `policy`: its Content-Security-Policy instead of that of pages without scripts."""
         text = self._environment.get_template(template).render(copies=copies, **values)
-        headers = {**HEADERS, "Vary": "Accept", "Content-Security-Policy": _policy(leads_to, copies)}
+        headers = {**HEADERS, "Vary": "Accept", "Content-Security-Policy": policy or _policy(leads_to, copies)}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
     @web.middleware

@@ -57,7 +57,7 @@ async def _authorize(page: IdePageClient, decision: str = "allow") -> yarl.URL:
 
 async def test_the_ide_session_before_sign_in_has_links_only(page: IdePageClient) -> None:
     state = await page.state()
-    assert (state["user"], state["organisation"], state["application"], state["csrf"]) == (None,) * 4
+    assert (state["user"], state["organization"], state["application"], state["csrf"]) == (None,) * 4
     assert state["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
     response = await page.token(csrf="")
     assert (response.status, response.body["error"]) == (401, "login_required")
@@ -75,7 +75,7 @@ async def test_the_ide_uses_the_first_application_of_the_organisation(
 ) -> None:
     await page.sign_in()
     state = await page.state()
-    assert (state["user"]["name"], state["organisation"]) == ("Ada Sandbox", "Sandbox")
+    assert (state["user"]["name"], state["organization"]) == ("Ada Sandbox", "Sandbox")
     assert state["application"]["name"] == applications.DEFAULT_APPLICATION.name
     response = await page.token()
     assert (response.status, response.body["by_user"], response.body["scope"]) == (200, False, "supply.domain")

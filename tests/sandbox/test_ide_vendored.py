@@ -1,6 +1,5 @@
 """Vendored files: they equal the manifest, have their licences, and can be fetched again."""
 
-import dataclasses
 import io
 import json
 import os
@@ -8,6 +7,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from nexar_sandbox.ide import assets, vendoring
@@ -16,20 +16,20 @@ ADDED = b"console.log('two')"
 
 
 def test_the_vendored_files_match_the_manifest() -> None:
-    recorded = {file.name: file.integrity for package in assets.packages() for file in package.files}
-    found = {path.name: assets.digest(path.read_bytes()) for path in assets.VENDORED.iterdir()}
-    del found[assets.LICENCES]
+    recorded = {file.name: file.integrity for package in vendoring.packages() for file in package.files}
+    found = {path.name: vendoring.digest(path.read_bytes()) for path in assets.VENDORED.iterdir()}
+    del found[assets.LICENSES]
     assert found == recorded
 
 
 def test_vendored_file_names_have_the_version() -> None:
-    for package in assets.packages():
+    for package in vendoring.packages():
         assert {file.name.startswith(f"{package.name}-{package.version}.") for file in package.files} == {True}
 
 
 def test_every_vendored_package_has_its_licence() -> None:
-    text = (assets.VENDORED / assets.LICENCES).read_text(encoding="utf-8")
-    assert {package.name for package in assets.packages()} <= set(text.split())
+    text = (assets.VENDORED / assets.LICENSES).read_text(encoding="utf-8")
+    assert {package.name for package in vendoring.packages()} <= set(text.split())
     for words in ("Permission is hereby granted", "SIL OPEN FONT LICENSE", "Redistribution and use"):
         assert words in text
 
@@ -51,7 +51,7 @@ class Npm:
                 entry.size = len(content)
                 archive.addfile(entry, io.BytesIO(content))
         self.path.with_name("npm.tgz").write_bytes(packed.getvalue())
-        return assets.digest(packed.getvalue())
+        return vendoring.digest(packed.getvalue())
 
 
 @pytest.fixture
@@ -63,13 +63,13 @@ def npm(tmp_path: Path) -> Npm:
 def folder(tmp_path: Path) -> Path:
     folder_ = tmp_path / "vendor"
     folder_.mkdir()
-    (folder_ / assets.LICENCES).write_text("MIT\n  one\n  @inner/two\n")
+    (folder_ / assets.LICENSES).write_text("MIT\n  one\n  @inner/two\n")
     return folder_
 
 
-def _package(integrity: str, file_integrity: str = "", sources: str = "") -> assets.VendoredPackage:
-    file = assets.VendoredFile("one-2.0.0.js", "dist/one.js", file_integrity or assets.digest(ADDED))
-    return assets.VendoredPackage("one", "2.0.0", integrity, sources, (file,))
+def _package(integrity: str, file_integrity: str = "", sources: str = "") -> vendoring.VendoredPackage:
+    file = vendoring.VendoredFile("one-2.0.0.js", "dist/one.js", file_integrity or vendoring.digest(ADDED))
+    return vendoring.VendoredPackage("one", "2.0.0", integrity, (file,), sources)
 
 
 def test_a_vendored_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_vendored_file_is_fetched_from_its_package(npm: Npm, folder: Path) -> 
 def test_a_file_that_differs_from_the_manifest_is_rejected_by_name(
     npm: Npm, folder: Path, files: dict[str, bytes], changes: dict[str, Any], complaint: str
 ) -> None:
-    package = dataclasses.replace(_package(npm.put(files)), **changes)
+    package = msgspec.structs.replace(_package(npm.put(files)), **changes)
     with pytest.raises(vendoring.VendoringError, match=complaint):
         vendoring.fetch([package], folder, str(npm.path))
-    assert os.listdir(folder) == [assets.LICENCES]
+    assert os.listdir(folder) == [assets.LICENSES]
 
 
 def test_a_missing_npm_is_named(folder: Path) -> None:

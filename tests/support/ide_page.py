@@ -35,7 +35,7 @@ class IdePageClient:
         return await self.visitor.sign_in(await self.visitor.open(link), user, password)
 
     async def state(self) -> Any:
-        """The session: user, organisation, application and CSRF token."""
+        """The session: user, organization, application and CSRF token."""
         async with self._session.get(self.url.with_path("/ide/session")) as response:
             assert response.status == 200
             return await response.json()

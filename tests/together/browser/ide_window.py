@@ -1,6 +1,7 @@
-"""The IDE in a browser as a person sees it: panels by their names, editors to type in. Used by test_ide.py."""
+"""The IDE in a browser as a person sees it: tabs, editors and panels. Used by test_ide.py."""
 
 import json
+import re
 from typing import Any
 
 from selenium import webdriver
@@ -17,10 +18,16 @@ from nexar_sandbox import app, user_directory
 PATIENCE = 30
 # While a page gives way to the next or is drawn anew.
 MOVING = (exceptions.StaleElementReferenceException, exceptions.ElementNotInteractableException)
-OPERATIONS, RESPONSE = "[aria-label=Operations]", "[aria-label=Response]"
+OPERATIONS, RESPONSE, TABS = ".graphiql-query-editor", ".graphiql-response", ".graphiql-tabs"
+PANEL = ".ide-panel"
 # Variables and headers share a place; one of them is hidden.
 SHOWN = ":not(.hidden) > .CodeMirror"
 VARIABLES, HEADERS = "[aria-label=Variables]", "[aria-label=Headers]"
+OPERATION = re.compile(r"^(?:query|subscription|mutation) (\w+)", re.MULTILINE)
+ACTIVE_TAB = """
+const stored = JSON.parse(localStorage.getItem("graphiql:tabState"));
+return stored && stored.tabs[stored.activeTabIndex];
+"""
 ASK = """
 const [query, variables, done] = arguments;
 const session = await (await fetch("/ide/session")).json();
@@ -83,7 +90,7 @@ class IdeWindow:
         password: str = user_directory.DEFAULT_PASSWORD,
     ) -> None:
         """By the link."""
-        self.find(".ide-bar a.ide-primary").click()
+        self.press("Sign in", PANEL)
         self.find("#email, input[type=email]").send_keys(user.email)
         self.find("input[type=password]").send_keys(password, Keys.ENTER)
 
@@ -98,6 +105,10 @@ class IdeWindow:
             return bool(found)
 
         self.wait_for(text, clicked)
+
+    def tab_titles(self) -> list[str]:
+        """The titles of the tabs, in order."""
+        return [tab.text for tab in self.browser.find_elements(By.CSS_SELECTOR, f"{TABS} [role=tab]")]
 
     def keys(self, *keys: str) -> None:
         """Typed where the focus is."""
@@ -137,6 +148,21 @@ class IdeWindow:
         self.wait_for_text(".CodeMirror-hints", whole)
         self.keys(Keys.ENTER)
         self.wait_for(f"{whole} in the editor", lambda: whole in self.written(OPERATIONS))
+
+    def wait_until_read(self) -> None:
+        """Wait until GraphiQL has read the document: until then it executes an operation of the one before."""
+
+        def is_read() -> bool:
+            tab, text = self.browser.execute_script(ACTIVE_TAB), self.written(OPERATIONS)
+            named = OPERATION.search(text)
+            return bool(tab and tab["query"] == text and tab["operationName"] == (named[1] if named else None))
+
+        self.wait_for("the document in its tab", is_read)
+
+    def execute(self) -> None:
+        """Press the button that executes the document."""
+        self.wait_until_read()
+        self.press("Execute query (Ctrl-Enter)")
 
     def answer(self, holding: str) -> Any:
         """The shown response, as soon as it contains this text."""

@@ -1,5 +1,5 @@
-"""The IDE in Chromium: completion, queries, documents, reference, schema definition and authorization. All requests go
-to the sandbox, and the console stays empty."""
+"""The IDE in Chromium: completion, queries, tabs, documentation and authorization. All requests go to the sandbox, and
+the console stays empty."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,9 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from together.browser.background import Background
-from together.browser.ide_window import HEADERS, OPERATIONS, RESPONSE, VARIABLES, IdeWindow
+from together.browser.ide_window import HEADERS, OPERATIONS, PANEL, RESPONSE, TABS, VARIABLES, IdeWindow
 
 from nexar_sandbox import app, applications, faults, settings, user_directory
-from nexar_sandbox.graphql import schema
 
 
 @pytest.fixture(scope="module")
@@ -38,57 +37,51 @@ def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindo
 
 def _signed_in(window: IdeWindow) -> IdeWindow:
     window.sign_in()
-    window.wait_for_text(".ide-bar", "1000 parts")
-    window.find(".ide-dot.ide-good")
+    window.wait_for_text(PANEL, f"Token for {applications.DEFAULT_APPLICATION.name} until")
     return window
 
 
 def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> None:
     _signed_in(window)
     used = window.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id)
-    window.press("New document")
+    window.press("Add tab")
     window.write(OPERATIONS, "")
     window.keys("{ ")
     window.complete("supSearchMp", "supSearchMpn")
     window.keys('(q: "LM358", limit: 2) { results { part { ')
     window.complete("mp", "mpn")
+    window.wait_until_read()
     window.chord(Keys.CONTROL, Keys.ENTER)
     found = window.answer('"mpn"')["data"]["supSearchMpn"]["results"]
     assert [one["part"]["mpn"][:5] for one in found] == ["LM358", "LM358"]
-    window.wait_for_text(RESPONSE, "HTTP 200")
-    window.wait_for_text(".ide-bar", f"{used + 2} of 1000 parts")
+    window.wait_for_text(PANEL, "Last response: HTTP 200")
+    window.wait_for_text(PANEL, f"{used + 2} of 1000 parts")
 
 
 def test_the_example_document_runs_unchanged(window: IdeWindow) -> None:
     assert "supSearchMpn" in window.written(OPERATIONS)
     assert "LM358" in window.written(VARIABLES)
     _signed_in(window)
-    window.press("Execute query (Ctrl-Enter)")
+    window.execute()
     assert len(window.answer('"hits"')["data"]["supSearchMpn"]["results"]) == 3
 
 
-def test_an_empty_response_panel_has_instructions(window: IdeWindow) -> None:
-    window.wait_for_text(RESPONSE, "Sign in to run operations.")
-    window.press("Execute query (Ctrl-Enter)")
-    window.wait_for_text(".ide-hint [role=alert]", "You are not signed in.")
-    assert window.written(RESPONSE) == ""
+def test_an_operation_before_sign_in_shows_the_error_of_the_service(window: IdeWindow) -> None:
+    window.wait_for_text(PANEL, "Sign in to run operations")
+    window.execute()
+    assert window.answer("errors")["errors"]
+    window.wait_for_text(PANEL, "Last response: HTTP 401")
     assert [line for line in window.console_messages() if "401 (Unauthorized)" not in line] == []
-    window.press("Watch comments")  # a subscription goes another way, and is told the same
-    window.press("Execute query (Ctrl-Enter)")
-    window.wait_for_text(".ide-hint [role=alert]", "You are not signed in.")
-    window.press("Sign in", ".ide-hint")
-    window.press("Sign in as Ada Sandbox")
-    window.wait_for_text(".ide-hint", "Run the operation with the ▶ button or Ctrl-Enter.")
-    window.press("Search by words")
-    window.press("Execute query (Ctrl-Enter)")
-    window.answer('"hits"')
-    assert window.browser.find_elements("css selector", ".ide-hint") == []
+    window.press("Comments", TABS)  # a subscription goes another way
+    window.execute()
+    assert window.answer("desOnCommentUpdated")["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
+    assert len(window.console_messages()) == 1  # GraphiQL logs errors of subscriptions
 
 
 def test_introspection_runs_before_sign_in(window: IdeWindow) -> None:
-    window.press("New document")
+    window.press("Add tab")
     window.write(OPERATIONS, "{ __typename }")
-    window.press("Execute query (Ctrl-Enter)")
+    window.execute()
     assert window.answer("__typename")["data"] == {"__typename": "Query"}
 
 
@@ -96,8 +89,8 @@ def test_a_no_auth_sandbox_needs_no_sign_in(browser: webdriver.Chrome, backgroun
     open_to_all = background.enter(app.serve(settings.SandboxSettings(no_auth=True)))
     browser.set_window_size(1400, 900)
     window = IdeWindow(browser, open_to_all)
-    window.wait_for_text(RESPONSE, "Run the operation with the ▶ button or Ctrl-Enter.")
-    window.press("Execute query (Ctrl-Enter)")
+    window.wait_for_text(PANEL, "Operations need no token.")
+    window.execute()
     assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
 
 
@@ -108,13 +101,15 @@ def test_the_ide_works_in_a_narrow_window(window: IdeWindow, width: int) -> None
     try:
         window.browser.execute_script("localStorage.clear()")
         window.open()
-        _signed_in(window)
         assert _widths(window, OPERATIONS, RESPONSE) == [True, True]
-        window.press("Execute query (Ctrl-Enter)")
+        window.press("Show Authorization")
+        window.sign_in()
+        window.press("Show Authorization")
+        window.wait_for_text(PANEL, "Token for")
+        window.execute()
         window.answer('"hits"')
-        window.press("Show Schema Reference")
-        assert _widths(window, OPERATIONS, RESPONSE, "[aria-label='Schema Reference']") == [True] * 3
-        for button in window.browser.find_elements("css selector", "button, .ide-bar a"):
+        assert _widths(window, OPERATIONS, RESPONSE, PANEL) == [True] * 3
+        for button in window.browser.find_elements("css selector", ".graphiql-container button, .ide-panel a"):
             if button.is_displayed():
                 assert 0 <= button.rect["x"] <= width - button.rect["width"], button.accessible_name
         assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -138,62 +133,38 @@ def test_errors_are_marked_while_typing(window: IdeWindow) -> None:
 
 
 def test_documents_are_kept_over_a_reload(window: IdeWindow) -> None:
-    window.press("New document")
+    titles = ["SearchMpn", "Match", "Search", "Projects", "Comments"]
+    window.wait_for("the examples", lambda: window.tab_titles() == titles)
+    window.open()
+    assert window.tab_titles() == titles
+    window.press("Add tab")
     window.write(OPERATIONS, "query Second { supManufacturers { name } }")
-    window.wait_for_text("[aria-label='Open documents']", "Second")
-    window.press("New document")
+    window.wait_for_text(TABS, "Second")
+    window.press("Add tab")
     window.write(OPERATIONS, "query Third { supSellers { name } }")
     script = "return localStorage.getItem('graphiql:tabState') ?? ''"
     window.wait_for("kept", lambda: "query Third" in window.browser.execute_script(script))
     window.open()
-    for name in ("SearchMpn", "Second", "Third"):
-        window.wait_for_text("[aria-label='Open documents']", name)
+    assert window.tab_titles() == [*titles, "Second", "Third"]
     assert "query Third" in window.written(OPERATIONS)
-    window.press("Second", "[aria-label='Open documents']")
+    window.press("Second", TABS)
     window.wait_for("the second", lambda: "query Second" in window.written(OPERATIONS))
-    window.press("Close Third")
-    window.wait_for("closed", lambda: "Third" not in window.find("[aria-label='Open documents']").text)
+    window.press("Close Tab", ".graphiql-tab-active")
+    window.wait_for("closed", lambda: window.tab_titles() == [*titles, "Third"])
 
 
-def test_the_reference_has_all_operations_and_their_parameters(window: IdeWindow) -> None:
-    window.press("Show Schema Reference")
-    for group in ("Supply (sup…)", "Design (des…)", "Administration (adm…)", "Mutations", "Subscriptions"):
-        window.wait_for_text("[aria-label='Schema Reference']", group)
-    built = schema.build()
-    roots = [kind for kind in (built.query_type, built.mutation_type, built.subscription_type) if kind is not None]
-    names = {name for kind in roots for name in kind.fields}
-    everything = window.wait_for_text("[aria-label='Schema Reference']", f"{len(names)} operations")
-    assert names <= set(everything.split())
-    window.find("[aria-label='Search operations and parameters']").send_keys("supSearchMpn")
-    window.wait_for_text("[aria-label='Schema Reference']", "1 operation")
-    shown = window.wait_for_text("[aria-label='Parameters of supSearchMpn']", "inStockOnly")
-    assert 'country: String! = "US"' in shown
-    window.press("SupSortDirection", "[aria-label='Parameters of supSearchMpn']")
-    window.wait_for_text(".graphiql-plugin", "asc")
-    window.press("Show Schema Reference")
-    window.find("[aria-label='Search operations and parameters']").send_keys("timeout of nobody")
-    window.wait_for_text("[aria-label='Schema Reference']", "0 operations")
+def test_the_documentation_explorer_searches_the_schema(window: IdeWindow) -> None:
+    window.press("Show Documentation Explorer")
+    explorer = "[aria-label='Documentation Explorer']"
+    window.find(f"{explorer} input").send_keys("supSearchMpn")
+    found = f"{explorer} [role=listbox]"
+    window.wait_for("one field", lambda: window.find(found).text == "Query.supSearchMpn")
+    window.keys(Keys.ENTER)
+    assert "inStockOnly" in window.wait_for_text(explorer, "SupPartResultSet")
 
 
-def test_the_reference_inserts_a_query(window: IdeWindow) -> None:
-    _signed_in(window)
-    window.press("Show Schema Reference")
-    window.find("[aria-label='Search operations and parameters']").send_keys("supMultiMatch")
-    window.press("Begin a query with supMultiMatch")
-    assert "supMultiMatch(queries: $queries)" in window.written(OPERATIONS)
-    window.write(VARIABLES, '{"queries": [{"mpn": "LM358N", "limit": 1}]}')
-    window.press("Execute query (Ctrl-Enter)")
-    assert window.answer('"data"')["data"]["supMultiMatch"][0]["hits"] > 0
-
-
-def test_the_schema_definition_can_be_searched_and_downloaded(window: IdeWindow) -> None:
-    window.press("Show Schema Definition")
-    window.wait_for_text("[aria-label='Schema definition text']", "type SupPart ")
-    search = window.find("[aria-label='Search the definition']")
-    search.send_keys("enum SupSortDirection")
-    window.wait_for_text("[aria-label='Schema Definition']", "1 of 1")
-    window.wait_for_text("[aria-label='Schema definition text'] mark", "enum SupSortDirection")
-    link = window.find("[aria-label='Schema Definition'] a[download]")
+def test_the_schema_can_be_downloaded(window: IdeWindow) -> None:
+    link = window.find(f"{PANEL} a[download]")
     assert link.get_attribute("href") == window.sandbox.graphql_url + "?sdl"
 
 
@@ -202,7 +173,7 @@ def test_an_own_authorization_header_replaces_the_ide_token(window: IdeWindow) -
     window.press("Headers")
     window.find(HEADERS)
     window.write(HEADERS, '{"authorization": "Bearer nonsense"}')
-    window.press("Execute query (Ctrl-Enter)")
+    window.execute()
     assert window.answer("errors")["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
     assert [line for line in window.console_messages() if "401 (Unauthorized)" not in line] == []
 
@@ -212,7 +183,7 @@ def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
     asked = window.sandbox.request_counts.tokens
     window.sandbox.faults.replace(faults.parse_faults("expired count=1"))
     try:
-        window.press("Execute query (Ctrl-Enter)")
+        window.execute()
         assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
     finally:
         window.sandbox.faults.clear()
@@ -224,19 +195,18 @@ def test_a_user_authorizes_the_ide_and_sees_design_data(window: IdeWindow) -> No
     window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in()
     window.press("Allow")
-    window.wait_for_text(".ide-bar", applications.DEFAULT_DESIGN_APPLICATION.name)
-    window.find(".ide-dot.ide-good")
+    window.wait_for_text(PANEL, f"Token for {applications.DEFAULT_DESIGN_APPLICATION.name} until")
     assert window.browser.current_url == window.sandbox.graphql_url + "/"
-    window.press("Projects and their parts")
-    window.press("Execute query (Ctrl-Enter)")
+    window.press("Projects", TABS)
+    window.execute()
     assert window.answer('"nodes"')["data"]["desProjects"]["totalCount"] > 0
     _hears_of_a_comment(window)
 
 
 def _hears_of_a_comment(window: IdeWindow) -> None:
     """Over the socket, with the token in the variables."""
-    window.press("Watch comments")
-    window.press("Execute query (Ctrl-Enter)")
+    window.press("Comments", TABS)
+    window.execute()
     entries = window.sandbox.journal
     window.wait_for(
         "a listener", lambda: "collaboration GET /events" in [str(one.operation) for one in entries.last(1_000)]
@@ -253,26 +223,19 @@ def _hears_of_a_comment(window: IdeWindow) -> None:
     window.press("Stop query (Ctrl-Enter)")
 
 
-def test_the_authorization_dialog_works_by_keyboard(window: IdeWindow) -> None:
+def test_the_authorization_form_works_by_keyboard(window: IdeWindow) -> None:
     window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
     window.press("Allow")
-    window.find(".ide-dot.ide-good")
+    window.wait_for_text(PANEL, "Token for")
     asked = window.sandbox.request_counts.tokens
-    button = window.find(".ide-bar button")
-    window.browser.execute_script("arguments[0].focus()", button)
-    window.keys(Keys.ENTER)
-    shown = window.wait_for_text("dialog[open]", "Authorize URL")
+    shown = window.wait_for_text(PANEL, "Authorize URL")
     for text in (applications.DEFAULT_DESIGN_APPLICATION.client_id, window.sandbox.graphql_url + "/", "S256"):
         assert text in shown
-    window.keys(Keys.ESCAPE)
-    window.wait_for("closed", lambda: not window.browser.find_elements("css selector", "dialog[open]"))
-    window.keys(Keys.ENTER)
-    window.wait_for_text("dialog[open]", "Scopes")
-    window.browser.execute_script("arguments[0].focus()", window.find("dialog[open] form button[type=submit]"))
-    window.keys(Keys.ENTER)
+    window.browser.execute_script("arguments[0].focus()", window.find("#ide-scope"))
+    window.keys(Keys.TAB, Keys.ENTER)
     window.wait_for("a new token", lambda: window.sandbox.request_counts.tokens == asked + 1)
-    window.find(".ide-dot.ide-good")
+    window.wait_for_text(PANEL, "Token for")
 
 
 def test_the_ide_has_a_light_and_a_dark_theme(window: IdeWindow) -> None:
