@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -130,7 +131,8 @@ def test_a_fault_is_declared_by_keyboard_and_errors_are_announced(
     assert (field.get_attribute("value"), field.get_attribute("aria-invalid")) == ("latency ms=fast", "true")
     field.clear()
     field.send_keys("latency ms=5", Keys.ENTER)
-    WebDriverWait(window, PATIENCE).until(
+    # The list may be that of the page before, which is about to go.
+    WebDriverWait(window, PATIENCE, ignored_exceptions=[StaleElementReferenceException]).until(
         lambda page: "latency ms=5" in page.find_element(By.CSS_SELECTOR, ".rows").text
     )
     assert len(sandbox.faults.declared) == 3
