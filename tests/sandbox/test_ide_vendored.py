@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from nexar_sandbox.ide import assets, vendoring
+import vendoring
+from nexar_sandbox.ide import assets
 
 ADDED = b"console.log('two')"
 

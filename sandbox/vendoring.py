@@ -1,4 +1,4 @@
-"""Downloads the vendored files, for maintainers: `python -m nexar_sandbox.ide.vendoring`.
+"""Downloads the third-party files of the IDE, for maintainers: `python sandbox/vendoring.py`.
 
 Gets the packages of vendored.toml from npm, and writes files whose package and content have the recorded integrity.
 """
