@@ -40,7 +40,7 @@ help:
 	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
 	@echo "make test         every test, about 12 minutes on two cores; what is skipped is named at the end"
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
-	@echo "make check        format, lint, types, import contracts, sizes, tests: what CI runs"
+	@echo "make check        format, lint, types, import contracts, architecture, tests: what CI runs"
 	@echo "make bench        the measurements of bench/"
 	@echo "make docs         the documentation as a searchable site in build/docs; a broken link is an error"
 	@echo "make dist         wheel and source distribution in dist/, checked with twine"
@@ -77,7 +77,7 @@ types:
 structure:
 	@echo "check 4/7: import contracts"
 	@$(BIN)/lint-imports --no-logo
-	@echo "check 5/7: sizes and architecture"
+	@echo "check 5/7: architecture"
 	@$(AFRESH) $(BIN)/pytest tests/project/architecture
 	@echo "check 6/7: wheel and source distribution"
 	@$(DIST)

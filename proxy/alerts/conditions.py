@@ -18,6 +18,7 @@ from proxy.gateway.callers import NewClient
 from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit.wording import counted, rfc3339
+from proxy.redaction import Redaction
 from proxy.stores.protocols import EntryUsage
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff
@@ -61,13 +62,15 @@ class Observer:
 
     def read(self, gateway: Gateway, report: SchemaReport | None) -> list[AlertCondition]:
         """Return every condition that holds now, or did since the last reading."""
-        return [
+        hidden = Redaction(is_key=gateway.applications.is_key)
+        conditions = (
             *_quotas(gateway),
             *self._breakers(gateway),
             *_tokens(gateway),
             *_store(gateway),
             *(_drift(report) if report is not None else ()),
-        ]
+        )
+        return [_redacted(condition, hidden) for condition in conditions]
 
     def _breakers(self, gateway: Gateway) -> Iterator[AlertCondition]:
         metrics = gateway.metrics
@@ -111,6 +114,12 @@ def new_clients(clients: Sequence[NewClient]) -> AlertCondition:
             ],
         },
     )
+
+
+def _redacted(condition: AlertCondition, hidden: Redaction) -> AlertCondition:
+    """Hide API keys in what an upstream service has said: it may quote a request."""
+    said = {name: hidden.text(condition.details[name]) for name in ("reason", "cause") if name in condition.details}
+    return condition._replace(details=condition.details | said)
 
 
 def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:

@@ -95,11 +95,11 @@ def _without_usage(settings: config.Config) -> str | None:
     return None
 
 
-async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]") -> R:
+async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]", *, reads_only: bool = True) -> R:
     """Return what `work` reads from the store. Raises ConfigError where it cannot be used."""
     from proxy.stores import open as opening
 
-    store = await opening.open_store(settings.store, clock.SystemClock())
+    store = await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only)
     try:
         return await work(store)
     except errors.StoreUnavailable as error:
@@ -118,7 +118,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
             await store.clear_exhausted(reopen)
         return await store.all_usage(), await store.exhausted_quotas()
 
-    usages, exhausted = await _read(settings, read)
+    usages, exhausted = await _read(settings, read, reads_only=reopen is None)
     accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
     logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
     applications = {**logins, **settings.applications}

@@ -17,13 +17,16 @@ from proxy.stores.sqlite import SqliteStore
 REDIS_MISSING = f"store: Redis needs another package; {extras.install_line('redis')}"
 
 
-async def open_store(url: config.StoreUrl, clock: Clock, environ: Mapping[str, str] = os.environ) -> Store:
-    """Open a store, to be closed by the caller. Raises ConfigError. Redis is connected to when it is first needed."""
+async def open_store(
+    url: config.StoreUrl, clock: Clock, environ: Mapping[str, str] = os.environ, *, reads_only: bool = False
+) -> Store:
+    """Open a store, to be closed by the caller; `reads_only`: a file is also read on a full disk. Raises ConfigError.
+    Redis is connected to when it is first needed."""
     text = url.reveal()
     if text == "memory:":
         return MemoryStore(clock)
     if (file := _usable_file(url, environ)) is not None:
-        return await SqliteStore.open(file, clock)
+        return await SqliteStore.open(file, clock, reads_only=reads_only)
     try:
         # Imported here only: the package is an extra (redis).
         from proxy.stores.redis import RedisStore

@@ -49,12 +49,13 @@ class SqliteStore:
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path, clock: Clock) -> "SqliteStore":
+    async def open(cls, path: Path, clock: Clock, *, reads_only: bool = False) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing. Raises ConfigError."""
         # One thread: SQLite runs one writer at a time anyway, and a connection serves one transaction at a time.
         thread = ThreadPoolExecutor(1, thread_name_prefix="store")
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(thread, sqlite_schema.connect, path)
+            connect = partial(sqlite_schema.connect, path, reads_only=reads_only)
+            connection = await asyncio.get_running_loop().run_in_executor(thread, connect)
         except BaseException:
             thread.shutdown()
             raise

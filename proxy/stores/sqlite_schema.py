@@ -43,8 +43,11 @@ CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, request
 """
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open the file, which is made where it is missing. Raises ConfigError."""
+def connect(path: Path, *, reads_only: bool = False) -> sqlite3.Connection:
+    """Open the file, which is made where it is missing. Raises ConfigError.
+
+    SQLite writes a file beside it even to read. `reads_only`: where the disk is full, the file is read without, if
+    nothing else has it open."""
     if sqlite3.sqlite_version_info < LIBRARY:
         needed = ".".join(map(str, LIBRARY))
         raise errors.ConfigError(
@@ -64,10 +67,19 @@ def connect(path: Path) -> sqlite3.Connection:
     # Also for a ConfigError: a connection that nobody closes would keep the file open.
     except BaseException as error:
         connection.close()
+        if reads_only and isinstance(error, sqlite3.OperationalError) and _is_complete(path):
+            address = f"file:{quote(str(path))}?immutable=1"
+            return sqlite3.connect(address, isolation_level=None, check_same_thread=False, uri=True)
         if isinstance(error, sqlite3.Error):
             raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
         raise
     return connection
+
+
+def _is_complete(path: Path) -> bool:
+    """Return whether a file holds all that was committed: no process uses it, and none was killed that did."""
+    beside = path.with_name(f"{path.name}-wal")
+    return path.stat().st_size > 0 and not (beside.exists() and beside.stat().st_size)
 
 
 def try_out(path: Path) -> int:

@@ -19,6 +19,7 @@ from proxy.upstream import policies
 from proxy.upstream.auth import backoff
 
 NOVEMBER = "2023-11"
+API_KEY = "k3y-of-the-shop"
 
 
 class QuotaState:
@@ -67,7 +68,8 @@ def make(
         "store": store or MemoryStore(time),
         "quota": QuotaState(),
         "applications": SimpleNamespace(
-            applications={name: SimpleNamespace(name=name, credentials=name) for name in applications}
+            applications={name: SimpleNamespace(name=name, credentials=name) for name in applications},
+            is_key=lambda text: text == API_KEY,
         ),
         "services": SimpleNamespace(tokens=TokenState()),
     }

@@ -26,7 +26,7 @@ class Result(Protocol):
         """Whether the work is refused to its caller, such as by its quota, though not to every caller."""
 
 
-class Stall(Protocol):
+class StalledRequest(Protocol):
     """Work that takes too long."""
 
     @property
@@ -233,7 +233,7 @@ class _Work(Generic[K, C, V]):
         self.result: V | None = None
         self.over = False
         self.repeated = False
-        self.stall: Stall | None = None
+        self.stall: StalledRequest | None = None
         self.waiting: list[Wait[C, V]] = []
 
     def finish(self, result: V) -> V:
@@ -283,7 +283,7 @@ class Claim(Generic[K, C, V]):
         self._task = asyncio.current_task()
         self._cancelling = 0 if self._task is None else self._task.cancelling()
 
-    def stalled(self, stall: Stall, positions: Collection[int]) -> StalledWork[K, C, V]:
+    def stalled(self, stall: StalledRequest, positions: Collection[int]) -> StalledWork[K, C, V]:
         """Note that the attempt at these positions has stalled."""
         works = [work for position, work in zip(self.positions, self.works, strict=False) if position in positions]
         for work in works:

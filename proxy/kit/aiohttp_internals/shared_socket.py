@@ -8,7 +8,6 @@ and another 1. So a process with more connections than another one leaves it a m
 """
 
 import asyncio
-import mmap
 import os
 import socket
 from collections.abc import Callable
@@ -23,23 +22,34 @@ SLOT = 8  # bytes of a number
 
 
 class ConnectionCounts:
-    """Open connections of each process, in a file that all of them map. A number may be old for a moment, which only
-    makes the shares less even."""
+    """Open connections of each process, in a file that all of them read and write. A number may be old for a moment,
+    which only makes the shares less even, as does a file that was truncated or deleted."""
 
     def __init__(self, file: Path, index: int, processes: int) -> None:
         """`index`: that of this process, from 0."""
-        self._index, self._processes = index, processes
+        self._file = file
+        self._index = index
+        self._processes = processes
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(descriptor, processes * SLOT)
-            self._numbers = memoryview(mmap.mmap(descriptor, processes * SLOT)).cast("Q")
         finally:
             os.close(descriptor)
 
     def has_surplus(self, connections: int) -> bool:
         """Note the connections of this process; return whether another one has fewer."""
-        self._numbers[self._index] = connections
-        return connections > min(self._numbers)
+        try:
+            descriptor = os.open(self._file, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            # Not mapped: to read a mapped file that somebody truncates ends the process (SIGBUS).
+            os.pwrite(descriptor, connections.to_bytes(SLOT, "little"), self._index * SLOT)
+            content = os.pread(descriptor, self._processes * SLOT, 0)
+        finally:
+            os.close(descriptor)
+        numbers = [int.from_bytes(content[start : start + SLOT], "little") for start in range(0, len(content), SLOT)]
+        return connections > min(numbers)
 
 
 class SharedSocketSite(web.BaseSite):

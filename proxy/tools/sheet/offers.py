@@ -130,17 +130,17 @@ def best(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRule
 def ranked(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules) -> list[Offer]:
     """Return all offers, the best first: those that count before others, and those with a price before others."""
 
-    def rank(offer: Offer) -> tuple[bool, bool, tuple[Decimal, int, str, str]]:
+    def rank(offer: Offer) -> tuple[object, ...]:
         bought = purchase(offer, quantity, currency) or Purchase(offer, 0, Decimal(0), ())
         return not counts(offer, rules, quantity), not bought.breaks, _rank(bought)
 
     return sorted(offers, key=rank)
 
 
-def _rank(candidate: Purchase) -> tuple[Decimal, int, str, str]:
+def _rank(candidate: Purchase) -> tuple[object, ...]:
     offer = candidate.offer
-    # The SKU makes the order total: the same offers in another order have the same best one.
-    return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or ""
+    # SKU and price breaks make the order total: the same offers in another order have the same best one.
+    return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or "", *candidate.breaks
 
 
 def stock(offers: Iterable[Offer]) -> Decimal | str | None:

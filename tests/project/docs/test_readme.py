@@ -139,6 +139,20 @@ def test_config_variable_reaches_the_command(page: Any, needs_program: Callable[
     assert done.stdout.splitlines()[-1].endswith("v3bridge serve --config our.yaml")
 
 
+def test_verdict_of_the_example_log_is_the_shown_one(page: Any, tmp_path: Path) -> None:
+    (command,) = re.findall(r"^v3bridge compare .*--requests examples/access\.log$", page.text, re.MULTILINE)
+    words = [sys.executable, "-m", "proxy", *shlex.split(command)[1:]]
+    done = subprocess.run(
+        words, cwd=ROOT, env=os.environ | {"COLUMNS": "400"}, capture_output=True, text=True, check=False
+    )
+    head = next(line for line in (done.stdout + done.stderr).splitlines() if line.startswith("Inconclusive: "))
+    shown = re.search(
+        r"\*inconclusive\* for the example log, whose (\d+) requests are (too few for .*? endpoints)\.", page.text
+    )
+    assert shown is not None
+    assert f"of {shown[1]} requests, {shown[2]}" in head
+
+
 COMMAND = re.compile(r"(?:^`?v3bridge|make) [^`\n#]*[^`\n# ]", re.MULTILINE)
 BIN = Path(sys.executable).parent
 MADE = ("-o", ".venv/.run", "-o", ".venv/.test", f"BIN={BIN}")  # with the environment that runs this test

@@ -96,6 +96,18 @@ def test_quota_that_is_never_reset_has_no_date(make_gateway: MakeGateway) -> Non
     assert read(gateway)[0].details["until"] is None
 
 
+def test_api_keys_in_messages_of_the_upstream_are_hidden(make_gateway: MakeGateway) -> None:
+    gateway = make_gateway(applications=("demo", "erp", "web"))
+    said, now = f"refused: q={alert_gateway.API_KEY}&apikey=another", gateway.clock.now()
+    alert_gateway.quota(gateway).exhausted.append(ExhaustedQuota("demo", NEVER, said))
+    tokens = alert_gateway.tokens(gateway)
+    tokens.refusals["demo"] = errors.CredentialsRefused(said)
+    tokens.fail("erp", errors.TokenLimit(said, retry_after=60), 1, now)
+    tokens.fail("web", errors.UpstreamUnreachable(said), 4, now)
+    details = [condition.details for condition in read(gateway)]
+    assert [each.get("reason", each.get("cause")) for each in details] == ["refused: q=…&apikey=…"] * 4
+
+
 def test_breaker_is_reported_while_it_is_open_and_once_after(make_gateway: MakeGateway) -> None:
     gateway, observer = make_gateway(), conditions.Observer()
     assert events(gateway, observer) == []

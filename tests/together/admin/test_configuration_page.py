@@ -11,6 +11,7 @@ from together.environment import ProxyEnvironment
 from proxy import __version__, config
 from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import shipped
+from proxy.web.admin.pages import configuration
 
 FILE = """
 listen: {port: 9000}
@@ -92,6 +93,17 @@ async def test_file_that_cannot_be_read_now_leaves_the_settings(
     html = await managed.admin.page("/configuration")
     assert "The file cannot be read now" in html
     assert "<b>own" not in html
+
+
+async def test_file_that_blocks_is_an_error_and_holds_nothing(
+    managed: ProxyEnvironment, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "READ_SECONDS", 0.1)
+    file.unlink()
+    os.mkfifo(file)
+    response = await managed.admin.send("GET", "/configuration.json", headers=BEARER)
+    assert response.status == 500
+    assert "the configuration could not be read within 0.1 seconds" in await response.text()
 
 
 def reloading(managed: ProxyEnvironment, **result: Any) -> list[str]:

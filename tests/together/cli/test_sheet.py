@@ -86,6 +86,37 @@ async def test_workbook_is_filled_in_place_after_a_backup(sheet: Callable[..., A
     assert filled["Sheet"]["E2"].value == "found"
 
 
+@pytest.mark.parametrize("mark", [".~lock.BOM.xlsx#", "~$BOM.xlsx"])
+async def test_workbook_that_is_open_in_another_program_is_named(
+    sheet: Callable[..., Any], tmp_path: Path, mark: str
+) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["MPN"])
+    book.save(tmp_path / "BOM.xlsx")
+    (tmp_path / mark).touch()
+    found = await sheet("fill", "BOM.xlsx", "--columns", "price", "--in-place")
+    assert (
+        "note: BOM.xlsx is open in another program: if it saves the file meanwhile, the result is a copy" in found.err
+    )
+
+
+async def test_chosen_sheet_is_filled_and_an_unknown_one_is_refused(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for name in ("First", "Second"):
+        table = book.create_sheet(name)
+        table.append(["MPN", "Manufacturer"])
+        table.append(["SN74S74N", "Texas Instruments"])
+    book.save(tmp_path / "BOM.xlsx")
+    found = await sheet("fill", "BOM.xlsx", "--columns", "price", "--sheet", "Second", "--output", "out.xlsx")
+    assert found.code == 0, found
+    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    assert [filled[name].max_column > 2 for name in ("First", "Second")] == [False, True]
+    found = await sheet("fill", "BOM.xlsx", "--columns", "price", "--sheet", "Third")
+    assert found.code == 2
+    assert "Third" in found.err
+    assert "First" in found.err
+
+
 async def test_output_that_was_edited_is_not_overwritten(sheet: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
     (tmp_path / "BOM.filled.csv").write_text("mine")

@@ -52,6 +52,15 @@ async def upstream() -> AsyncIterator[app.Sandbox]:
         yield sandbox
 
 
+async def test_distributor_that_nobody_knows_is_noted_before_the_cost(run: Run, tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {"A2": "SN74S74N", "B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE(A2,,"Nobody & Sons")', 9.9)}
+    book(cells).write(tmp_path / "book.xlsx")
+    found = await run("book.xlsx", "--dry-run")
+    assert found.code == 0, found
+    assert "note: no distributor is called 'Nobody & Sons'" in found.err
+    assert "formulas that name no other have no value" in found.err
+
+
 def values(file: Path) -> dict[str, CellValue]:
     """The values of the first sheet, by address."""
     with open_package(file) as package:

@@ -234,6 +234,25 @@ def test_usage_is_read_on_a_full_disk_while_the_service_runs(
     assert cells(done.stdout)["shop", ""][1] == "960"
 
 
+def test_usage_is_read_on_a_full_disk_without_a_service(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, tmp_path: Path
+) -> None:
+    done = run_command("usage", "--config", str(config_file), python=("-c", FULL_DISK))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert cells(done.stdout)["shop", ""][1] == "960"
+    done = run_command("usage", "--config", str(config_file), "--reopen", "trial", python=("-c", FULL_DISK))
+    assert (done.returncode, done.stderr.startswith("v3bridge: store: ")) == (2, True)
+
+
+def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_disk(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, tmp_path: Path
+) -> None:
+    # The log that a killed process leaves: what it holds is not in the file yet.
+    (tmp_path / "state.sqlite-wal").write_bytes(b"\0" * 4096)
+    done = run_command("usage", "--config", str(config_file), python=("-c", FULL_DISK))
+    assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
+
+
 def test_unreachable_store_is_one_line_and_exit_code_2(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ A real process with a store file, in front of a sandbox that counts usage itself
 """
 
 import asyncio
+import os
 import resource
 import subprocess
 from collections.abc import AsyncIterator
@@ -104,3 +105,40 @@ async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
         await stop(process)
     state = (await ledger(store))["unlimited"]
     assert (state.used, state.uncertain) == (sandbox.part_usage.used("unlimited") - before, 0)
+
+
+async def test_overwritten_store_is_named_by_readiness(
+    sandbox: app.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession
+) -> None:
+    with serving(configured) as (process, url):
+        assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
+        assert await ready(session, url) == (200, {})
+        file = Path(store.removeprefix("sqlite:"))
+        with file.open("r+b") as opened:
+            opened.write(b"\0" * file.stat().st_size)
+        status, reasons = await ready(session, url)
+        assert (status, list(reasons)) == (503, ["store"])
+        assert "state.sqlite was overwritten; stop the service, restore the file" in reasons["store"]
+        assert (await ask(session, url, "limited", "1N4007"))[0] == 503
+        process.kill()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_truncated_files_beside_the_store_end_no_process_and_book_nothing_wrong(
+    sandbox: app.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession, workers: int
+) -> None:
+    """Of the shared cache, its claims, intents and the journal. A mapped file that is truncated would be SIGBUS."""
+    text = configured.read_text().replace("cache: {seconds: 0}", "")
+    configured.write_text(text.replace("listen: {metrics: true}", f"listen: {{metrics: true, workers: {workers}}}"))
+    parts = ["SN74S74N", "1N4007", "NE555P", "LM358N", "BC547B", "1N4148", "SN74S74N", "NE555P"]
+    with serving(configured) as (process, url):
+        for number, mpn in enumerate(parts * 2):
+            for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite.*"):
+                if file.is_file():
+                    os.truncate(file, number % 3)
+            statuses = [(await ask(session, url, name, mpn))[0] for name in ("limited", "unlimited")]
+            assert statuses == [200, 200]
+        assert process.poll() is None
+        await stop(process)
+    for name, state in (await ledger(store)).items():
+        assert (state.used + state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0)

@@ -1,15 +1,14 @@
 """Configuration: the settings in effect and where each comes from, the versions of the program, and reloading."""
 
-import asyncio
-
 from proxy import __version__, config, errors
 from proxy.config import origins
 from proxy.config.origins import ConfigurationOrigin, EffectiveSetting
-from proxy.kit import located_yaml, shipped
+from proxy.kit import daemon_thread, located_yaml, shipped
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
 
 NAMES_MAX = 5  # that the message of a reload names; the page has all
+READ_SECONDS = 5.0  # for the configuration and the files that it names
 
 
 class ConfigurationPage(PageData, frozen=True, kw_only=True):
@@ -35,7 +34,10 @@ class ConfigurationPage(PageData, frozen=True, kw_only=True):
 
 async def _data(context: AdminContext, _: Query) -> ConfigurationPage:
     # In a thread: it reads the file, and those that the digests are made of.
-    return await asyncio.to_thread(_page, context)
+    try:
+        return await daemon_thread.call(lambda: _page(context), READ_SECONDS)
+    except TimeoutError:
+        raise errors.ServerError(f"the configuration could not be read within {READ_SECONDS:g} seconds") from None
 
 
 def _page(context: AdminContext) -> ConfigurationPage:

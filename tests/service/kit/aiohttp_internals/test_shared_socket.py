@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -52,6 +53,17 @@ def test_process_with_fewest_connections_has_no_surplus(tmp_path: Path) -> None:
     assert not first.has_surplus(3)
     assert first.has_surplus(4)
     assert not second.has_surplus(2)
+
+
+def test_counts_in_a_file_that_is_truncated_or_deleted_harm_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "connections"
+    first, second = (shared_socket.ConnectionCounts(file, index, 2) for index in (0, 1))
+    assert first.has_surplus(3)
+    os.truncate(file, 0)
+    assert second.has_surplus(3)
+    assert not first.has_surplus(2)
+    file.unlink()
+    assert not second.has_surplus(3)
 
 
 def test_process_with_a_surplus_accepts_where_no_other_does(tmp_path: Path) -> None:
