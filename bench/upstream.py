@@ -34,7 +34,8 @@ def _sheet_response(queries: int) -> bytes:
 
 
 def _respond(variables: dict[str, Any], parts: int) -> tuple[int, bytes]:
-    """The number of queries of a request, and the response: supMultiMatch, or searches, alone or under aliases."""
+    """Return the number of queries of a request, and the response: supMultiMatch, or searches, alone or under
+    aliases."""
     if "queries" in variables:
         return len(variables["queries"]), _match_response(len(variables["queries"]), parts)
     if "q" in variables:

@@ -9,7 +9,7 @@ from proxy.web.admin import openapi
 
 
 def page() -> str:
-    """The document, indented for people and for diffs."""
+    """Return the document, indented for people and for diffs."""
     return json.dumps(openapi.document(), indent=2) + "\n"
 
 

@@ -47,7 +47,7 @@ def commands(app: typer.Typer, name: str) -> Iterator[tuple[str, Callable[..., A
 
 
 def section(name: str, command: Callable[..., Any]) -> str:
-    """What a command does, and a table of its parameters."""
+    """Return what a command does, and a table of its parameters."""
     rows = [_row(each) for each in parameters(command)]
     table = "| option | value | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
     return f"\n## {name}\n\n{inspect.getdoc(command)}\n" + (f"\n{table}" if rows else "")
@@ -108,7 +108,7 @@ def _default(value: Any) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return HEAD + "".join(section(name, command) for name, command in commands(main.app, "v3bridge"))
 
 

@@ -37,5 +37,5 @@ def navigation(_app, docname, source):
 
 
 def setup(app):
-    """Called by Sphinx."""
+    """Connect the hooks of this file."""
     app.connect("source-read", navigation)

@@ -27,7 +27,7 @@ ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 
 
 def of_stage(stage: StageCheck) -> Iterator[Diagnosis]:
-    """The diagnoses that the module of a stage declares, or takes from others."""
+    """Return the diagnoses that the module of a stage declares, or takes from others."""
     return _within(vars(sys.modules[stage.check.__module__]).values())
 
 
@@ -44,7 +44,7 @@ def _within(values: Iterable[Any]) -> Iterator[Diagnosis]:
 
 
 def page() -> str:
-    """The whole page. A diagnosis of several stages is listed with the first."""
+    """Return the whole page. A diagnosis of several stages is listed with the first."""
     listed: set[str] = set()
     text = HEAD
     for stage in run.STAGES:

@@ -31,7 +31,7 @@ PLACES = (
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(
         (
             f'.TH V3BRIDGE 1 "" "v3bridge {_text(__version__)}" "User Commands"',

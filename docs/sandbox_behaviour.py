@@ -37,7 +37,7 @@ ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return HEAD + "".join(_rows())
 
 

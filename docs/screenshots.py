@@ -57,7 +57,7 @@ SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", 
 
 @contextmanager
 def running_sandbox() -> Iterator[str]:
-    """A sandbox in a process of its own; its address."""
+    """Yield a sandbox in a process of its own; its address."""
     command = (*PROGRAM, "sandbox", "--port", "0")
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -122,7 +122,7 @@ def save(browser: webdriver.Chrome, name: str) -> None:
 
 
 def portal(browser: webdriver.Chrome, address: str) -> None:
-    """The details of an application in the portal."""
+    """Show the details of an application in the portal."""
     browser.get(f"{address}/portal")
     press(browser, "Sign in as Ada Sandbox")
     press(browser, "Show Details")
@@ -131,7 +131,7 @@ def portal(browser: webdriver.Chrome, address: str) -> None:
 
 
 def ide(browser: webdriver.Chrome, address: str) -> None:
-    """The first document of the IDE, executed; the user has signed in at the portal."""
+    """Execute the first document of the IDE; the user has signed in at the portal."""
     browser.get(f"{address}/graphql")
     wait_for(browser, "1000 parts")
     press(browser, "Execute query (Ctrl-Enter)")
@@ -140,7 +140,7 @@ def ide(browser: webdriver.Chrome, address: str) -> None:
 
 
 def report(browser: webdriver.Chrome, folder: Path) -> None:
-    """The report of a comparison of the sandbox's two services."""
+    """Show the report of a comparison of the sandbox's two services."""
     page = folder / "report.html"
     command = (
         *PROGRAM,
@@ -159,7 +159,7 @@ def report(browser: webdriver.Chrome, folder: Path) -> None:
 
 @contextmanager
 def running_service(folder: Path) -> Iterator[tuple[str, str, str]]:
-    """The service on its sandbox; the address for v3 clients, that of the admin interface, and its token."""
+    """Yield the service on its sandbox; the address for v3 clients, that of the admin interface, and its token."""
     file = folder / "config.yaml"
     file.write_text(SERVICE)
     command = (*PROGRAM, "serve", "--config", str(file))
@@ -213,7 +213,7 @@ def admin(browser: webdriver.Chrome, folder: Path) -> None:
 
 
 def explain(browser: webdriver.Chrome, address: str) -> None:
-    """The explanation of a request, without the form."""
+    """Show the explanation of a request, without the form."""
     target = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]&show[]=mpn&show[]=offers.prices&page=2'
     browser.get(f"{address}/explain?{urllib.parse.urlencode({'request': target, 'application': 'purchasing'})}")
     browser.find_element(By.CSS_SELECTOR, "#operation-1-1 > summary").click()

@@ -233,7 +233,7 @@ class ApplicationSettings(Settings, frozen=True):
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
 
     def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
-        """The sunset of one of the API keys; None if it has none."""
+        """Return the sunset of one of the API keys; None if it has none."""
         inherited = None if self.sunset == "never" else self.sunset
         if key.sunset is None:
             return inherited

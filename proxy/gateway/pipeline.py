@@ -3,7 +3,7 @@
     authenticate → admit → look up → look up shared → plan → reserve → execute → settle → translate → store
 
 Authentication is the web's (web/authentication.py), which then calls `admit`; the parameters are parsed by
-serving/actions.py. The other steps are `resolve` and the two functions below it. No step calls back into an earlier
+v3/actions.py. The other steps are `resolve` and the two functions below it. No step calls back into an earlier
 one: the cache says which queries miss, the pipeline executes them, the cache stores their results and wakes the waiting
 requests. A stalled request of the upstream comes as a value in a queue, which `_handle_stalls` reads. `steps` are
 reported for a trace (telemetry/steps.py).

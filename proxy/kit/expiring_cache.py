@@ -35,7 +35,7 @@ class ExpiringCache(Generic[K, V]):
             self._remove(key)
 
     def get(self, key: K) -> V | None:
-        """The value of an entry that has not expired."""
+        """Return the value of an entry that has not expired."""
         entry = self._entries.get(key)
         if entry is None:
             return None

@@ -41,7 +41,7 @@ class _File:
     """File of a worker. Locked for as long as the process lives."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError, as does `append`."""
+        """Raise OSError, as does `append`."""
         self.path = path
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -163,7 +163,7 @@ def match_response(
 
 
 def _query_echo(raw: Any) -> dict[str, Any]:
-    """The nine keys of a query as sent, with defaults for the others."""
+    """Return the nine keys of a query as sent, with defaults for the others."""
     return {
         "__class__": "PartsMatchQuery",
         **match_queries.DEFAULTS,

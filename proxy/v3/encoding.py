@@ -58,6 +58,6 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
 
 
 def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> bytes:
-    """A ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones."""
+    """Return a ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones."""
     body = {"__class__": error.v3_class, "message": error.message}
     return json.dumps(body, indent=4 if response_format.pretty_print else 2).encode()

@@ -51,7 +51,8 @@ class Authenticator:
         self._counted, self._refused, self._recent = replaced._counted, replaced._refused, replaced._recent
 
     def client(self, request: web.Request, apikey: str | None) -> Client:
-        """The client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the limit."""
+        """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
+        limit."""
         if not self._limit:
             return self._applications.client(apikey)
         origin = self._addresses.of(request)

@@ -38,15 +38,15 @@ class ClientAddressResolver:
         self._cache: dict[str | tuple[str | None, str] | None, ClientAddress] = {}
 
     def of(self, request: web.BaseRequest) -> ClientAddress:
-        """The address that sent the request."""
+        """Return the address that sent the request."""
         return self.resolve(request.remote, self.forwarded(request))
 
     def forwarded(self, request: web.BaseRequest) -> str:
-        """The header X-Forwarded-For, where proxies are trusted."""
+        """Return the header X-Forwarded-For, where proxies are trusted."""
         return ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
 
     def resolve(self, remote: str | None, forwarded: str) -> ClientAddress:
-        """The address that sent a request over a connection from `remote`."""
+        """Return the address that sent a request over a connection from `remote`."""
         key = (remote, forwarded) if forwarded else remote
         origin = self._cache.get(key)
         if origin is None:

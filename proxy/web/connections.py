@@ -40,7 +40,7 @@ class ConnectionLimits(NamedTuple):
 
     @classmethod
     def of(cls, listen: config.ListenSettings) -> "ConnectionLimits":
-        """The limits of a configuration."""
+        """Return the limits of a configuration."""
         return cls(
             listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds, listen.unread_bytes
         )
@@ -206,7 +206,7 @@ class LimitedConnection(ConnectionHandler):
         return self._limiter.draining and not self.has_queued_requests
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
-        """A client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""
+        """Return a client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""
         if self.is_idle():
             return False
         self._close_after_responses()

@@ -76,7 +76,7 @@ def add_monitoring(app: web.Application, service: Monitored) -> None:
 def readiness_checks(
     applications: Applications, store: Store, services: UpstreamServices, clock: Clock
 ) -> list[ReadinessCheck]:
-    """Checks of the store, the GraphQL service, and the access token of every application."""
+    """Check the store, the GraphQL service, and the access token of every application."""
     credentials = [each.credentials for each in applications.applications.values()]
     return [
         ReadinessCheck("store", _failure_of(store.check_writable)),

@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 
 async def middlewares(gateway: Gateway, shared: SharedResources, resources: AsyncExitStack) -> list[Middleware]:
-    """The middleware that shadows requests, to stand around the request middleware; none if shadowing is off.
+    """Return the middleware that shadows requests, to stand around the request middleware; none if shadowing is off.
 
     The shadow goes on over a reload that changes nothing of what it compares with.
     """
@@ -171,7 +171,8 @@ def _side_response(response: web.StreamResponse, seconds: float) -> SideResponse
 
 
 async def _new_response(new_handler: Handler, request: web.Request, clock: Clock) -> SideResponse | None:
-    """The response of this service to a request that the old service answered; None if it came from the cache."""
+    """Return the response of this service to a request that the old service answered; None if it came from the
+    cache."""
     began = clock.monotonic()
     repeated = request.clone()
     try:

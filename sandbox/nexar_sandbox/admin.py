@@ -242,7 +242,7 @@ class SigningKeyAdmin:
         router.add_delete(KEYS_PATH, self.forget)
 
     async def keys(self, _request: web.Request) -> web.Response:
-        """The id of the signing key, and the retired keys with the time until which they verify."""
+        """Return the id of the signing key, and the retired keys with the time until which they verify."""
         body = {"current": self._key_ring.current.kid, "retired": dict(self._key_ring.retired)}
         return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
 

@@ -104,8 +104,8 @@ async def serve(
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """The sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken; where it
-    is a design service's, PortError."""
+    """Yield the sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken;
+    where it is a design service's, PortError."""
     app = composition.create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
@@ -146,7 +146,7 @@ def _sandbox(url: str, port: int, services: composition.Services) -> Sandbox:
 
 
 def _without_request_lines() -> logging.Logger:
-    """aiohttp's log, but for requests that it cannot parse: it would repeat them, and an apikey of the old service."""
+    """Aiohttp's log, but for requests that it cannot parse: it would repeat them, and an apikey of the old service."""
     log = logging.getLogger(__name__)
     log.addFilter(_was_http)  # one filter is added once
     return log

@@ -136,21 +136,21 @@ class ApplicationRegistry:
         return tuple(self._by_application.values())
 
     def of_organisation(self, organisation: str) -> tuple[SandboxApplication, ...]:
-        """The applications of the organisation with this id, oldest first."""
+        """Return the applications of the organisation with this id, oldest first."""
         return tuple(
             application for application in self._by_application.values() if application.organisation == organisation
         )
 
     def deleted_by(self, organisation: str) -> tuple[SandboxApplication, ...]:
-        """Deleted applications of the organisation, in order of deletion."""
+        """Return the deleted applications of the organisation, in order of deletion."""
         return tuple(application for application in self._deleted.values() if application.organisation == organisation)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
-        """The application with this client id."""
+        """Return the application with this client id."""
         return self._by_client.get(client_id)
 
     def by_application(self, application_id: str) -> SandboxApplication | None:
-        """The application with this application id, in either case of letters (it is a GUID)."""
+        """Return the application with this application id, in either case of letters (it is a GUID)."""
         return self._by_application.get(application_id.lower())
 
     def add(self, application: SandboxApplication) -> None:
@@ -178,7 +178,7 @@ class ApplicationRegistry:
                 del self._for_ide[removed.organisation]
 
     def ide_application(self, organisation: str) -> SandboxApplication | None:
-        """The application that the IDE uses: the chosen one, else the organisation's first."""
+        """Return the application that the IDE uses: the chosen one, else the organisation's first."""
         application = self.by_application(self._for_ide.get(organisation, ""))
         return application or next(iter(self.of_organisation(organisation)), None)
 

@@ -143,7 +143,7 @@ def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Applic
 
 
 def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.IdentityService:
-    """The identity service and the admin endpoint of its signing keys."""
+    """Return the identity service and the admin endpoint of its signing keys."""
     identity = identities.create_service(
         shared.settings,
         shared.applications,
@@ -160,7 +160,7 @@ def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey
 
 
 def _portal(app: web.Application, shared: SharedServices, identity: identities.IdentityService) -> None:
-    """The portal. Its ids and secrets come from the operating system's random source."""
+    """Make the portal. Its ids and secrets come from the operating system's random source."""
     portal = responder.PortalResponder(app.router, shared.users, identity.sessions, identity.pages, shared.clock)
     rng = random.SystemRandom()
     application_pages.ApplicationPages(
@@ -191,7 +191,7 @@ def _queries(
     identity: identities.IdentityService,
     design: design_services.DesignServices,
 ) -> None:
-    """The query service over HTTP and WebSockets, and its IDE."""
+    """Make the query service over HTTP and WebSockets, and its IDE."""
     queries = service.QueryService(
         sandbox_settings=shared.settings,
         schema_variants=shared.schema_variants,
@@ -226,7 +226,7 @@ def _queries(
 
 
 def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.LegacyService:
-    """The legacy v3 service and its admin endpoint."""
+    """Return the legacy v3 service and its admin endpoint."""
     legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
     legacy_endpoints.LegacyAdmin(legacy).add_routes(app.router)

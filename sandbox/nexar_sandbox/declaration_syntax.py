@@ -18,7 +18,7 @@ def kind_name(kind: type[msgspec.Struct]) -> str:
 
 
 def accepted_values(kind: type[msgspec.Struct], figure: str) -> str:
-    """Description of a parameter's accepted values, from its Meta."""
+    """Return the description of a parameter's accepted values, from its Meta."""
     hint = get_type_hints(kind, include_extras=True)[figure]
     return next(description for description in _descriptions(hint) if description)
 

@@ -130,7 +130,7 @@ class MixedFaults(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", fo
     share: Share = 0.05
 
     def faults(self) -> Iterator[Fault]:
-        """The single faults, whose shares add up to `share`."""
+        """Yield the single faults, whose shares add up to `share`."""
         left = 1.0
         for fault, weight in MIX:
             own = self.share * weight
@@ -198,7 +198,7 @@ def read_faults(declared: object) -> tuple[Fault, ...]:
 
 
 def fault_text(fault: Fault) -> str:
-    """A fault as text, without parameters at their defaults."""
+    """Return a fault as text, without parameters at their defaults."""
     parameters = {
         field.name: getattr(fault, field.name)
         for field in msgspec.structs.fields(fault)

@@ -60,7 +60,7 @@ class RequestJournal:
         return tuple(self._entries)
 
     def last(self, count: int) -> list[JournalEntry]:
-        """The last `count` entries, oldest first."""
+        """Return the last `count` entries, oldest first."""
         return list(self._entries)[-count:] if count > 0 else []
 
     def clear(self) -> None:

@@ -46,7 +46,7 @@ class Pages:
             router.add_get(f"{ASSETS}/{name}", self.file)
 
     async def file(self, request: web.Request) -> web.Response:
-        """A stylesheet or script of all pages."""
+        """Return a stylesheet or script of all pages."""
         name = request.path.rpartition("/")[2]
         return web.Response(body=self._files[name], content_type=FILES[name], charset="utf-8")
 
@@ -95,13 +95,13 @@ def _policy(leads_to: Sequence[str], copies: bool) -> str:
 
 
 def _source(address: str) -> str:
-    """An address as a CSP source: its origin; for a private-use scheme, the scheme."""
+    """Return an address as a CSP source: its origin; for a private-use scheme, the scheme."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
 def _date(seconds: float | None) -> str:
-    """A time as a date. None: it has been there from the start."""
+    """Return a time as a date. None: it has been there from the start."""
     return "initially" if seconds is None else f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%d}"
 
 

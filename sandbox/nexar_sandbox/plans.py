@@ -52,13 +52,13 @@ PLANS = {
 
 
 def plan_of(application: applications.SandboxApplication) -> SandboxPlan | None:
-    """The application's plan; None: a custom limit and features."""
+    """Return the application's plan; None: a custom limit and features."""
     return PLANS.get(application.plan or "")
 
 
 def with_plan(
     application: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
 ) -> applications.SandboxApplication:
-    """The application with this plan. Usage is kept. `parts` None: the plan's limit."""
+    """Return the application with this plan. Usage is kept. `parts` None: the plan's limit."""
     limit = plan.parts if parts is None else parts
     return replace(application, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))

@@ -110,7 +110,7 @@ class UserDirectory:
         users: Iterable[SandboxUser],
         state_store: state.StateStore | None = None,
     ) -> None:
-        """The given ones are added only if the state is new."""
+        """Add the given ones only if the state is new."""
         self._state_store = state_store = state_store or state.StateStore()
         self._organisations = state_store.rows("organisation", Organisation)
         self._users = state_store.rows("user", SandboxUser)
@@ -131,19 +131,19 @@ class UserDirectory:
         return tuple(self._users.values())
 
     def organisation(self, id_: str) -> Organisation | None:
-        """The organisation with this id."""
+        """Return the organisation with this id."""
         return self._organisations.get(id_)
 
     def of_organisation(self, organisation: str) -> tuple[SandboxUser, ...]:
-        """The users of the organisation with this id, oldest first."""
+        """Return the users of the organisation with this id, oldest first."""
         return tuple(user for user in self._users.values() if user.organisation == organisation)
 
     def by_id(self, id_: str) -> SandboxUser | None:
-        """The user with this id."""
+        """Return the user with this id."""
         return self._users.get(id_)
 
     def by_email(self, email: str) -> SandboxUser | None:
-        """The user with this address."""
+        """Return the user with this address."""
         folded = email.strip().casefold()
         return next((user for user in self._users.values() if user.email.casefold() == folded), None)
 

@@ -24,22 +24,22 @@ class _Functions(functions.Functions):
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})
     def _func_before(self, text: str, separator: str) -> str:
-        """The text before the first separator; all of it where there is none."""
+        """Return the text before the first separator; all of it where there is none."""
         return text.partition(separator)[0]
 
     @functions.signature({"types": ["number"]}, {"types": ["number"]})
     def _func_minus(self, number: float, subtrahend: float) -> float:
-        """The difference of two numbers."""
+        """Return the difference of two numbers."""
         return number - subtrahend
 
     @functions.signature({"types": ["string"]})
     def _func_jwt_header(self, token: str) -> Any:
-        """The header of a JWT; null for another text."""
+        """Return the header of a JWT; null for another text."""
         return _decoded_part(token, 0)
 
     @functions.signature({"types": ["string"]})
     def _func_jwt_claims(self, token: str) -> Any:
-        """The claims of a JWT; null for another text."""
+        """Return the claims of a JWT; null for another text."""
         return _decoded_part(token, 1)
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})
@@ -49,12 +49,12 @@ class _Functions(functions.Functions):
 
     @functions.signature({"types": ["array-number"]})
     def _func_product(self, factors: list[float]) -> float:
-        """The product of the numbers; 1 of none."""
+        """Return the product of the numbers; 1 of none."""
         return math.prod(factors)
 
     @functions.signature({"types": ["array"]})
     def _func_unique(self, values: list[Any]) -> list[Any]:
-        """The values without repetitions, in the order of their first occurrence."""
+        """Return the values without repetitions, in the order of their first occurrence."""
         return [value for index, value in enumerate(values) if value not in values[:index]]
 
 

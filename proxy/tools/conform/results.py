@@ -61,7 +61,7 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deviations: tuple[str, ...] = ()
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
-        """The outcomes with this verdict."""
+        """Return the outcomes with this verdict."""
         return tuple(outcome for outcome in self.outcomes if outcome.verdict == verdict)
 
 

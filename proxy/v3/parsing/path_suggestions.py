@@ -21,7 +21,7 @@ SYNONYMS = {"manufacturers": "brands", "distributors": "sellers", "suppliers": "
 
 
 def message(path: str) -> str:
-    """The message for a path, which is decoded and has no query."""
+    """Return the message for a path, which is decoded and has no query."""
     text = path[:PATH_MAX].lower()
     prefix_match = PREFIX.match(text)
     api, version = prefix_match.groups() if prefix_match else (None, None)
@@ -35,7 +35,7 @@ def message(path: str) -> str:
 
 
 def instead_of_uid(path: str, uid: str) -> str | None:
-    """The message for a path whose uid looks like an action, such as /sellers/searches; None if it does not."""
+    """Return the message for a path whose uid looks like an action, such as /sellers/searches; None if it does not."""
     if UID.fullmatch(uid.lower()) or _closest(uid[:WORD_MAX].lower(), ACTIONS) is None:
         return None
     return message(path)

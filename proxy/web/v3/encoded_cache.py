@@ -80,7 +80,7 @@ class EncodedResponseCache:
         self._heads.clear()
 
     def get(self, target: str, gzip: bool) -> EncodedResponse | None:
-        """The entry of a request target, if there is one."""
+        """Return the entry of a request target, if there is one."""
         return self._entries.get((_digest(target), gzip)) if self._entries.size else None  # saves the digest
 
     def store(self, target: str, gzip: bool, response: EncodedResponse) -> None:
@@ -101,7 +101,7 @@ class EncodedResponseCache:
         self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), labels)
 
     def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
-        """The entry that the bytes of a request head ask for, if they are linked with one."""
+        """Return the entry that the bytes of a request head ask for, if they are linked with one."""
         requested = self._heads.get(_digest_bytes(head)) if self._heads else None
         if requested is None:
             return None
@@ -158,7 +158,7 @@ class RequestCoalescing:
         self._in_flight: dict[RequestKey, RequestInFlight] = {}
 
     def get(self, key: RequestKey) -> RequestInFlight | None:
-        """The equal request in flight, if there is one."""
+        """Return the equal request in flight, if there is one."""
         return self._in_flight.get(key)
 
     def begin(self, key: RequestKey, client: Client) -> RequestInFlight:

@@ -20,7 +20,7 @@ ACCEPT_ENCODING = istr("Accept-Encoding")
 
 
 def head(body: EncodedBody) -> str:
-    """The beginning of the head of a 200: all fields that are the same in each response with this body."""
+    """Return the beginning of the head of a 200: all fields that are the same in each response with this body."""
     return "".join(["HTTP/1.1 200 OK\r\n", *(f"{name}: {value}\r\n" for name, value in body.headers.items())])
 
 
@@ -36,7 +36,7 @@ def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status
 
 
 def usage_headers(metadata: ResponseMetadata, status: QuotaStatus) -> dict[str, str]:
-    """The headers of `add_usage_headers`."""
+    """Return the headers of `add_usage_headers`."""
     headers: dict[str, str] = {}
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source

@@ -1,4 +1,4 @@
-"""Handlers of all v3 paths: authenticate, answer from a cache or execute the action (serving/actions.py), respond."""
+"""Handlers of all v3 paths: authenticate, answer from a cache or execute the action (v3/actions.py), respond."""
 
 from collections.abc import Awaitable, Callable
 
@@ -142,8 +142,8 @@ class V3Routes:
         return await self._traced_requests.respond(request, metadata, authenticate)
 
     async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
-        """The response to a request that waits for an equal one; None if it has to be executed after all. Limits of
-        the client apply as to any other."""
+        """Return the response to a request that waits for an equal one; None if it has to be executed after all.
+        Limits of the client apply as to any other."""
         client = leader.client
         self._authenticator.check(request, client)
         self._identify(request, client)
@@ -188,7 +188,8 @@ class V3Routes:
             request[USAGE] = metadata, status
 
     async def _from_cache(self, cached: EncodedResponse, request: web.Request, target: RequestKey) -> web.Response:
-        """The response to a request whose encoded response is cached. Limits of the client apply as to any other."""
+        """Return the response to a request whose encoded response is cached. Limits of the client apply as to any
+        other."""
         self._authenticator.check(request, cached.client)
         self._identify(request, cached.client)
         request[METADATA] = HIT
@@ -199,7 +200,7 @@ class V3Routes:
         return self._response(cached.body, cached.client, HIT)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
-        """A 200, with the headers of usage where parts were requested."""
+        """Return a 200, with the headers of usage where parts were requested."""
         response = responses.response(body)
         if unsupported.HEADER in body.headers:
             log.warning("parameters ignored", parameters=body.headers[unsupported.HEADER])

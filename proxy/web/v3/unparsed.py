@@ -94,7 +94,7 @@ class UnparsedHits:
             self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
 
     def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
-        """The bytes that aiohttp would write for the handler's response."""
+        """Return the bytes that aiohttp would write for the handler's response."""
         body = cached.body.body
         usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client))
         lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])

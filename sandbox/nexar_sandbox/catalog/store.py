@@ -109,7 +109,7 @@ class Catalog:
         return self._parts(str(row[0])) if row else None
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
-        """supMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""
+        """SupMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""
         return self._search.match(query, conditions)
 
     def search_mpn(

@@ -41,8 +41,8 @@ class Connection(NamedTuple):
 
 
 def page(items: Sequence[Any], arguments: Mapping[str, Any], key: Callable[[Any], str]) -> Connection:
-    """The page selected by `first`, `after`, `last` and `before` in `arguments`. A cursor has the `key` and index of an
-    item, so that it stays valid when items are added or removed, even its own. Raises DesignError."""
+    """Return the page selected by `first`, `after`, `last` and `before` in `arguments`. A cursor has the `key` and
+    index of an item, so that it stays valid when items are added or removed, even its own. Raises DesignError."""
     start, end = _bounds(items, arguments, key)
     first, last = (_size(name, arguments.get(name)) for name in ("first", "last"))
     if first is None and last is None:
@@ -81,7 +81,7 @@ def _cursor(index: int, key: str) -> str:
 
 
 def _position(items: Sequence[Any], cursor: str, key: Callable[[Any], str]) -> tuple[int, bool]:
-    """The index of the cursor's item and True; its former index and False if it was removed."""
+    """Return the index of the cursor's item and True; its former index and False if it was removed."""
     try:
         index, _, item_key = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(":")
         former = int(index)

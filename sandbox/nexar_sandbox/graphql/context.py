@@ -38,8 +38,8 @@ class ResolverContext:
         self._billed.append((part, path))
 
     def billed_parts(self, data: Any) -> int:
-        """The number of part objects in `data` of the response. A part that is selected under two aliases counts once,
-        one that an error has removed does not count."""
+        """Return the number of part objects in `data` of the response. A part that is selected under two aliases
+        counts once, one that an error has removed does not count."""
         return len({id(part) for part, path in self._billed if _is_present(data, path)})
 
 

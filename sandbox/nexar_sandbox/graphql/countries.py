@@ -66,6 +66,6 @@ _KNOWN = {
 
 
 def country_of(code: str) -> SupCountry:
-    """The country with this code; an unknown one has its code as name and no continent."""
+    """Return the country with this code; an unknown one has its code as name and no continent."""
     name, continent = _KNOWN.get(code, (code, ""))
     return SupCountry(name, code, continent)

@@ -27,7 +27,7 @@ TIME_FIELDS = frozenset({"createdAt", "updatedAt", "endedAt"})
 
 
 def matching_records(records: Any, where: Mapping[str, Any] | None) -> list[Any]:
-    """The records that match the filter; all if there is none. Raises DesignError for an invalid time."""
+    """Return the records that match the filter; all if there is none. Raises DesignError for an invalid time."""
     return [record for record in records if where is None or _matches(record, where)]
 
 

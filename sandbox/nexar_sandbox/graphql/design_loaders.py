@@ -52,7 +52,7 @@ class DesignLoaders:
         self._loaders: dict[tuple[str, str], DataLoader[str, Any]] = {}
 
     async def one(self, source: RecordSource[R], id_: str) -> R | None:
-        """The record with this id, or None."""
+        """Return the record with this id, or None."""
         if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
 
@@ -62,7 +62,7 @@ class DesignLoaders:
         return cast(R | None, await self._loader(source, source.key, load).load(id_))
 
     async def where(self, source: RecordSource[R], field: str, value: str) -> list[R]:
-        """The records that have this value in the field."""
+        """Return the records that have this value in the field."""
         if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
 

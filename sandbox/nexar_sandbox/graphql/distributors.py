@@ -31,7 +31,7 @@ class LiveDataRequest(NamedTuple):
 
 
 def parse_duration(duration: str) -> float:
-    """The seconds of a duration such as 3s, 500ms or 1m30s. Raises ValueError for an invalid one."""
+    """Return the seconds of a duration such as 3s, 500ms or 1m30s. Raises ValueError for an invalid one."""
     pieces = _PIECE.findall(duration)
     if not pieces or "".join(map("".join, pieces)) != duration:
         raise ValueError(f"distributorApiTimeout {duration!r} is no duration such as 3s or 500ms")
@@ -41,8 +41,8 @@ def parse_duration(duration: str) -> float:
 def live_data_request(
     arguments: Mapping[str, Any], sellers: Iterable[records.Company], now: float
 ) -> LiveDataRequest | None:
-    """The live data request in the arguments of a query, or None. `now` in seconds since 1970. Raises ValueError for
-    credentials of an unknown API."""
+    """Return the live data request in the arguments of a query, or None. `now` in seconds since 1970. Raises
+    ValueError for credentials of an unknown API."""
     credentials = arguments.get("customPricingCredentials") or ()
     with_api = [seller for seller in sellers if seller.is_distributor_api]
     customers = [(_seller(entry["apiName"], with_api), entry) for entry in credentials]
@@ -54,7 +54,7 @@ def live_data_request(
 
 
 def response_seconds(company: records.Company) -> float:
-    """The simulated response time of the seller's API in seconds: 0.1 to 1."""
+    """Return the simulated response time of the seller's API in seconds: 0.1 to 1."""
     return (1 + int(company.id) % 10) / 10
 
 
@@ -64,7 +64,7 @@ def is_customer(company: records.Company, live: LiveDataRequest | None) -> bool:
 
 
 def live_offer(offer: records.Offer, company: records.Company, live: LiveDataRequest | None) -> records.Offer:
-    """The offer from the seller's API, or from the catalog if the API does not respond in time."""
+    """Return the offer from the seller's API, or from the catalog if the API does not respond in time."""
     if live is None or not _responds(company, live):
         return offer
     prices = offer.prices

@@ -76,7 +76,7 @@ class ParsedDocument:
         return len(selected) != 1 or selected[0].operation is OperationType.QUERY
 
     def input_token(self, variables: Mapping[str, Any]) -> str | None:
-        """The access token in the input of a subscription, where clients of the service cannot send headers."""
+        """Return the access token in the input of a subscription, where clients of the service cannot send headers."""
         field = self.first_field()
         if field is None or field.name.value not in TOKEN_IN_INPUT:
             return None
@@ -88,7 +88,8 @@ class ParsedDocument:
         return token if isinstance(token, str) else None
 
     def first_field(self) -> FieldNode | None:
-        """The first field at the root of the first operation, for the path of an error that is about all of it."""
+        """Return the first field at the root of the first operation, for the path of an error that is about all of
+        it."""
         for definition in self.node.definitions if self.node else ():
             if isinstance(definition, OperationDefinitionNode):
                 return next((s for s in definition.selection_set.selections if isinstance(s, FieldNode)), None)
@@ -115,7 +116,7 @@ class ParsedDocument:
 
 
 def relevant(behaviour: Behaviour) -> Behaviour:
-    """The default behaviour with those fields of `behaviour` that a parsed document depends on."""
+    """Return the default behaviour with those fields of `behaviour` that a parsed document depends on."""
     return Behaviour(
         syntax_error_code=behaviour.syntax_error_code,
         unknown_field_message=behaviour.unknown_field_message,
@@ -132,7 +133,7 @@ class DocumentCache:
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> ParsedDocument:
-        """The document with this text, valid or not."""
+        """Return the document with this text, valid or not."""
         if len(text) > MAX_LENGTH:
             message = f"The document has {len(text)} characters; {MAX_LENGTH} is the most."
             return ParsedDocument(None, ({"message": message, "extensions": {"code": "HC0011"}},))
@@ -165,7 +166,7 @@ def _is_async(node: DocumentNode) -> bool:
 
 
 def _root_names(operation: OperationDefinitionNode) -> tuple[str, ...]:
-    """The distinct names of the root fields, in order, without those in fragments."""
+    """Return the distinct names of the root fields, in order, without those in fragments."""
     fields = (node for node in operation.selection_set.selections if isinstance(node, FieldNode))
     return tuple(dict.fromkeys(field.name.value for field in fields))
 
@@ -228,7 +229,7 @@ def _size_errors_of(operation: OperationDefinitionNode, size: SelectionSize) -> 
 
 
 def _fragment_sizes(fragments: Mapping[str, _OwnSize]) -> dict[str, SelectionSize]:
-    """The total size of each fragment. An unknown fragment has size 0."""
+    """Return the total size of each fragment. An unknown fragment has size 0."""
     names = {name: [inner for inner, _ in own_size.spreads] for name, own_size in fragments.items()}
     sizes: dict[str, SelectionSize] = {}
     # Inner fragments first, so that each is measured once.

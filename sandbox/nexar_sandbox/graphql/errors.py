@@ -63,7 +63,7 @@ class ErrorFormat:
         schema_name: str = SCHEMA_NAME,
         code: str | None = None,
     ) -> dict[str, Any]:
-        """An error as the gateway forwards it from the service behind it. `path` None: it is about no field."""
+        """Return an error as the gateway forwards it from the service behind it. `path` None: it is about no field."""
         place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
         coded = {} if code is None else {"code": code}
         if not self._behaviour.remote_errors:
@@ -73,18 +73,18 @@ class ErrorFormat:
         return {"message": message, **place, "extensions": {**coded, "remote": remote, "schemaName": schema_name}}
 
     def part_limit(self, limit: int) -> dict[str, Any]:
-        """The part limit is exceeded: no path, no locations, no code."""
+        """Return the part limit is exceeded: no path, no locations, no code."""
         message = self._behaviour.part_limit_message.format(limit=limit)
         return self.stitched(message, None, [], code=self._behaviour.part_limit_code)
 
     def limit(self, message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
-        """An argument of a root field is out of its range."""
+        """Return an argument of a root field is out of its range."""
         return self.stitched(message, path if self._behaviour.range_error_path else None, locations)
 
     def unauthorized(
         self, token: str | None, expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]
     ) -> RequestError:
-        """The token is missing (None), invalid or expired. `path` None: the document could not be parsed."""
+        """Return the token is missing (None), invalid or expired. `path` None: the document could not be parsed."""
         behaviour = self._behaviour
         message, code = (
             (EXPIRED_TOKEN, "AuthExpiredToken")
@@ -98,25 +98,26 @@ class ErrorFormat:
         return RequestError(status, [error], null_data=behaviour.token_error_data, json_status=None)
 
     def out_of_scope(self, path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
-        """The token lacks a scope that the operation needs. Not in the contract: message and code are those of the
-        service's software, Hot Chocolate (contract graphql.md §3.3)."""
+        """Return the token lacks a scope that the operation needs. Not in the contract: message and code are those of
+        the service's software, Hot Chocolate (contract graphql.md §3.3)."""
         message = "The current user is not authorized to access this resource."
         return self.stitched(message, path, locations, schema_name, self._behaviour.scope_error_code)
 
     def document(self, errors: Sequence[dict[str, Any]]) -> RequestError:
-        """The document, its operation name or a variable is invalid."""
+        """Return the document, its operation name or a variable is invalid."""
         behaviour = self._behaviour
         return RequestError(behaviour.document_error_status, errors, json_status=behaviour.document_error_status_json)
 
     def variable(self, error: GraphQLError) -> dict[str, Any]:
-        """An invalid value of a variable; an error without a location is about the operation and has no code."""
+        """Return an invalid value of a variable; an error without a location is about the operation and has no code."""
         if not error.nodes:
             return {**error.formatted}
         is_null = "of non-null type" in error.message
         return with_code(error, self._behaviour.null_variable_code if is_null else self._behaviour.variable_error_code)
 
     def execution(self, error: GraphQLError) -> dict[str, Any]:
-        """An error of an execution: a ServiceError in the stitched format, an unexpected one without its message."""
+        """Return an error of an execution: a ServiceError in the stitched format, an unexpected one without its
+        message."""
         original, path = error.original_error, error.path or []
         if isinstance(original, FeatureError):
             shown_path = path if self._behaviour.feature_error_path else None
@@ -131,22 +132,22 @@ class ErrorFormat:
 
 
 def missing_feature(name: str, field: str) -> str:
-    """The message for a field outside the plan (ours)."""
+    """Return the message for a field outside the plan (ours)."""
     return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
 
 
 def bad_request(message: str, code: str, status: int = 400) -> RequestError:
-    """The request is not a GraphQL request (codes of contract graphql.md §3.3)."""
+    """Return the request is not a GraphQL request (codes of contract graphql.md §3.3)."""
     return RequestError(status, [{"message": message, "extensions": {"code": code}}], json_status=None)
 
 
 def too_large(limit: int) -> RequestError:
-    """The body is longer than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
+    """Return the body is longer than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
     return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
 
 
 def unsupported(reason: str) -> RequestError:
-    """The content type is not supported (ours)."""
+    """Return the content type is not supported (ours)."""
     return bad_request(f"The content type must be application/json in UTF-8; {reason}.", "HC0009", status=415)
 
 
@@ -157,18 +158,18 @@ def not_acceptable(accept: str) -> RequestError:
 
 
 def not_safe() -> RequestError:
-    """A GET is not a query; the message of the service's software, which has no code for it."""
+    """Return a GET is not a query; the message of the service's software, which has no code for it."""
     return RequestError(405, [{"message": "The specified operation kind is not allowed."}], json_status=None)
 
 
 def no_socket() -> RequestError:
-    """A subscription was sent by POST (ours)."""
+    """Return a subscription was sent by POST (ours)."""
     message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
     return RequestError(400, [{"message": message}], json_status=None)
 
 
 def not_persisted(code: str) -> RequestError:
-    """A persisted query is requested; there are none (contract graphql.md §3.3)."""
+    """Return a persisted query is requested; there are none (contract graphql.md §3.3)."""
     return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": code}}])
 
 
@@ -179,7 +180,7 @@ def no_introspection() -> RequestError:
 
 
 def timed_out(seconds: float) -> RequestError:
-    """The execution exceeded its timeout, which is formatted as in .NET."""
+    """Return the execution exceeded its timeout, which is formatted as in .NET."""
     whole_seconds, fraction = divmod(round(seconds * 1e7), 10**7)
     time = f"{whole_seconds // 3600:02}:{whole_seconds // 60 % 60:02}:{whole_seconds % 60:02}" + (
         f".{fraction:07}" if fraction else ""
@@ -189,18 +190,18 @@ def timed_out(seconds: float) -> RequestError:
 
 
 def too_complex(limit: int) -> RequestError:
-    """The response has more fields than `limit`."""
+    """Return the response has more fields than `limit`."""
     message = "The maximum allowed operation complexity was exceeded."
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 
 
 def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
-    """An error of the GraphQL library with the code that the service would give it."""
+    """Return an error of the GraphQL library with the code that the service would give it."""
     formatted: dict[str, Any] = {**error.formatted}
     formatted["extensions"] = {"code": code, **(error.extensions or {})}
     return formatted
 
 
 def locations_of(error: GraphQLError) -> list[dict[str, int]]:
-    """The locations of an error in the document."""
+    """Return the locations of an error in the document."""
     return [{"line": place.line, "column": place.column} for place in error.locations or ()]

@@ -59,7 +59,7 @@ class ExecutionBudget:
             self.check()
 
     def check(self) -> None:
-        """Raises RequestError if a limit is exceeded."""
+        """Raise RequestError if a limit is exceeded."""
         if self._fields_left < 0:
             self.exceeded = errors.too_complex(self._fields)
         elif self._clock.monotonic() > self._deadline:
@@ -85,7 +85,7 @@ class LeafReader:
 
 
 def leaf_reader(field: GraphQLField, attribute: str) -> LeafReader | None:
-    """The direct reader of a field; None if the field has arguments or is not a scalar."""
+    """Return the direct reader of a field; None if the field has arguments or is not a scalar."""
     exact = EXACT.get(str(get_nullable_type(field.type)))
     nullable = not isinstance(field.type, GraphQLNonNull)
     return None if field.args or exact is None else LeafReader(attrgetter(attribute), exact, nullable)
@@ -107,7 +107,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
     budget: ExecutionBudget
 
     def root_fields(self) -> list[RootField]:
-        """The root fields of the operation. Raises GraphQLError for an invalid argument."""
+        """Return the root fields of the operation. Raises GraphQLError for an invalid argument."""
         root = self.schema.get_root_type(self.operation.operation)
         if root is None:
             return []
@@ -169,7 +169,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         result: Any,
         position_context: Any,
     ) -> Any:
-        """The response values of a list.
+        """Return the response values of a list.
 
         Most lists have objects: their fields are executed without the five steps of graphql-core between a list and
         the fields of its items, which took as long as the fields.
@@ -195,7 +195,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
 
     @staticmethod
     def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:
-        """The serialized value."""
+        """Return the serialized value."""
         return _whole_as_int(Executor.complete_leaf_value(return_type, result))
 
 
@@ -209,7 +209,7 @@ def build_executor(
     budget: ExecutionBudget,
     is_async: bool = False,
 ) -> SupplyExecutor:
-    """The executor of a valid document; `is_async` if resolvers may have to wait for other services. Raises
+    """Return the executor of a valid document; `is_async` if resolvers may have to wait for other services. Raises
     RequestError (400) for invalid variables or an unknown operation name."""
     executor = SupplyExecutor.build(
         schema,
@@ -241,8 +241,8 @@ def _is_empty_selection(field: GraphQLField, details: FieldDetailsList) -> bool:
 
 
 async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
-    """The source event stream of a subscription, already subscribed. The caller closes it. Raises RequestError if there
-    is none."""
+    """Return the source event stream of a subscription, already subscribed. The caller closes it. Raises RequestError
+    if there is none."""
     events = create_source_event_stream(prepared)
     if prepared.is_awaitable(events):
         events = await events

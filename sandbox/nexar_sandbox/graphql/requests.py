@@ -28,7 +28,7 @@ class GraphQLRequest:
 
 
 def check_type(content_type: str | None, charset: str | None) -> None:
-    """Raises RequestError (415) for a content type other than JSON in UTF-8."""
+    """Raise RequestError (415) for a content type other than JSON in UTF-8."""
     media_type = (content_type or "").partition(";")[0].strip()
     if media_type.lower() != CONTENT_TYPE:
         raise errors.unsupported(f"it is `{media_type}`" if media_type else "the request has none")
@@ -37,7 +37,7 @@ def check_type(content_type: str | None, charset: str | None) -> None:
 
 
 def parse_body(body: bytes, behaviour: Behaviour) -> GraphQLRequest | list[GraphQLRequest]:
-    """The request in a body, or the batch of them. Raises RequestError (400) for an invalid one."""
+    """Return the request in a body, or the batch of them. Raises RequestError (400) for an invalid one."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -50,14 +50,14 @@ def parse_body(body: bytes, behaviour: Behaviour) -> GraphQLRequest | list[Graph
 
 
 def parse_object(content: Any, behaviour: Behaviour) -> GraphQLRequest:
-    """The request in decoded JSON. Raises RequestError (400) for an invalid one."""
+    """Return the request in decoded JSON. Raises RequestError (400) for an invalid one."""
     if not isinstance(content, dict):
         raise errors.bad_request("The request body must be a JSON object.", "HC0012")
     return _request(content, behaviour, safe=False)
 
 
 def parse_url(parameters: MultiMapping[str], behaviour: Behaviour) -> GraphQLRequest:
-    """The request in the query string of a URL: objects are JSON text, empty parameters are ignored. Raises
+    """Return the request in the query string of a URL: objects are JSON text, empty parameters are ignored. Raises
     RequestError (400)."""
     content: dict[str, Any] = {}
     for name in PARAMETERS:

@@ -69,7 +69,7 @@ def needs_feature(type_name: str, field_name: str) -> bool:
 
 
 def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldResolver) -> GraphQLFieldResolver:
-    """The resolver with a check of the required feature; unchanged if the field needs none."""
+    """Return the resolver with a check of the required feature; unchanged if the field needs none."""
     feature = REQUIRED_FEATURES.get((type_name, field_name))
     if feature is None:
         return resolver
@@ -100,7 +100,7 @@ _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in mod
 
 
 def build(missing: Iterable[str] = ()) -> GraphQLSchema:
-    """The executable schema, without the fields (Type.field) that are `missing`."""
+    """Return the executable schema, without the fields (Type.field) that are `missing`."""
     sdl = _valid(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8"))
     schema = build_ast_schema(sdl, assume_valid_sdl=True)
     resolvers = _all_resolvers()
@@ -124,14 +124,14 @@ def build(missing: Iterable[str] = ()) -> GraphQLSchema:
 
 @lru_cache(maxsize=1)
 def complete() -> GraphQLSchema:
-    """The schema with all fields. Every sandbox of a process has the same one, because nothing changes a schema that is
-    built; building it takes most of the start of a sandbox."""
+    """Return the schema with all fields. Every sandbox of a process has the same one, because nothing changes a
+    schema that is built; building it takes most of the start of a sandbox."""
     return build()
 
 
 @lru_cache(maxsize=1)
 def _valid(sdl: str) -> DocumentNode:
-    """The parsed and validated SDL. Cached, because this dominates the start-up time; it is never modified."""
+    """Return the parsed and validated SDL. Cached, because this dominates the start-up time; it is never modified."""
     document = parse(sdl)
     assert_valid_sdl(document)
     return document
@@ -197,8 +197,8 @@ class SchemaVariant:
 
 @lru_cache(maxsize=4)
 def _shared_documents(full_schema: GraphQLSchema, behaviour: Behaviour) -> documents.DocumentCache:
-    """The documents of all sandboxes of the process with this schema and behaviour: a test starts hundreds of them and
-    sends each the same documents."""
+    """Return the documents of all sandboxes of the process with this schema and behaviour: a test starts hundreds of
+    them and sends each the same documents."""
     return documents.DocumentCache(full_schema, behaviour)
 
 
@@ -211,11 +211,11 @@ class SchemaVariants:
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
-        """The complete schema, or the variant without these fields."""
+        """Return the complete schema, or the variant without these fields."""
         return self.without(missing) if missing else self.complete
 
     def without(self, missing: frozenset[str]) -> SchemaVariant:
-        """The variant without these fields (Type.field)."""
+        """Return the variant without these fields (Type.field)."""
         # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)

@@ -77,7 +77,7 @@ class PreparedOperation:
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
     def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":
-        """The operation for one event of a subscription, with its own budget."""
+        """Return the operation for one event of a subscription, with its own budget."""
         prepared = self.prepared.build_per_event_executor(event)
         if not isinstance(prepared, executor.SupplyExecutor):
             raise TypeError("an event is executed by another executor")
@@ -119,7 +119,7 @@ class QueryService:
     async def execute(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
     ) -> QueryResponse:
-        """The response to one request, including errors of document and token."""
+        """Return the response to one request, including errors of document and token."""
         try:
             operation = self.prepare(request, token, exchange)
             if operation.is_subscription:
@@ -129,7 +129,7 @@ class QueryService:
             return self.error_response(error)
 
     def error_response(self, error: errors.RequestError) -> QueryResponse:
-        """The response for an error of the whole request."""
+        """Return the response for an error of the whole request."""
         content: dict[str, Any] = {"errors": error.errors} | ({"data": None} if error.null_data else {})
         return self._with_request_id(QueryResponse(error.status, content, error.json_status))
 
@@ -143,7 +143,8 @@ class QueryService:
     async def stream(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
     ) -> AsyncGenerator[QueryResponse, None]:
-        """The responses to a subscription, one for each event until one has no data; one response to anything else."""
+        """Return the responses to a subscription, one for each event until one has no data; one response to anything
+        else."""
         try:
             operation = self.prepare(request, token, exchange)
             if not operation.is_subscription:
@@ -203,7 +204,7 @@ class QueryService:
     def _check_document(
         self, document: documents.ParsedDocument, text: str, missing: frozenset[str], exchange: exchanges.Exchange
     ) -> DocumentNode:
-        """The document's syntax tree. Raises RequestError for an invalid document."""
+        """Return the document's syntax tree. Raises RequestError for an invalid document."""
         if document.node is None or document.errors:
             # The fault took effect only if the document is valid with the field.
             if missing and not self._schemas.complete.documents.read(text).errors:
@@ -239,7 +240,7 @@ class QueryService:
     def _authenticate(
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
     ) -> QueryCaller:
-        """The caller of the token; without an application for introspection without a valid token."""
+        """Return the caller of the token; without an application for introspection without a valid token."""
         if exchange.fault is not None:
             self._apply_token_fault(token or "", document, exchange)
         expired = False
@@ -297,7 +298,7 @@ class _Admission:
     _part_usage: part_usage.PartUsage
 
     def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
-        """Raises RequestError."""
+        """Raise RequestError."""
         application, roots, behaviour = caller.application, self._root_fields(prepared), self._behaviour
         scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
         if scope_errors:
@@ -326,14 +327,14 @@ class _Admission:
             )
 
     def _root_fields(self, prepared: executor.SupplyExecutor) -> list[executor.RootField]:
-        """The root fields with their arguments. Raises RequestError for an invalid one."""
+        """Return the root fields with their arguments. Raises RequestError for an invalid one."""
         try:
             return prepared.root_fields()
         except GraphQLError as error:
             raise self._errors.document([self._errors.variable(error)]) from error
 
     def _scope_error(self, root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
-        """The error of a root field for which the token lacks a scope; None if it has them."""
+        """Return the error of a root field for which the token lacks a scope; None if it has them."""
         if root.name.startswith(SUPPLY) and not caller.may_read_supply:
             schema_name = errors.SCHEMA_NAME
         elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
@@ -348,7 +349,7 @@ class _Admission:
 def _default_caller(
     sandbox_settings: settings.SandboxSettings, application_registry: applications.ApplicationRegistry
 ) -> QueryCaller:
-    """The caller without a token if none is needed: the first user, with the first application for supply data."""
+    """Return the caller without a token, if none is needed: the first user, with the first application for supply."""
     user = next((user.id for user in sandbox_settings.users), None)
     for application in application_registry.all:
         if applications.SUPPLY_SCOPE in application.scopes:
@@ -357,7 +358,7 @@ def _default_caller(
 
 
 async def _with_timeout(waiting: Any, seconds: float) -> ExecutionResult:
-    """The result of an execution that waits for other services. Raises RequestError after `seconds`."""
+    """Return the result of an execution that waits for other services. Raises RequestError after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             result: ExecutionResult = await waiting

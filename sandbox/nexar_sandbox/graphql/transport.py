@@ -39,8 +39,8 @@ class MediaType:
     named: bool
 
     def status(self, status: int, json_status: int | None, *, has_data: bool) -> int:
-        """The HTTP status in this media type. `json_status` is that of JSON where the client names it; None: the same,
-        as for a status that is about HTTP or the token."""
+        """Return the HTTP status in this media type. `json_status` is that of JSON where the client names it; None:
+        the same, as for a status that is about HTTP or the token."""
         if self.name == GRAPHQL:
             return 400 if status == 200 and not has_data else status
         return status if json_status is None or not self.named else json_status
@@ -51,7 +51,7 @@ FALLBACK = MediaType(JSON, named=False)
 
 
 def negotiate(accept: Sequence[str], offered: Iterable[str]) -> MediaType | None:
-    """The best of `offered` for these Accept headers; None if none is acceptable.
+    """Return the best of `offered` for these Accept headers; None if none is acceptable.
 
     Types that the client names are preferred in its order, those accepted by a wildcard in the order of `offered`.
     """
@@ -78,7 +78,7 @@ class SchemaDownload:
         self._printed: tuple[GraphQLSchema, str] | None = None
 
     def text(self) -> str:
-        """The whole schema in the schema definition language."""
+        """Return the whole schema in the schema definition language."""
         schema = self._current()
         if self._printed is None or self._printed[0] is not schema:
             self._printed = schema, print_schema(schema) + "\n"

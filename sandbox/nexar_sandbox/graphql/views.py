@@ -26,7 +26,7 @@ class Market(NamedTuple):
 
 
 def cache_id(*parts: object) -> str:
-    """An opaque id that is the same for the same object."""
+    """Return an opaque id that is the same for the same object."""
     return hashlib.blake2b(":".join(map(str, parts)).encode(), digest_size=12).hexdigest()
 
 

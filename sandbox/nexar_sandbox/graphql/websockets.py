@@ -201,12 +201,12 @@ class _Connection:
 
 
 def _close_reason(reason: str) -> bytes:
-    """The reason, cut between characters to the maximum of a close frame (RFC 6455 §5.5)."""
+    """Return the reason, cut between characters to the maximum of a close frame (RFC 6455 §5.5)."""
     return reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
 
 
 def access_token(headers: Any, token_header: bool = True) -> str | None:
-    """The access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
+    """Return the access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return str(value).strip()

@@ -70,8 +70,8 @@ class Assets:
 
 
 def _policy(request: web.Request, nonce: str) -> str:
-    """The policy. Fonts and some images are data URLs in stylesheets. A library that locks scrolling behind dialogs
-    adds a style element with the nonce. Older browsers do not include WebSockets in 'self'."""
+    """Return the policy. Fonts and some images are data URLs in stylesheets. A library that locks scrolling behind
+    dialogs adds a style element with the nonce. Older browsers do not include WebSockets in 'self'."""
     socket = f"{'wss' if request.secure else 'ws'}://{request.url.raw_authority}"
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "

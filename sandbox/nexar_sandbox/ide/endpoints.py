@@ -46,7 +46,7 @@ class Ide:
         router.add_post(AUTHORIZATION_PATH, self._answer(self._authorization))
 
     def page(self, request: web.Request) -> web.Response:
-        """The page, served at the path of the query service."""
+        """Return the page, served at the path of the query service."""
         return self.files.page(request)
 
     async def _session(self, request: web.Request) -> web.Response:
@@ -119,8 +119,8 @@ class Ide:
         return tokens.Visit(request, session, application)
 
     async def _token(self, visit: tokens.Visit, fields: dict[str, str]) -> dict[str, Any]:
-        """A cached or new token. `renew` forces a new one, `grant` chooses the grant type, `code` and `state` are those
-        of the redirect from the authorization endpoint."""
+        """Return a cached or new token. `renew` forces a new one, `grant` chooses the grant type, `code` and `state`
+        are those of the redirect from the authorization endpoint."""
         if "code" in fields:
             token = await self.client.finish(visit, fields["code"], fields.get("state", ""))
         else:
@@ -134,7 +134,7 @@ class Ide:
         }
 
     async def _authorization(self, visit: tokens.Visit, fields: dict[str, str]) -> dict[str, Any]:
-        """The URL of an authorization request for `scope`. Adds the IDE's address to the application's redirect
+        """Return the URL of an authorization request for `scope`. Adds the IDE's address to the application's redirect
         URIs."""
         application, address = visit.application, _redirect_uri(visit.request)
         if address not in application.redirect_uris:
@@ -144,7 +144,7 @@ class Ide:
 
 
 def _redirect_uri(request: web.Request) -> str:
-    """The IDE's redirect URI: the query service's address (contract graphql.md §4.3)."""
+    """Return the IDE's redirect URI: the query service's address (contract graphql.md §4.3)."""
     return f"{request.url.origin()}{REDIRECT_PATH}"
 
 

@@ -164,7 +164,7 @@ class AuthorizationEndpoint:
 
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
-    """The request after the login that it requires: without `max_age`, which 0 would require again and again."""
+    """Return the request after the login that it requires: without `max_age`, which 0 would require again and again."""
     remaining = [
         (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"

@@ -101,12 +101,12 @@ class OAuthServer(AuthorizationServer):
         self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
     def query_client(self, client_id: str) -> OAuthClient | None:
-        """The application with this client id."""
+        """Return the application with this client id."""
         application = self.registry.by_client_id(client_id)
         return None if application is None else OAuthClient(application)
 
     def authenticate_client(self, request: OAuthRequest, _methods: object, _endpoint: str = "token") -> OAuthClient:
-        """The authenticated client."""
+        """Return the authenticated client."""
         if request.protocol_request.application is None:
             raise InvalidClientError
         return OAuthClient(request.protocol_request.application)
@@ -116,11 +116,11 @@ class OAuthServer(AuthorizationServer):
         return request if isinstance(request, OAuthRequest) else OAuthRequest(request)
 
     def handle_response(self, status: int, body: Any, headers: Any) -> ProtocolResponse:
-        """The response as a value."""
+        """Return the response as a value."""
         return ProtocolResponse(status, dict(body or {}), dict(headers))
 
     def handle_error_response(self, request: OAuthRequest, error: OAuth2Error) -> ProtocolResponse:
-        """The error as a redirect, or as a body like that of the real service."""
+        """Return the error as a redirect, or as a body like that of the real service."""
         if error.redirect_uri:
             return self.handle_response(*error(None))
         code = error.error
@@ -144,7 +144,7 @@ class OAuthServer(AuthorizationServer):
         return grant
 
     def finish(self, grant: ConsentRequest, sign_in: tokens.SignIn | None) -> ProtocolResponse:
-        """The redirect with a code for the user's sign-in; None: access denied."""
+        """Return the redirect with a code for the user's sign-in; None: access denied."""
         response: ProtocolResponse = self.create_authorization_response(grant.request, grant_user=sign_in, grant=grant)  # type: ignore[assignment]
         return response
 
@@ -166,7 +166,7 @@ class OAuthServer(AuthorizationServer):
         return self.users.by_id(sign_in.user) is not None
 
     def issue(self, request: OAuthRequest, names: tuple[str, ...]) -> dict[str, Any]:
-        """The body of a token response, without an id_token."""
+        """Return the body of a token response, without an id_token."""
         if request.client is None:
             raise InvalidClientError
         protocol_request, authorization = request.protocol_request, request.granted
@@ -212,16 +212,16 @@ class FoundToken:
         return self.access is not None and self.access.client_id == client.get_client_id()
 
     def is_expired(self) -> bool:
-        """False: only valid tokens are found."""
+        """Return false: only valid tokens are found."""
         return False
 
     def is_revoked(self) -> bool:
-        """False: only valid tokens are found."""
+        """Return false: only valid tokens are found."""
         return False
 
 
 def find_token(server: OAuthServer, text: str) -> FoundToken | None:
-    """The token if it is valid."""
+    """Return the token if it is valid."""
     try:
         return FoundToken(access=server.token_issuer.access(text))
     except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
@@ -235,7 +235,7 @@ class TokenRevocation(RevocationEndpoint):
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """The token, ignoring the hint."""
+        """Return the token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
@@ -252,7 +252,7 @@ class TokenIntrospection(IntrospectionEndpoint):
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """The token, ignoring the hint."""
+        """Return the token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def check_permission(self, token: FoundToken, client: OAuthClient, _request: OAuthRequest) -> bool:
@@ -260,7 +260,7 @@ class TokenIntrospection(IntrospectionEndpoint):
         return token.check_client(client)
 
     def introspect_token(self, token: FoundToken) -> dict[str, Any]:
-        """The response with the token's claims."""
+        """Return the response with the token's claims."""
         if token.refresh is not None:
             authorization = token.refresh.authorization
             claims = {
@@ -281,11 +281,11 @@ class SessionEnd(EndSessionEndpoint):
         self._key_ring = key_ring
 
     def get_server_jwks(self) -> Any:
-        """The keys that verify an id_token_hint."""
+        """Return the keys that verify an id_token_hint."""
         return self._key_ring.jwks()
 
     def get_algorithms(self) -> list[str]:
-        """Always RS256."""
+        """Return RS256, always."""
         return ["RS256"]
 
     def end_session(self, end_session_request: EndSessionRequest) -> None:

@@ -45,11 +45,11 @@ class IssuedCode:
     used: bool = False
 
     def get_redirect_uri(self) -> str:
-        """Called by Authlib."""
+        """Return what Authlib asks for."""
         return self.redirect_uri
 
     def get_scope(self) -> str:
-        """Called by Authlib."""
+        """Return what Authlib asks for."""
         return " ".join(self.authorization.scopes)
 
 
@@ -72,11 +72,11 @@ class IssuedRefreshToken:
     used: bool = False
 
     def check_client(self, client: clients.OAuthClient) -> bool:
-        """Called by Authlib."""
+        """Return what Authlib asks for."""
         return client.application.client_id == self.authorization.client_id
 
     def get_scope(self) -> str:
-        """Called by Authlib."""
+        """Return what Authlib asks for."""
         return " ".join(self.authorization.scopes)
 
 
@@ -124,7 +124,7 @@ class AuthorizationStore:
         self._codes[text] = code
 
     def code(self, text: str) -> IssuedCode | None:
-        """The code if it is valid; reuse revokes its authorization."""
+        """Return the code if it is valid; reuse revokes its authorization."""
         return self._unless_reused(self._codes.get(text))
 
     def new_refresh_token(self, authorization: UserAuthorization) -> str:
@@ -138,7 +138,7 @@ class AuthorizationStore:
         return text
 
     def refresh_token(self, text: str) -> IssuedRefreshToken | None:
-        """The refresh token if it is valid; reuse revokes its authorization."""
+        """Return the refresh token if it is valid; reuse revokes its authorization."""
         return self._unless_reused(self._stored_token(text))
 
     def look_up(self, text: str) -> IssuedRefreshToken | None:

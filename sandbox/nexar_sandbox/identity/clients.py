@@ -43,7 +43,7 @@ class OAuthClient(ClientMixin):
         return repr(self.application)
 
     def get_client_id(self) -> str:
-        """The client id."""
+        """Return the client id."""
         return self.application.client_id
 
     def get_default_redirect_uri(self) -> str | None:

@@ -25,7 +25,7 @@ PATHS = {
 
 
 def document(issuer: str, registry: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
-    """The document for the scopes and grant types of these applications."""
+    """Return the document for the scopes and grant types of these applications."""
     known = tuple(registry)
     flows = {flow for application in known for flow in application.flows}
     by_users = bool(flows - {applications.CLIENT_CREDENTIALS})

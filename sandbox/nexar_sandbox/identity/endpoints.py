@@ -64,7 +64,7 @@ class TokenEndpoint:
         return {name: str(value) for name, value in content.items()} if isinstance(content, dict) else None
 
     def _refused(self, error: str) -> web.Response:
-        """The response to a refused request, as in IdentityServer: mostly without a description."""
+        """Return the response to a refused request, as in IdentityServer: mostly without a description."""
         described = {"error_description": f"{error}."} if self._behaviour.error_description else {}
         return forms.json_response({"error": error, **described}, self._behaviour.token_error_status)
 
@@ -135,7 +135,7 @@ class TokenEndpoint:
         issuer: str,
         exchange: exchanges.Exchange,
     ) -> web.Response:
-        """The response of the grant, modified by faults."""
+        """Return the response of the grant, modified by faults."""
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
         lacks = OMITTED_FIELDS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
@@ -152,14 +152,14 @@ class TokenEndpoint:
         return forms.json_response(body, 200, headers, store=not self._behaviour.no_store)
 
     def _grant_error(self, form: Mapping[str, str], error: str) -> str:
-        """The service's error for one of Authlib."""
+        """Return the service's error for one of Authlib."""
         behaviour = self._behaviour
         unsupported = behaviour.unknown_grant_error if form.get("grant_type") else behaviour.missing_grant_error
         own_errors = {"unsupported_grant_type": unsupported, "unauthorized_client": behaviour.forbidden_grant_error}
         return own_errors.get(error, error)
 
     def _fields(self, body: Mapping[str, object]) -> dict[str, object]:
-        """The fields of a token response, in the order of the service."""
+        """Return the fields of a token response, in the order of the service."""
         fields = forms.order_token_fields(body)
         if self._behaviour.expires_in_as_text:
             fields["expires_in"] = str(fields["expires_in"])
@@ -190,14 +190,14 @@ class ResourceEndpoints:
         router.add_post(discovery.INTROSPECTION_PATH, self.introspection)
 
     async def discovery(self, request: web.Request) -> web.Response:
-        """The discovery document."""
+        """Return the discovery document."""
         if not self._server.behaviour.discovery:
             raise web.HTTPNotFound
         issuer = forms.issuer(request, self._issuer)
         return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)
 
     async def jwks(self, _request: web.Request) -> web.Response:
-        """The public keys."""
+        """Return the public keys."""
         return forms.json_response(self._key_ring.jwks(), 200, store=True)
 
     async def userinfo(self, request: web.Request) -> web.Response:
@@ -243,7 +243,7 @@ class ResourceEndpoints:
 
 
 async def _bearer(request: web.Request) -> str:
-    """The bearer token (RFC 6750 §2.1 and §2.2); empty if there is none."""
+    """Return the bearer token (RFC 6750 §2.1 and §2.2); empty if there is none."""
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return token.strip()

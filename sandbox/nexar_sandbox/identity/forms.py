@@ -12,8 +12,8 @@ TOKEN_FIELD_ORDER = ("id_token", "access_token", "expires_in", "token_type", "re
 
 
 async def oauth_form(request: web.Request) -> dict[str, str] | None:
-    """The fields of a form; None for another method or another content, one that cannot be read, or one in which a
-    field is given twice (RFC 6749 §3.2)."""
+    """Return the fields of a form; None for another method or another content, one that cannot be read, or one in
+    which a field is given twice (RFC 6749 §3.2)."""
     if request.method != "POST" or request.content_type != FORM:
         return None
     fields = await _fields(request)
@@ -21,7 +21,7 @@ async def oauth_form(request: web.Request) -> dict[str, str] | None:
 
 
 async def page_form(request: web.Request) -> dict[str, str]:
-    """The fields of a page's form. Raises HTTPBadRequest where they cannot be read."""
+    """Return the fields of a page's form. Raises HTTPBadRequest where they cannot be read."""
     fields = await _fields(request)
     if fields is None:
         raise web.HTTPBadRequest(text="the form cannot be read")
@@ -36,12 +36,12 @@ async def _fields(request: web.Request) -> dict[str, str] | None:
 
 
 def issuer(request: web.Request, configured: str | None) -> str:
-    """The configured issuer, else the origin of the request."""
+    """Return the configured issuer, else the origin of the request."""
     return configured or str(request.url.origin())
 
 
 def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
-    """A token response with its fields in order."""
+    """Return a token response with its fields in order."""
     first = {name: body[name] for name in TOKEN_FIELD_ORDER if name in body}
     return first | {name: value for name, value in body.items() if name not in first}
 
@@ -49,6 +49,6 @@ def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
 def json_response(
     body: Mapping[str, object], status: int, headers: Mapping[str, str] | None = None, store: bool = False
 ) -> web.Response:
-    """A JSON response, not cacheable unless `store`."""
+    """Return a JSON response, not cacheable unless `store`."""
     every = {**({} if store else NO_STORE), **(headers or {})}
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)

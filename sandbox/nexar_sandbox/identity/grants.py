@@ -28,14 +28,14 @@ class Pkce(CodeChallenge):
     SUPPORTED_CODE_CHALLENGE_METHOD = [CHALLENGE_METHOD]  # noqa: RUF012 (Authlib's)
 
     def validate_code_challenge(self, grant: Any, redirect_uri: Any) -> None:
-        """Raises InvalidRequestError if the challenge is missing or not S256."""
+        """Raise InvalidRequestError if the challenge is missing or not S256."""
         data = grant.request.payload.data
         if not data.get("code_challenge") or data.get("code_challenge_method") != CHALLENGE_METHOD:
             raise InvalidRequestError(f"A code_challenge by {CHALLENGE_METHOD} is required.")
         super().validate_code_challenge(grant, redirect_uri)
 
     def get_authorization_code_challenge_method(self, _code: authorizations.IssuedCode) -> str:
-        """Always S256."""
+        """Return S256, always."""
         return CHALLENGE_METHOD
 
 
@@ -46,7 +46,7 @@ class IdTokens(OpenIDToken):
         self._tokens = token_issuer
 
     def encode_id_token(self, token: dict[str, Any], request: OAuthRequest) -> str:
-        """The id_token. It has `sub` only; other claims are at the userinfo endpoint."""
+        """Return the id_token. It has `sub` only; other claims are at the userinfo endpoint."""
         granted, protocol_request = request.granted, request.protocol_request
         if granted is None:
             raise InvalidRequestError("There is no user for an id_token.")
@@ -97,18 +97,18 @@ class TokenGrant(BaseGrant):
     server: authorization_server.OAuthServer
 
     def validate_requested_scope(self) -> None:
-        """Raises InvalidScopeError for a scope that the application may not have."""
+        """Raise InvalidScopeError for a scope that the application may not have."""
         client = self.request.client
         if client is None or scopes.granted(client.application, self._asked(), user=self.BY_USERS) is None:
             raise InvalidScopeError
 
     def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_unused_options: Any) -> Any:
-        """The body of the token response. `user` is a sign-in."""
+        """Return the body of the token response. `user` is a sign-in."""
         self.request.granted = self.authorization(user, scope)
         return self.server.issue(self.request, tuple(dict.fromkeys((scope or "").split())))
 
     def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
-        """The user authorization of the token; None without a user."""
+        """Return the user authorization of the token; None without a user."""
         return None
 
     def _asked(self) -> str | None:
@@ -134,8 +134,8 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
         self.server.authorization_store.keep_code(code, issued_code)
 
     def query_authorization_code(self, code: str, client: OAuthClient) -> authorizations.IssuedCode | None:
-        """The code if it was issued to this application. A code is valid once, even if the rest of the request is
-        invalid, as in IdentityServer; it is kept to detect reuse."""
+        """Return the code if it was issued to this application. A code is valid once, even if the rest of the request
+        is invalid, as in IdentityServer; it is kept to detect reuse."""
         issued_code = self.server.authorization_store.code(code)
         if issued_code is None or issued_code.authorization.client_id != client.get_client_id():
             return None
@@ -146,7 +146,7 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
         """No-op: `query_authorization_code` has marked it as used."""
 
     def authenticate_user(self, authorization_code: authorizations.IssuedCode) -> tokens.SignIn:
-        """The user of the token."""
+        """Return the user of the token."""
         return authorization_code.authorization.sign_in
 
     def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
@@ -160,12 +160,12 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
     INCLUDE_NEW_REFRESH_TOKEN = True
 
     def authenticate_refresh_token(self, refresh_token: str) -> authorizations.IssuedRefreshToken | None:
-        """The refresh token if it is valid."""
+        """Return the refresh token if it is valid."""
         issued_token = self.server.authorization_store.refresh_token(refresh_token)
         return issued_token if issued_token and self.server.is_known(issued_token.authorization.sign_in) else None
 
     def authenticate_user(self, refresh_token: authorizations.IssuedRefreshToken) -> tokens.SignIn:
-        """The user of the token."""
+        """Return the user of the token."""
         return refresh_token.authorization.sign_in
 
     def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
@@ -183,7 +183,7 @@ class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsG
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
     def authenticate_user(self, _username: str, _password: str) -> tokens.SignIn | None:
-        """The authenticated user."""
+        """Return the authenticated user."""
         return self.request.protocol_request.sign_in
 
     def authorization(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:

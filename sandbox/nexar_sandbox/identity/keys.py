@@ -23,12 +23,12 @@ class SigningKey:
         self.kid = hashlib.sha256(self._n.encode()).hexdigest()[:32].upper()
 
     def pem(self) -> str:
-        """The private key in PEM, not encrypted (PKCS #8)."""
+        """Return the private key in PEM, not encrypted (PKCS #8)."""
         pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
         return self.private.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
 
     def jwk(self) -> dict[str, str]:
-        """The public key."""
+        """Return the public key."""
         return {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
 
 
@@ -44,7 +44,7 @@ class StoredKey:
         self.read()
 
     def read(self) -> SigningKey:
-        """The key."""
+        """Return the key."""
         # Validation takes longer than the rest of the start; the key was valid when it was written.
         key = serialization.load_pem_private_key(self.pem.encode(), None, unsafe_skip_rsa_key_validation=True)
         if not isinstance(key, rsa.RSAPrivateKey):
@@ -101,7 +101,7 @@ class KeyRing:
         return (self.current, *(self._retired[kid][0] for kid in self.retired))
 
     def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The published key set, the signing key first."""
+        """Return the published key set, the signing key first."""
         return {"keys": [key.jwk() for key in self.verifying]}
 
     def _write(self) -> None:
@@ -116,7 +116,7 @@ class KeyRing:
 
 
 def generate() -> SigningKey:
-    """A new key of 2048 bits."""
+    """Return a new key of 2048 bits."""
     return SigningKey(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 

@@ -51,7 +51,7 @@ class LoginPages:
         router.add_post(END_SESSION_PATH, self.end_session)
 
     async def form(self, request: web.Request) -> web.Response:
-        """The login page, with the e-mail address of `login_hint`."""
+        """Return the login page, with the e-mail address of `login_hint`."""
         return_to = _local_path(request.query.get("return_to"))
         return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
 
@@ -71,7 +71,7 @@ class LoginPages:
         return response
 
     async def user_page(self, request: web.Request) -> web.Response:
-        """The page of the signed-in user."""
+        """Return the page of the signed-in user."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
@@ -85,7 +85,7 @@ class LoginPages:
         )
 
     async def confirm(self, request: web.Request) -> web.Response:
-        """The page that confirms a logout."""
+        """Return the page that confirms a logout."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             return self._signed_out()
@@ -168,7 +168,7 @@ def _redirect(address: str) -> web.Response:
 
 
 def _local_path(return_to: str | None) -> str:
-    """A path of the sandbox; anything that browsers may read as another site is replaced (open redirect)."""
+    """Return a path of the sandbox; anything that browsers may read as another site is replaced (open redirect)."""
     if not return_to or not return_to.startswith("/") or not return_to.isprintable():
         return ACCOUNT_PATH
     return ACCOUNT_PATH if return_to.startswith("//") or "\\" in return_to else return_to

@@ -96,7 +96,7 @@ def _with_handlers(
     clock: clocks.Clock,
     record_request: Callable[[], None],
 ) -> IdentityService:
-    """The service with the handlers of all its endpoints."""
+    """Return the service with the handlers of all its endpoints."""
     html_pages = pages.Pages()
     authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
         server=server,

@@ -50,7 +50,7 @@ class BrowserSessions:
         )
 
     def of(self, request: web.Request) -> BrowserSession | None:
-        """The session of the request's cookie; None if its user was removed."""
+        """Return the session of the request's cookie; None if its user was removed."""
         id_, _, signature = request.cookies.get(_cookie(request), "").partition(".")
         session = self._sessions.get(id_)
         if session is None or not hmac.compare_digest(signature.encode(), self._signed("session", id_).encode()):
@@ -59,12 +59,12 @@ class BrowserSessions:
         return None if gone else session
 
     def user(self, request: web.Request) -> user_directory.SandboxUser | None:
-        """The signed-in user."""
+        """Return the signed-in user."""
         session = self.of(request)
         return None if session is None or session.sign_in is None else self._users.by_id(session.sign_in.user)
 
     def begin(self, request: web.Request) -> BrowserSession:
-        """The session of the request, or a new one, whose cookie `keep` has to set."""
+        """Return the session of the request, or a new one, whose cookie `keep` has to set."""
         return self.of(request) or self._new(None)
 
     def keep(self, request: web.Request, response: web.Response, session: BrowserSession) -> None:
@@ -94,7 +94,7 @@ class BrowserSessions:
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
     def csrf_token(self, session: BrowserSession) -> str:
-        """The CSRF token for forms, in `CSRF_FIELD`."""
+        """Return the CSRF token for forms, in `CSRF_FIELD`."""
         return self._signed("csrf", session.id)
 
     def is_own(self, session: BrowserSession | None, token: object) -> bool:
@@ -117,5 +117,5 @@ class BrowserSessions:
 
 
 def _cookie(request: web.Request) -> str:
-    """The cookie's name. It has the port, because cookies are shared by all ports of a host."""
+    """Return the cookie's name. It has the port, because cookies are shared by all ports of a host."""
     return f"sandbox_session_{request.url.port}"

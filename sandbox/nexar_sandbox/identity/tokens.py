@@ -83,7 +83,7 @@ class TokenIssuer:
         self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
 
     def new_id(self) -> str:
-        """A `jti`."""
+        """Return a `jti`."""
         return f"{self._rng.getrandbits(128):032X}"
 
     def issue(
@@ -97,8 +97,8 @@ class TokenIssuer:
         ahead: int = 0,
         endless: bool = False,
     ) -> str:
-        """An access token for `client_id`, valid for `lifetime` seconds. Set by faults: `ahead`, clock skew in seconds;
-        `endless`, without expiry."""
+        """Return an access token for `client_id`, valid for `lifetime` seconds. Set by faults: `ahead`, clock skew in
+        seconds; `endless`, without expiry."""
         claims = {
             **self._times(ahead),
             "iss": issuer,
@@ -117,7 +117,7 @@ class TokenIssuer:
     def identify(
         self, client_id: str, issuer: str, sign_in: SignIn, *, nonce: str | None, access_token: str, ahead: int = 0
     ) -> str:
-        """The id_token beside an access token (OpenID Connect Core §2, §3.1.3.6)."""
+        """Return the id_token beside an access token (OpenID Connect Core §2, §3.1.3.6)."""
         # The left half of the hash (§3.1.3.6).
         half = hashlib.sha256(access_token.encode()).digest()[:16]
         more = {"nonce": nonce, "sid": sign_in.session}
@@ -149,7 +149,7 @@ class TokenIssuer:
         return claims
 
     def client_of(self, token: str) -> str:
-        """The client id of `token`. Raises as `access` does."""
+        """Return the client id of `token`. Raises as `access` does."""
         return self.access(token).client_id
 
     def end(self, token: str) -> None:
@@ -192,7 +192,7 @@ def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
 
 
 def _decode_claims(claims: dict[str, Any]) -> AccessToken:
-    """Raises InvalidTokenError for missing claims, as in an id_token or another service's token."""
+    """Raise InvalidTokenError for missing claims, as in an id_token or another service's token."""
     try:
         scope = claims["scope"]
         return AccessToken(

@@ -88,7 +88,7 @@ class ExchangeMiddleware:
 
 
 async def _original_response(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
-    """The response of the handler, or of a fault that replaces it."""
+    """Return the response of the handler, or of a fault that replaces it."""
     replacement = replacement_response(exchange.fault, exchange.entry.service) if exchange.fault else None
     if replacement is None:
         return await handler(request, exchange)
@@ -138,7 +138,7 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 def replacement_response(fault: faults.RandomFault, service: str) -> web.Response | None:
-    """The response of a fault that replaces the handler; None: call it. The response for a reset is not sent."""
+    """Return the response of a fault that replaces the handler; None: call it. The response for a reset is not sent."""
     if isinstance(fault, faults.ServerErrorFault):
         headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
         if fault.body == "json":
@@ -153,7 +153,7 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
 
 
 def malformed_response(original: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
-    """The response with a malformed body and status 200."""
+    """Return the response with a malformed body and status 200."""
     if fault.body == "html":
         return web.Response(text=_error_page(200), content_type="text/html")
     body = _body(original)
@@ -225,5 +225,5 @@ def _body(original: web.Response) -> bytes:
 
 
 def _error_page(status: int) -> str:
-    """A gateway's HTML error page."""
+    """Return a gateway's HTML error page."""
     return _PAGE.format(f"{status} {HTTPStatus(status).phrase}")

@@ -46,7 +46,7 @@ class CompanyObjects:
         return (company.name, *_SELLERS.get(company.id, ())[1:])
 
     def category_line(self, category: records.Category) -> list[str]:
-        """The uids from the root to the category itself."""
+        """Return the uids from the root to the category itself."""
         return [self.category_uid(each) for each in (*self._catalog.ancestors(category.id), category)]
 
     def _brand(self, company: records.Company) -> Object:
@@ -81,7 +81,7 @@ class CompanyObjects:
         }
 
     def _credited(self, name: str) -> Object:
-        """An Attribution: one source, or none without a name."""
+        """Return an Attribution: one source, or none without a name."""
         sources = [{"uid": self.uids.of_source(name), "__class__": "Source", "name": name}] if name else []
         return {"sources": sources, "__class__": "Attribution", "first_acquired": None}
 
@@ -168,7 +168,8 @@ def _named(company: records.Company) -> Object:
 
 
 def _rank(seller: records.SellerOffers, offer: records.Offer, currency: str) -> tuple[bool, int]:
-    """Authorized first; in each group what is in stock, nothing in stock, foreign currency, without a price."""
+    """Sort offers: authorized first; in each group what is in stock, nothing in stock, foreign currency, without a
+    price."""
     named = {step.currency for step in offer.prices}
     if not named:
         group = 3
@@ -180,7 +181,7 @@ def _rank(seller: records.SellerOffers, offer: records.Offer, currency: str) -> 
 
 
 def _prices(steps: Iterable[records.PriceBreak], factor: float) -> dict[str, list[list[int | str]]]:
-    """Breaks by currency, amounts with five decimals; v3 had no place for a price without a currency."""
+    """Return breaks by currency, amounts with five decimals; v3 had no place for a price without a currency."""
     table: dict[str, list[list[int | str]]] = {}
     for step in steps:
         if step.currency:

@@ -54,7 +54,7 @@ class _UnsupportedError(Exception):
 
 
 def text(value: object) -> str:
-    """A value as text."""
+    """Return a value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

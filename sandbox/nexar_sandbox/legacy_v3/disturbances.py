@@ -95,7 +95,7 @@ _DIGEST_RANGE = float(1 << 64)
 
 
 def seeded_fraction(*place: object) -> float:
-    """A fraction in [0, 1), the same for the same arguments."""
+    """Return a fraction in [0, 1), the same for the same arguments."""
     digest = hashlib.blake2b(":".join(map(str, place)).encode(), digest_size=8).digest()
     return int.from_bytes(digest) / _DIGEST_RANGE
 
@@ -172,7 +172,7 @@ class RequestDisturbances:
         return self._drifted(self._of(PriceDrift), offer_id)
 
     def stock(self, offer_id: str, pieces: int) -> int:
-        """The offer's stock; negative codes and 0 are unchanged."""
+        """Return the offer's stock; negative codes and 0 are unchanged."""
         drift = self._drifted(self._of(StockDrift), offer_id) if pieces > 0 else 1.0
         # At least one piece of difference.
         return pieces if drift == 1.0 else max(round(pieces * drift), 0) + (round(pieces * drift) == pieces)

@@ -51,24 +51,24 @@ class DisturbedCatalog:
         return self._draws.moves_parts
 
     def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
-        """A page of existing copies."""
+        """Return a page of existing copies."""
         if not self.differs:
             return self.copies(hits.page(start, limit))
         return self.copies(hits.ids)[start : start + limit]
 
     def count(self, hits: search_hits.SearchHits) -> int:
-        """Number of existing copies."""
+        """Return the number of existing copies."""
         return len(self.copies(hits.ids)) if self.differs else hits.hits
 
     def part(self, copy: PartCopy) -> records.Part:
-        """The part itself. KeyError for an id that is not the catalog's."""
+        """Return the part itself. KeyError for an id that is not the catalog's."""
         part = self._catalog.part(copy.id)
         if part is None:
             raise KeyError(copy.id)
         return _twin(part) if copy.is_twin else part
 
     def by_uid(self, uid: str) -> records.Part | None:
-        """The part of a uid or of one merged into it; None if there is none."""
+        """Return the part of a uid or of one merged into it; None if there is none."""
         if not _UID.fullmatch(uid):
             return None
         if uid.startswith(_TWIN):

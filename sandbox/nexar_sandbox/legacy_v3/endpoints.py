@@ -138,7 +138,7 @@ _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}<
 
 
 def response_style(parameters: query_string.QueryString) -> ResponseStyle:
-    """The format of the request's parameters."""
+    """Return the format of the request's parameters."""
     callback = parameters.one("callback") or None
     if callback and not _CALLBACK.fullmatch(callback):
         raise errors.bad_request("callback is not the name of a function")
@@ -146,19 +146,19 @@ def response_style(parameters: query_string.QueryString) -> ResponseStyle:
 
 
 def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Request) -> web.Response:
-    """A successful response."""
+    """Return a successful response."""
     return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
 
 
 def error_response(error: errors.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
-    """An error response in v3's JSON (§5)."""
+    """Return an error response in v3's JSON (§5)."""
     name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
     body = _written({"__class__": name, "message": error.message}, 4 if style.pretty else 2)
     return _response(body, 200 if style.always_ok else error.status, style, request)
 
 
 def html_error_page(status: int) -> web.Response:
-    """The HTML error page of the server in front of the service."""
+    """Return the HTML error page of the server in front of the service."""
     return web.Response(
         text=_PAGE.format(f"{status} {HTTPStatus(status).phrase}"), status=status, content_type="text/html"
     )

@@ -11,5 +11,5 @@ class LegacyError(Exception):
 
 
 def bad_request(message: str) -> LegacyError:
-    """An error for an invalid request."""
+    """Return an error for an invalid request."""
     return LegacyError(400, message)

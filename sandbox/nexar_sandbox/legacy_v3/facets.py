@@ -12,7 +12,7 @@ Counts = Sequence[tuple[Any, int]]
 
 
 def facet(counts: Counts, missing: int, options: search_request.CountOptions) -> Object:
-    """A SearchFacetResult of (value, count), most frequent first. Only a drilldown sets the rank."""
+    """Return a SearchFacetResult of (value, count), most frequent first. Only a drilldown sets the rank."""
     page = counts[options.start : options.start + options.limit]
     return {
         "missing": missing,
@@ -23,7 +23,7 @@ def facet(counts: Counts, missing: int, options: search_request.CountOptions) ->
 
 
 def stats(numbers: Mapping[float, int], missing: int) -> Object:
-    """A SearchStatsResult of numbers with how often each occurs; null where there are none."""
+    """Return a SearchStatsResult of numbers with how often each occurs; null where there are none."""
     count = sum(numbers.values())
     # Exact, as if every number were written out: a search may have a million.
     total = sum((Fraction(number) * often for number, often in numbers.items()), Fraction())
@@ -46,7 +46,7 @@ def by_frequency(counts: Mapping[Any, int]) -> Counts:
 
 
 def several(value: Any) -> list[Any]:
-    """The values of a field as a list; null is empty."""
+    """Return the values of a field as a list; null is empty."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]

@@ -45,7 +45,7 @@ class LegacyListing:
         self._by_uid = {each.object["uid"]: each.object for each in self._all}
 
     def get(self, uid: str) -> Object | None:
-        """The object of a uid."""
+        """Return the object of a uid."""
         return self._by_uid.get(uid)
 
     def search(self, search: search_request.LegacySearch) -> ListingResult:
@@ -57,7 +57,7 @@ class LegacyListing:
         objects = facets.ordered(objects, keys)
 
         def counted_objects(field: str, options: search_request.CountOptions) -> list[ListedObject]:
-            """The objects that a facet counts."""
+            """Return the objects that a facet counts."""
             if not options.exclude_filter:
                 return objects
             return self._passing(matching, [each for each in filters_ if each.field != field])
@@ -128,7 +128,7 @@ def _lower(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:
-    """A name, or a word of one, is like the pattern."""
+    """Return a name, or a word of one, is like the pattern."""
     return any(like(text) for name in names for text in (name, *_WORD.findall(name)))
 
 

@@ -37,7 +37,7 @@ class _InvalidQueryError(Exception):
 
 
 def read(queries: str | None) -> list[dict[str, Any]]:
-    """The queries with all keys of the echo, defaults where they were not sent."""
+    """Return the queries with all keys of the echo, defaults where they were not sent."""
     if not queries:
         raise errors.bad_request("queries argument is missing")
     try:
@@ -50,7 +50,7 @@ def read(queries: str | None) -> list[dict[str, Any]]:
 
 
 def echo(query: dict[str, Any]) -> dict[str, Any]:
-    """A PartsMatchQuery."""
+    """Return a PartsMatchQuery."""
     return {**{name: query[name] for name in _DEFAULTS}, "__class__": "PartsMatchQuery"}
 
 
@@ -63,7 +63,7 @@ class LegacyMatcher:
     def answer(
         self, query: dict[str, Any], disturbed: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
     ) -> MatchResult:
-        """The page of one query."""
+        """Return the page of one query."""
         try:
             _check(query)
         except _InvalidQueryError as mistake:

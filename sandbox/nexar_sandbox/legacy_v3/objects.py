@@ -55,8 +55,8 @@ class PartObjects:
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
-        """The part after projection. `part` may be a duplicate that is not in the catalog: then `id` is that of the
-        part whose offers it shows."""
+        """Return the part after projection. `part` may be a duplicate that is not in the catalog: then `id` is that
+        of the part whose offers it shows."""
         sellers = self._catalog.sellers_of(part, self._country)
         part_object: Object = {
             "offers": self._market.of(part.id, sellers, apikey, draws),
@@ -193,7 +193,7 @@ def _downloads(cad: records.Cad) -> list[str]:
 
 
 def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
-    """The part with flapping fields emptied."""
+    """Return the part with flapping fields emptied."""
     for each in draws.flapping:
         # The values that the path reaches are numbered, so that each flaps for itself.
         part_object = _emptied(part_object, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
@@ -230,15 +230,15 @@ class LegacyObjects:
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
-        """A Part."""
+        """Return a Part."""
         return self._parts.build(part, field_projection, apikey, draws)
 
     def by_uid(self, name: str, uid: str) -> Object | None:
-        """The Brand, Category or Seller of a uid, including uids of earlier years."""
+        """Return the Brand, Category or Seller of a uid, including uids of earlier years."""
         return self.listings[name].get(self._companies.uids.current(uid))
 
     def project(self, object_: Object, name: str, field_projection: projection.LegacyProjection) -> Object:
-        """A Brand, Category or Seller of a listing."""
+        """Return a Brand, Category or Seller of a listing."""
         if name == "Category" and "imagesets" in field_projection.include:
             object_ = {**object_, "imagesets": self._pictures[object_["uid"]]}
         return field_projection.of(object_)

@@ -58,13 +58,13 @@ class SearchField:
         return self.spec.range if self.spec else None
 
     def sort_key(self, downwards: bool) -> str:
-        """The catalog's sort key in that direction."""
+        """Return the catalog's sort key in that direction."""
         if self.range is None:
             return self.sort
         return self.range.high if downwards else self.range.low
 
     def sort_value(self, part: records.Part, downwards: bool) -> Any:
-        """The value by which a part is sorted; None if it has none."""
+        """Return the value by which a part is sorted; None if it has none."""
         spec_value = self.spec.sorted_by(part, downwards) if self.spec else None
         if self.range is not None and spec_value is None:
             return None
@@ -126,15 +126,15 @@ class PartFields:
     def by_source(
         self, field: SearchField, hits: search_hits.SearchHits
     ) -> list[tuple[records.CatalogAttribute, search_hits.SearchHits]]:
-        """The attributes that supply a spec's values, each with those of the hits whose value it has; a part has the
-        value and both ends of a range."""
+        """Return the attributes that supply a spec's values, each with those of the hits whose value it has; a part
+        has the value and both ends of a range."""
         spec = field.spec
         if spec is None or field.key or spec.range:
             return [] if spec is None else [(source.attribute, hits) for source in spec.sources]
         return [(attribute, hits.intersect(rows)) for attribute, rows in self._having(spec)]
 
     def having(self, spec: spec_names.SpecDefinition, hits: search_hits.SearchHits) -> search_hits.SearchHits:
-        """The hits that have a spec."""
+        """Return the hits that have a spec."""
         return hits.intersect(
             np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
         )
@@ -192,7 +192,7 @@ class PartFields:
         return SearchField(name, "spec", shortname, shortname, values=values, spec=spec)
 
     def _having(self, spec: spec_names.SpecDefinition) -> list[tuple[records.CatalogAttribute, columns.Array]]:
-        """The attributes of a spec, each with the numbers of the parts whose value it has."""
+        """Return the attributes of a spec, each with the numbers of the parts whose value it has."""
         columns_: list[tuple[records.CatalogAttribute, columns.Array]] = []
         for source in spec.sources:
             rows = self._rows((source.attribute.shortname, _ANY), source.beside)
@@ -275,7 +275,7 @@ class PartFields:
         yield SearchField("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
 
     def sellers(self, part: records.Part) -> tuple[records.SellerOffers, ...]:
-        """The sellers that list a part."""
+        """Return the sellers that list a part."""
         return self._catalog.sellers_of(part, self._country)
 
     def _prices(self, part: records.Part, middle: Callable[[list[float]], float | None]) -> list[float]:

@@ -42,7 +42,7 @@ class PartSearch:
         self._catalog, self._fields = catalog, fields
 
     def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> PartSearchResult:
-        """A page of the hits, with facets and statistics."""
+        """Return a page of the hits, with facets and statistics."""
         filters_ = search.criteria
         hits = self._hits(search, filters_, disturbed)
         facets = {
@@ -99,7 +99,8 @@ class PartSearch:
     def _passing(
         self, hits: search_hits.SearchHits, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
-        """The hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have them."""
+        """Return the hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have
+        them."""
         for each in filters_:
             hits = hits.intersect(named) if (named := self._fields.named(each)) is not None else hits
         passing = (id_ for id_ in hits.ids if self._fields.passes(disturbed.part(PartCopy(id_)), filters_))
@@ -113,7 +114,7 @@ class PartSearch:
     def _over(
         self, search: LegacySearch, options: CountOptions, excluded: Callable[[str], bool], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
-        """The hits of a facet or statistic, which may exclude the field's own filter."""
+        """Return the hits of a facet or statistic, which may exclude the field's own filter."""
         filters_ = [each for each in search.criteria if not (options.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), filters_, disturbed)
 
@@ -196,7 +197,7 @@ class PartSearch:
         return facets.stats(numbers, hits.hits - having)
 
     def _drilldown(self, search: LegacySearch, disturbed: DisturbedCatalog) -> Drilldown:
-        """The specs that most of the best hits have, with facets, and with statistics of those that are numbers."""
+        """Return the specs that most of the best hits have, with facets, and statistics of those that are numbers."""
         options = search.drilldown
         if options is None or not options.include:
             return Drilldown({}, {}, {})

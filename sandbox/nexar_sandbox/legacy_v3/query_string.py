@@ -21,7 +21,7 @@ class QueryString:
         return [value for key, value in self._pairs if key == name and value]
 
     def one(self, name: str) -> str | None:
-        """The last value; None if there is none."""
+        """Return the last value; None if there is none."""
         return next((value for key, value in reversed(self._pairs) if key == name), None)
 
     def like(self, pattern: re.Pattern[str]) -> list[tuple[re.Match[str], str]]:
@@ -29,7 +29,7 @@ class QueryString:
         return [(match, value) for key, value in self._pairs if (match := pattern.fullmatch(key))]
 
     def flag(self, name: str) -> bool:
-        """A boolean; absent is false, a bare name is true."""
+        """Return a boolean; absent is false, a bare name is true."""
         value = self.one(name)
         if value is None or value.lower() in _NO:
             return False
@@ -38,7 +38,7 @@ class QueryString:
         return True
 
     def number(self, name: str, default: int, most: int) -> int:
-        """A whole number from 0 to `most`."""
+        """Return a whole number from 0 to `most`."""
         value = self.one(name) or str(default)
         if not re.fullmatch("[0-9]{1,9}", value) or int(value) > most:
             raise errors.bad_request(f"{name} is not an integer from 0 to {most}: {value[:40]}")

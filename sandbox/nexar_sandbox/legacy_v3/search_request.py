@@ -49,7 +49,7 @@ class LegacySearch:
         return [*fields, *(each for query in self.filter_queries for each in criteria.of_query(query))]
 
     def echo(self) -> dict[str, Any]:
-        """A SearchRequest."""
+        """Return a SearchRequest."""
         facets = {
             field: {
                 "include": options.include,

@@ -34,7 +34,7 @@ class LegacyKeys:
         self._requests: Counter[str] = Counter()
 
     def admit(self, apikey: str | None) -> str:
-        """The key of a request that is served, which is counted. Refuses all others."""
+        """Return the key of a request that is served, which is counted. Refuses all others."""
         if not apikey:
             raise errors.bad_request("apikey argument is missing")
         window = self._windows.get(apikey)
@@ -88,11 +88,11 @@ class LegacyService:
         return self.keys.requests(apikey)
 
     def caller(self, parameters: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
-        """The authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
+        """Return the authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
         return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), draws, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
-        """A PartsMatchResponse."""
+        """Return a PartsMatchResponse."""
         queries = match.read(caller.parameters.one("queries"))
         exact_only = caller.parameters.flag("exact_only")
         field_projection, disturbed = (
@@ -118,7 +118,7 @@ class LegacyService:
         return {"msec": self._msec(caller), "request": echo, "__class__": "PartsMatchResponse", "results": results}
 
     def search(self, caller: LegacyRequest, name: str) -> Object:
-        """A SearchResponse."""
+        """Return a SearchResponse."""
         search, field_projection = search_request.read(caller.parameters), self._shape(caller, name)
         if name == "Part":
             return self._search_parts(caller, search, field_projection)
@@ -208,5 +208,5 @@ class LegacyService:
 
 
 def _result(item: Object, snippet: str | None) -> Object:
-    """A SearchResult: in searches of parts the snippet is plain text, in all others null."""
+    """Return a SearchResult: in searches of parts the snippet is plain text, in all others null."""
     return {"snippet": snippet, "__class__": "SearchResult", "item": item}

@@ -104,7 +104,7 @@ class SpecDefinition(NamedTuple):
     range: SpecRange | None = None
 
     def sorted_by(self, part: records.Part, downwards: bool) -> records.CatalogSpec | None:
-        """The part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
+        """Return the part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
         if self.range is None:
             return self.spec_of(part)
         return _by_shortname(part).get(self.range.high if downwards else self.range.low)
@@ -115,7 +115,7 @@ class SpecDefinition(NamedTuple):
         return self.about is not None and datatype(self.about) != "string"
 
     def spec_of(self, part: records.Part) -> records.CatalogSpec | None:
-        """The part's spec with the value; of a range the first that the part has."""
+        """Return the part's spec with the value; of a range the first that the part has."""
         by_name = _by_shortname(part)
         fitting = (each.attribute.shortname for each in self.sources if not each.beside or each.beside in by_name)
         return next((by_name[name] for name in fitting if name in by_name), None)
@@ -133,7 +133,7 @@ class SpecNames:
         self._definitions = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
 
     def definition(self, key: str, field: str = "value") -> SpecDefinition | None:
-        """The spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
+        """Return the spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
         definition = self._definitions.get(key) or (SpecDefinition(key) if key in KEYS else None)
         if definition is None or field == "value":
             return definition
@@ -169,7 +169,7 @@ class SpecNames:
 
 
 def of_part(part: records.Part) -> dict[str, list[records.CatalogSpec]]:
-    """A part's specs by v3's keys. A range has several specs: its value before its lower and its upper end."""
+    """Return a part's specs by v3's keys. A range has several specs: its value before its lower and its upper end."""
     by_name = _by_shortname(part)
     specs_by_key: dict[str, list[records.CatalogSpec]] = {}
     for name, spec in by_name.items():
@@ -198,7 +198,7 @@ def of_most(parts: Iterable[records.Part], number: int) -> list[str]:
 
 
 def limits(specs: list[records.CatalogSpec]) -> tuple[str | None, str | None]:
-    """The lower and the upper end of a part's spec, of ranges alone."""
+    """Return the lower and the upper end of a part's spec, of ranges alone."""
     by_name = {each.attribute.shortname: each for each in specs}
     ends = _RANGES.get(key(specs[0].attribute), SpecRange("", "", ""))[1:]
     low, high = (str(float(by_name[end].si_value)) if end in by_name else None for end in ends)
@@ -211,7 +211,7 @@ def key(attribute: records.CatalogAttribute) -> str:
 
 
 def datatype(attribute: records.CatalogAttribute) -> str:
-    """string, integer or decimal. Counts are integers, all other numbers decimals."""
+    """Return string, integer or decimal. Counts are integers, all other numbers decimals."""
     if attribute.value_type != "number" or attribute.shortname in _TOLERANCES:
         return "string"
     return "integer" if attribute.name.startswith("Number of ") else "decimal"
@@ -237,7 +237,7 @@ def displayed(specs: list[records.CatalogSpec]) -> str:
 
 
 def asked_value(attribute: records.CatalogAttribute, value: str) -> str:
-    """A value of a filter as the catalog has it: of tolerances ±5%, 5% and 5.0 are the number 5."""
+    """Return a value of a filter as the catalog has it: of tolerances ±5%, 5% and 5.0 are the number 5."""
     if attribute.shortname not in _TOLERANCES:
         return value
     bare = value.strip().removeprefix("±").removesuffix("%").rstrip()
@@ -245,7 +245,7 @@ def asked_value(attribute: records.CatalogAttribute, value: str) -> str:
 
 
 def as_number(text: str) -> float | None:
-    """The finite number that a text is; None for others."""
+    """Return the finite number that a text is; None for others."""
     try:
         number = float(text)
     except ValueError:
@@ -254,7 +254,7 @@ def as_number(text: str) -> float | None:
 
 
 def number(attribute: records.CatalogAttribute, value: float) -> str:
-    """A number in SI base units in v3's format: 14 for counts, ±5% for tolerances, else 22000.0."""
+    """Return a number in SI base units in v3's format: 14 for counts, ±5% for tolerances, else 22000.0."""
     if attribute.shortname in _TOLERANCES:
         return f"±{value:g}%"
     is_whole = datatype(attribute) == "integer" and value == int(value)
@@ -262,7 +262,7 @@ def number(attribute: records.CatalogAttribute, value: float) -> str:
 
 
 def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, object]:
-    """A SpecMetadata. `spec_key` is v3's."""
+    """Return a SpecMetadata. `spec_key` is v3's."""
     unit = {"symbol": attribute.units_symbol, "__class__": "UnitOfMeasurement", "name": attribute.units_name}
     return {
         "name": _NAMES.get(spec_key, attribute.name),

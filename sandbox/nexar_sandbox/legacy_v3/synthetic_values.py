@@ -20,14 +20,14 @@ def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
 
 
 def on_order_eta(offer: records.Offer) -> str | None:
-    """Expected arrival of ordered stock."""
+    """Return the expected arrival of ordered stock."""
     if offer.on_order_quantity is None:
         return None
     return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
 
 
 def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
-    """Custom fields of a seller's feed."""
+    """Return custom fields of a seller's feed."""
     return {"item_id": offer.id, "source_code": "feed"} if seller_id in _CUSTOM_SELLERS else {}
 
 
@@ -56,7 +56,7 @@ def document_seen(document: records.CatalogDocument) -> str | None:
 
 
 def design_description(design: records.ReferenceDesign) -> str:
-    """Description of a reference design."""
+    """Return the description of a reference design."""
     return f"Reference design: {design.name}"
 
 
@@ -66,7 +66,7 @@ def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
 
 
 def category_pictures(category: records.Category) -> list[dict[str, object]]:
-    """A category had one set of pictures, but the root had none."""
+    """Return a category had one set of pictures, but the root had none."""
     if category.parent_id == category.id:
         return []
     url = f"https://sigma.octopart.com/category/{category.id}.jpg"

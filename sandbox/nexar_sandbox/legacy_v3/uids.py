@@ -58,7 +58,7 @@ class LegacyUids:
         return self._newest.get(("Source", name.casefold())) or next(seller, None)
 
     def current(self, uid: str) -> str:
-        """The current uid of the object with this uid."""
+        """Return the current uid of the object with this uid."""
         return self._current.get(uid, uid)
 
 

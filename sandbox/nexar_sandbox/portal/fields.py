@@ -34,8 +34,8 @@ class Field:
     check: Callable[[str], str] = lambda _: ""
 
     def parse(self, form: Mapping[str, str]) -> Any:
-        """The key of the choice, the keys of the checked boxes, the lines without duplicates, or the stripped text.
-        Raises MistakeError."""
+        """Return the key of the choice, the keys of the checked boxes, the lines without duplicates, or the stripped
+        text. Raises MistakeError."""
         text = form.get(self.name, "")
         if self.kind == "checkbox":
             return self._boxes(form)

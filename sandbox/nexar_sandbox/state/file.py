@@ -55,7 +55,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction around the block. Nested blocks join the outer one."""
+        """Yield a transaction around the block. Nested blocks join the outer one."""
         if self._database.in_transaction:
             yield
             return
@@ -115,7 +115,7 @@ def _make(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The error as a message for users."""
+    """Return the error as a message for users."""
     code = getattr(error, "sqlite_errorname", "")
     if code.startswith("SQLITE_BUSY"):
         return "another sandbox is using it"

@@ -35,7 +35,7 @@ class StateStore:
         return self._file is not None
 
     def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
-        """The rows of a kind by key, oldest first. Raises ValueError for an unreadable row."""
+        """Return the rows of a kind by key, oldest first. Raises ValueError for an unreadable row."""
         if self._file is None:
             return {}
         return PersistentRows(
@@ -43,7 +43,7 @@ class StateStore:
         )
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A transaction around the block."""
+        """Return a transaction around the block."""
         return nullcontext() if self._file is None else self._file.transaction()
 
     def complete_creation(self) -> None:
@@ -113,7 +113,7 @@ class ExpiringRows(Generic[T]):
         return self.get(key) is not None
 
     def get(self, key: str) -> T | None:
-        """The value unless it has expired."""
+        """Return the value unless it has expired."""
         row = self._rows.get(key)
         return None if row is None or row.until <= self._clock.now() else row.value
 

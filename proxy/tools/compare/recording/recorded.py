@@ -49,7 +49,7 @@ class Recording:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises ConfigError where the file cannot be read or holds no response."""
+        """Raise ConfigError where the file cannot be read or holds no response."""
         self.path = path
         self.header: RecordingHeader | None = None
         self.junk = UnreadableLines()
@@ -201,7 +201,7 @@ class ReplayedSide:
         applications: Mapping[str, str],
         upstream_recorder: ResponseRecorder,
     ) -> None:
-        """Raises ConfigError for a recording without responses of the GraphQL API."""
+        """Raise ConfigError for a recording without responses of the GraphQL API."""
         if not recorded.upstream and not recorded.shared:
             raise errors.ConfigError(
                 f"{recorded.path} holds no responses of the GraphQL service, so there is nothing to map again: "

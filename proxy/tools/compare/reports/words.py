@@ -133,12 +133,12 @@ def ignored(result: ComparisonResult) -> str:
 
 
 def compared(result: ComparisonResult) -> int:
-    """Number of compared requests."""
+    """Return the number of compared requests."""
     return sum(row.requests for row in result.rows)
 
 
 def not_compared(result: ComparisonResult) -> int:
-    """Number of requests that could not be compared."""
+    """Return the number of requests that could not be compared."""
     return sum(failure.requests for failure in result.failures)
 
 

@@ -31,7 +31,7 @@ class JudgeProcess:
     """Message handler of the process: one message in, one out. Its tally holds none of the keys that it was given."""
 
     def __init__(self, order: messages.JudgeSetup, clock: clocks.Clock) -> None:
-        """Raises ConfigError."""
+        """Raise ConfigError."""
         path = None if order.rules is None else Path(order.rules)
         self._settings = loader.load(path, os.environ)
         self._causes = Causes(v3_fields.load(order.site))

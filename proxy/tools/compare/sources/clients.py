@@ -28,7 +28,7 @@ class Clients:
     """
 
     def __init__(self, known: Iterable[ClientKeys] = ()) -> None:
-        """Raises ConfigError where two entries have the same source."""
+        """Raise ConfigError where two entries have the same source."""
         self._known: dict[str, ClientKeys] = {}
         self._by_source: dict[secret.Digest | None, ClientKeys] = {}
         self._names: dict[str, str] = {}

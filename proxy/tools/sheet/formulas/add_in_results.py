@@ -24,7 +24,7 @@ _UNKNOWN_LEAD_TIME = Decimal(2**31 - 1)  # of the Octopart add-in, which takes t
 
 
 def is_failure(text: str) -> bool:
-    """True for a text that an add-in writes instead of a value."""
+    """Return true for a text that an add-in writes instead of a value."""
     return text.startswith(_FAILURES) or text in (_GOOGLE_NO_OFFER, *_GOOGLE_TEXTS.values())
 
 
@@ -73,7 +73,8 @@ def _matching_offers(offers: Iterable[Offer], request: PartRequest) -> list[Offe
 
 
 def _is_seller(offer: Offer, distributor: str) -> bool:
-    """True for the seller's number, or a part of its name. The add-in leaves out white space, but no punctuation."""
+    """Return true for the seller's number, or a part of its name. The add-in leaves out white space, but no
+    punctuation."""
     return offer.seller_id == distributor or _sanitized(distributor) in _sanitized(offer.seller)
 
 

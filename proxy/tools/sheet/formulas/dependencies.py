@@ -35,7 +35,7 @@ class CellColumns:
         }
 
     def intersects(self, area: CellArea) -> bool:
-        """True if one of the cells is in an area."""
+        """Return true if one of the cells is in an area."""
         for column, rows in self._rows.get(area.sheet, {}).items():
             if area.left <= column <= area.right:
                 place = bisect_left(rows, area.top)

@@ -148,6 +148,7 @@ def plain_name(token: str) -> str:
 
 
 def may_contain(formula: str) -> bool:
-    """True unless a formula certainly has none of these functions. Saves tokenizing all formulas of a workbook."""
+    """Return true unless a formula certainly has none of these functions. Saves tokenizing all formulas of a
+    workbook."""
     upper = formula.upper()
     return any(prefix in upper for prefix in PREFIXES)

@@ -295,8 +295,8 @@ def _is_empty(value: CellValue) -> bool:
 
 
 def _failed(value: CellValue) -> bool:
-    """True for a cached value that `--rerun-failures` replaces. Not for an empty text: it is the right value where the
-    service states none, and would be paid for again by each run."""
+    """Return true for a cached value that `--rerun-failures` replaces. Not for an empty text: it is the right value
+    where the service states none, and would be paid for again by each run."""
     return (
         value is None or isinstance(value, CellError) or (isinstance(value, str) and add_in_results.is_failure(value))
     )

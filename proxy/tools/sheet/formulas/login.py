@@ -54,7 +54,7 @@ class LoginRecords:
         self._file = folder / "logins.json"
 
     def is_expired(self, client_id: ClientId, now: float) -> bool:
-        """True if the last login was longer ago than a login lasts; False for the first one."""
+        """Return true if the last login was longer ago than a login lasts; False for the first one."""
         time = self._times().get(_digest(client_id))
         return time is not None and now - time >= LOGIN_SECONDS
 

@@ -56,7 +56,7 @@ class CellArea(NamedTuple):
                 yield CellPosition(self.sheet, row, column)
 
     def overlaps(self, area: Self) -> bool:
-        """True if a cell is in both areas."""
+        """Return true if a cell is in both areas."""
         return (
             self.sheet == area.sheet
             and self.top <= area.bottom
@@ -131,8 +131,8 @@ class WorkbookNames:
         return f"{quote_sheetname(area.sheet)}!{reference}"
 
     def is_opaque(self, text: str, formula: CellPosition) -> bool:
-        """True if a reference that is not one area of the workbook may nevertheless mean cells of it: those of several
-        sheets, or a name whose definition is a formula. False for names of LET, and for other workbooks."""
+        """Return true if a reference that is not one area of the workbook may nevertheless mean cells of it: those of
+        several sheets, or a name whose definition is a formula. False for names of LET, and for other workbooks."""
         qualifier, _, reference = text.rpartition("!")
         if qualifier.lstrip("'").startswith("[") or self.constant(text, formula) is not None:
             return False

@@ -40,7 +40,7 @@ _CALCULABLE = (FORMULAE - set(f"{_MISSING} {_UNSAFE}".split())) | {f"_XLFN.{name
 
 
 def is_calculable(function: str) -> bool:
-    """True if LibreOffice has a function, as the token of its opening parenthesis names it."""
+    """Return true if LibreOffice has a function, as the token of its opening parenthesis names it."""
     return function.rstrip("(").lstrip("@").upper() in _CALCULABLE
 
 
@@ -80,7 +80,7 @@ class WorkbookFormulas:
         return FormulaDependencies(self._links)
 
     def can_calculate(self, formula: CellPosition) -> bool:
-        """True if LibreOffice can calculate a formula, once its calls are replaced."""
+        """Return true if LibreOffice can calculate a formula, once its calls are replaced."""
         return self._links[formula].calculable
 
     def fills(self, formula: CellPosition) -> CellArea:
@@ -126,8 +126,8 @@ class WorkbookFormulas:
         return area
 
     def _repeats_a_call(self, parsed: calls.ParsedFormula, position: CellPosition) -> bool:
-        """True if Excel evaluates a call for each cell of a range, as in SUM(price of A2:A9): a call has one value
-        here for each cell that the formula fills."""
+        """Return true if Excel evaluates a call for each cell of a range, as in SUM(price of A2:A9): a call has one
+        value here for each cell that the formula fills."""
         for call in parsed.calls if not parsed.is_one_call else ():
             for parameter, span in zip(call.function.parameters, call.arguments, strict=False):
                 start, end = parsed.stripped(span)

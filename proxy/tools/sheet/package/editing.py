@@ -58,7 +58,7 @@ class SheetEditor:
         yield self._source.finished()
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
-        """An element begins."""
+        """Begin an element."""
         self._depth += 1
         if self._depth == 1:
             self._positions.enter_sheet(name)
@@ -78,7 +78,7 @@ class SheetEditor:
             self._begin_content(name, attributes, at)
 
     def end(self, name: str, at: int) -> None:
-        """An element ends."""
+        """End an element."""
         if self._in_data:
             if self._depth == 5:
                 self._end_content(at)

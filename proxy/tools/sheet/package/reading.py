@@ -41,12 +41,12 @@ class Positions:
         self.row = self.column = 0
 
     def enter_sheet(self, name: str) -> None:
-        """The part begins."""
+        """Begin the part."""
         if name != "worksheet":
             self._fail("is no worksheet")
 
     def enter_row(self, number: str | None) -> None:
-        """A row begins."""
+        """Begin a row."""
         row = self.row + 1 if number is None else _whole(number)
         if not self.row < row <= ROWS_MAX:
             self._fail(
@@ -55,7 +55,7 @@ class Positions:
         self.row, self.column = row, 0
 
     def enter_cell(self, name: str | None) -> None:
-        """A cell of the row begins."""
+        """Begin a cell of the row."""
         row, column = self.row, self.column + 1
         if name is not None:
             try:
@@ -149,7 +149,7 @@ class RowReader:
         yield from self._rows
 
     def start(self, name: str, attributes: dict[str, str], _: int) -> None:
-        """An element begins."""
+        """Begin an element."""
         self._depth += 1
         if self._depth == 1:
             self._positions.enter_sheet(name)
@@ -172,7 +172,7 @@ class RowReader:
             self._rich.start(name)
 
     def end(self, name: str, _: int) -> None:
-        """An element ends."""
+        """End an element."""
         if self._in_data:
             if self._depth == 4 and name == "c":
                 self._cells.append(self._finished_cell())

@@ -45,13 +45,13 @@ class RichText:
         self._inside = False
 
     def start(self, name: str) -> None:
-        """An element within the string begins."""
+        """Begin an element within the string."""
         if name == "rPh":
             self._phonetic += 1
         self._inside = name == "t" and not self._phonetic
 
     def end(self, name: str) -> None:
-        """An element within the string ends."""
+        """End an element within the string."""
         if name == "rPh":
             self._phonetic -= 1
         self._inside = False
@@ -88,13 +88,13 @@ class SharedStrings:
         xml_events.XmlParser(self, self._fail).run(chunks)
 
     def start(self, name: str, _: dict[str, str], __: int) -> None:
-        """An element begins."""
+        """Begin an element."""
         self._depth += 1
         if self._depth > 2:
             self._text.start(name)
 
     def end(self, name: str, _: int) -> None:
-        """An element ends."""
+        """End an element."""
         if self._depth > 2:
             self._text.end(name)
         elif self._depth == 2 and name == "si":

@@ -30,10 +30,10 @@ class EventHandler(Protocol):
     """Gets the events of a part. Names are local names of the spreadsheet namespace, or "" for any other."""
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
-        """An element begins at byte `at`. Attributes of other namespaces are named "namespace name"."""
+        """Begin an element at byte `at`. Attributes of other namespaces are named "namespace name"."""
 
     def end(self, name: str, at: int) -> None:
-        """An element ends; `at` is where its end tag begins, or for an empty-element tag where that begins or ends."""
+        """End an element; `at` is where its end tag begins, or for an empty-element tag where that begins or ends."""
 
     def text(self, data: str) -> None:
         """Text, in pieces."""

@@ -74,13 +74,13 @@ class AdmOrganization(NamedTuple):
 
 
 def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
-    """The organisation of the user, or of the application without a user; empty if it was deleted."""
+    """Return the organisation of the user, or of the application without a user; empty if it was deleted."""
     organisation = info.context.user_directory.organisation(_organisation_id(info))
     return [] if organisation is None else [_organization(organisation, info)]
 
 
 def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
-    """The application with this id (a GUID, in either case of letters) of the same organisation, or null."""
+    """Return the application with this id (a GUID, in either case of letters) of the same organisation, or null."""
     matching = (
         application
         for application in _applications(_organisation_id(info), info)
@@ -91,7 +91,7 @@ def application(_root: None, info: context.Info, id: str) -> AdmApplication | No
 
 
 def _organisation_id(info: context.Info) -> str:
-    """The id of the caller's organisation; empty if there is none."""
+    """Return the id of the caller's organisation; empty if there is none."""
     if info.context.user is not None:
         user = info.context.user_directory.by_id(info.context.user)
         return user.organisation if user else ""

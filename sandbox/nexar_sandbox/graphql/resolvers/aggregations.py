@@ -145,14 +145,14 @@ def categories(result: views.SupPartResultSet, info: context.Info, size: int) ->
 
 
 def first(counts: Iterable[_Counted], size: int, behaviour: supply_behaviour.SupplyBehaviour) -> list[_Counted]:
-    """The first `size`; none for a negative one."""
+    """Return the first `size`; none for a negative one."""
     most = size if behaviour.bucket_count_max is None else min(size, behaviour.bucket_count_max)
     buckets = list(counts)[: max(most, 0)]
     return buckets if behaviour.frequent_buckets_first else buckets[::-1]
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
-    """The most frequent categories, unless the search is filtered by one."""
+    """Return the most frequent categories, unless the search is filtered by one."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
@@ -173,7 +173,7 @@ def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInSt
 
 
 def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
-    """The attributes that most of the best hits have."""
+    """Return the attributes that most of the best hits have."""
     return attributes_of(result.hits, info)[:SUGGESTED]
 
 
@@ -183,7 +183,7 @@ def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[reco
 
 
 def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
-    """The attributes of the best hits, by group."""
+    """Return the attributes of the best hits, by group."""
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
@@ -230,14 +230,14 @@ def _spec_agg(counts: records.SpecCounts, size: int, behaviour: supply_behaviour
 
 
 def _displayed(bucket: SupSpecBucket, attribute: records.CatalogAttribute) -> float | None:
-    """The number of the bucket in the unit that is displayed; None for a text."""
+    """Return the number of the bucket in the unit that is displayed; None for a text."""
     if bucket.float_value is None:
         return None
     return float(units.displayed(bucket.float_value, attribute.units_symbol).value)
 
 
 def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:
-    """The category of the filter, if it names exactly one."""
+    """Return the category of the filter, if it names exactly one."""
     category_ids = dict(result.conditions.filters).get("category_id", ())
     if len(category_ids) != 1:
         return None
@@ -248,7 +248,7 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
 
 
 def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
-    """The filters of the search, with display names."""
+    """Return the filters of the search, with display names."""
     attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [

@@ -59,7 +59,7 @@ def sellers(
 def select(
     companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None, most: int | None
 ) -> list[records.Company]:
-    """The companies with one of the ids or slugs; all, or the first ones, if neither is given."""
+    """Return the companies with one of the ids or slugs; all, or the first ones, if neither is given."""
     if ids is None and slugs is None:
         return list(companies)[:most]
     wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
@@ -69,7 +69,7 @@ def select(
 def categories(
     _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
 ) -> list[records.Category]:
-    """The categories with one of the ids or paths; all if neither is given."""
+    """Return the categories with one of the ids or paths; all if neither is given."""
     all_categories = info.context.catalog.categories()
     if ids is None and paths is None:
         return list(all_categories)
@@ -83,24 +83,24 @@ def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribut
 
 
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """The categories from the root to the parent."""
+    """Return the categories from the root to the parent."""
     from_root = info.context.catalog.ancestors(category.id)
     return from_root if info.context.behaviour.ancestors_from_root else from_root[::-1]
 
 
 def parent_id(category: records.Category, info: context.Info) -> str:
-    """The id of the parent. The root has its own, or what the behaviour says."""
+    """Return the id of the parent. The root has its own, or what the behaviour says."""
     root_parent = info.context.behaviour.root_parent_id
     return root_parent if root_parent is not None and category.parent_id == category.id else category.parent_id
 
 
 def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """The direct subcategories."""
+    """Return the direct subcategories."""
     return info.context.catalog.children(category.id)
 
 
 def num_parts(category: records.Category, info: context.Info) -> int:
-    """The number of parts in the category and its descendants."""
+    """Return the number of parts in the category and its descendants."""
     catalog = info.context.catalog
     below = (
         0
@@ -111,13 +111,13 @@ def num_parts(category: records.Category, info: context.Info) -> int:
 
 
 def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
-    """The attributes of its most offered parts, most frequent first."""
+    """Return the attributes of its most offered parts, most frequent first."""
     inside = records.SearchConditions(filters=(("category_id", (category.id,)),))
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 
 def blurb(category: records.Category, info: context.Info) -> SupBlurb:
-    """A text about the category, composed of catalog data."""
+    """Return a text about the category, composed of catalog data."""
     num_parts = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
     text = f"{category.name}: {counted(num_parts, 'part')} in the catalog."

@@ -73,7 +73,6 @@ def record_resolver(
     source: design_loaders.RecordSource[Any], attribute: str
 ) -> Callable[[Any, context.Info], Awaitable[Any]]:
     """A resolver of a field that is another record: `attribute` has its id, or None."""
-
     read = attrgetter(attribute)
 
     async def resolve(record: Any, info: context.Info) -> Any:

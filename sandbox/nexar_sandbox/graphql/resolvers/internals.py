@@ -73,7 +73,7 @@ def part_id(
     ciivaId: str,  # noqa: N803 (the schema's argument name)
     **_workspace: object,
 ) -> str | None:
-    """The part with this Ciiva id, which is the same one in every workspace; null for none."""
+    """Return the part with this Ciiva id, which is the same one in every workspace; null for none."""
     return _masked(ciivaId, to_part=True, info=info)
 
 
@@ -83,7 +83,7 @@ def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str |
 
 
 def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noqa: N803
-    """The Ciiva id of a part; null for none."""
+    """Return the Ciiva id of a part; null for none."""
     return _masked(partId, to_part=False, info=info)
 
 
@@ -150,7 +150,7 @@ def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
 
 
 def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
-    """The properties; a text may hold several values."""
+    """Return the properties; a text may hold several values."""
     return [
         SupPartExtrasParameter(spec.attribute.name, spec.units or None, tuple(map(str.strip, spec.value.split(","))))
         for spec in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
@@ -158,13 +158,13 @@ def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasP
 
 
 def technical_details(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
-    """The properties for display."""
+    """Return the properties for display."""
     specs = parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
     return [SupPartExtrasTechnicalDetail(spec.attribute.name, spec.display_value) for spec in specs]
 
 
 def altium_id(part: views.PartView, _info: context.Info) -> str:
-    """A GUID."""
+    """Return a GUID."""
     return str(uuid.UUID(bytes=_drawn(part, 16)))
 
 

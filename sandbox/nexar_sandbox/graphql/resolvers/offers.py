@@ -15,7 +15,7 @@ from nexar_sandbox.graphql import context, countries, distributors, errors, view
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
-    """The market of the arguments of a root field. Raises ServiceError for unknown credentials."""
+    """Return the market of the arguments of a root field. Raises ServiceError for unknown credentials."""
     sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
     try:
         live = distributors.live_data_request(arguments, sellers_there, info.context.now)
@@ -38,7 +38,7 @@ def sellers(
     limit: int | None = None,
     start: int | None = None,
 ) -> list[views.SellerView]:
-    """The sellers that pass, then the slice of them; a negative limit or start counts as absent."""
+    """Return the sellers that pass, then the slice of them; a negative limit or start counts as absent."""
     behaviour = info.context.behaviour
     with_brokers = behaviour.brokers_on_request if includeBrokers else not behaviour.brokers_left_out
     only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
@@ -55,7 +55,7 @@ def sellers(
 
 
 def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
-    """A key of the seller's listing of the part."""
+    """Return a key of the seller's listing of the part."""
     return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
 
 
@@ -69,7 +69,7 @@ def offers(
     info: context.Info,
     priceBreaks: list[int] | None = None,  # noqa: N803
 ) -> list[views.OfferView]:
-    """The offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
+    """Return the offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
     behaviour = info.context.behaviour
     price_breaks = priceBreaks if behaviour.price_breaks_obeyed else None
@@ -91,7 +91,7 @@ def offer(
 
 
 def _as_written(record: records.Offer, behaviour: supply_behaviour.SupplyBehaviour) -> records.Offer:
-    """The offer with id, stock code and time in the form of the behaviour."""
+    """Return the offer with id, stock code and time in the form of the behaviour."""
     id_, stock, updated = record.id, record.inventory_level, record.updated
     if behaviour.offer_ids_numeric and not id_.isdecimal():
         id_ = str(int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=5).digest()))
@@ -105,7 +105,7 @@ def _as_written(record: records.Offer, behaviour: supply_behaviour.SupplyBehavio
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
-    """The breaks valid at one of `quantities`, in every currency; all breaks for None."""
+    """Return the breaks valid at one of `quantities`, in every currency; all breaks for None."""
     if quantities is None:
         return tuple(breaks)
     steps = {step.quantity for step in breaks}
@@ -115,7 +115,7 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
 
 
 def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
-    """The price breaks with their conversion."""
+    """Return the price breaks with their conversion."""
     market, behaviour = offer.seller.part.market, info.context.behaviour
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
     shown = [price(step, market, behaviour, key) for step in offer.breaks]
@@ -144,22 +144,22 @@ def price(
 
 
 def price_cache_id(price: views.PriceView, _info: context.Info) -> str:
-    """A key of the price."""
+    """Return a key of the price."""
     return views.cache_id("price", *price.key)
 
 
 def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
-    """A key of the offer in its market."""
+    """Return a key of the offer in its market."""
     return views.cache_id("offer", offer.record.id, *offer.seller.part.market.key)
 
 
 def click_url(offer: views.OfferView, info: context.Info) -> str:
-    """A link in the form of recorded ones. Its target does not exist."""
+    """Return a link in the form of recorded ones. Its target does not exist."""
     return f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}"
 
 
 def internal_url(offer: views.OfferView, info: context.Info) -> str:
-    """An internal link. Its target does not exist."""
+    """Return an internal link. Its target does not exist."""
     return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
 
 

@@ -36,7 +36,7 @@ class SupSponsoredPart(NamedTuple):
 
 
 def cache_id(part: views.PartView, _info: context.Info) -> str:
-    """A key of the part in its market."""
+    """Return a key of the part in its market."""
     return views.cache_id("part", part.record.id, *part.market.key)
 
 
@@ -46,13 +46,13 @@ def name(part: views.PartView, _info: context.Info) -> str:
 
 
 def octopart_url(part: views.PartView, info: context.Info) -> str:
-    """The site and the slug (contract graphql.md §1.2)."""
+    """Return the site and the slug (contract graphql.md §1.2)."""
     has_slug = info.context.behaviour.part_urls_have_slugs
     return info.context.site_url + (part.record.slug if has_slug else f"/{part.record.id}")
 
 
 def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec, ...]:
-    """The properties, without those of the life cycle where the plan lacks them."""
+    """Return the properties, without those of the life cycle where the plan lacks them."""
     visible = (spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
     return tuple(each for spec in visible for each in _as_written(spec, info.context.behaviour))
 
@@ -60,7 +60,7 @@ def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec
 def _as_written(
     spec: records.CatalogSpec, behaviour: supply_behaviour.SupplyBehaviour
 ) -> Iterable[records.CatalogSpec]:
-    """The spec in the form of the behaviour."""
+    """Return the spec in the form of the behaviour."""
     if not behaviour.si_values_in_base_units:
         spec = replace(spec, si_value=spec.value)
     if not behaviour.lifecycle_value_bare and spec.attribute.shortname == LIFE_CYCLE:
@@ -71,7 +71,7 @@ def _as_written(
 
 
 def document_collections(part: views.PartView, info: context.Info) -> list[records.DocumentCollection]:
-    """The groups of documents, under the names of the behaviour."""
+    """Return the groups of documents, under the names of the behaviour."""
     behaviour = info.context.behaviour
     names = {DATASHEETS: behaviour.datasheet_collection, COMPLIANCE: behaviour.compliance_collection}
     return [replace(each, name=names.get(each.name, each.name)) for each in part.record.document_collections]
@@ -115,18 +115,18 @@ def _sponsored(part: views.PartView, companion: views.PartView, info: context.In
 
 
 def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
-    """The first picture."""
+    """Return the first picture."""
     return part.record.images[0] if part.record.images else None
 
 
 def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
-    """The first document among the datasheets."""
+    """Return the first document among the datasheets."""
     sheets = (collection for collection in part.record.document_collections if collection.name == DATASHEETS)
     return next((document for collection in sheets for document in collection.documents), None)
 
 
 def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
-    """The URL for requesting a CAD model; None if there is one."""
+    """Return the URL for requesting a CAD model; None if there is one."""
     return None if part.record.cad else f"{info.context.site_url}{part.record.slug}#CadModels"
 
 
@@ -148,7 +148,7 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
 
 
 def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
-    """The median price at a quantity of 1 000, in USD, converted like any price."""
+    """Return the median price at a quantity of 1 000, in USD, converted like any price."""
     median, behaviour = pricing.median_price(offers.listed(part, info)), info.context.behaviour
     if median is not None and not behaviour.median_in_dollars:
         rate = currencies.exchange_rate("USD", part.market.currency) or 1.0

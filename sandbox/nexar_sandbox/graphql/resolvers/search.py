@@ -125,7 +125,7 @@ def _match(
 
 
 def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
-    """The billed parts of one result."""
+    """Return the billed parts of one result."""
     place = info.path.as_list()
     for position, part in enumerate(match.parts):
         info.context.bill(part, [*place, position])
@@ -139,12 +139,12 @@ def hits(result: views.SupPartResultSet, info: context.Info) -> int:
 
 
 def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
-    """The page."""
+    """Return the page."""
     return result.page
 
 
 def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
-    """The part of one result, billed."""
+    """Return the part of one result, billed."""
     info.context.bill(hit.part, info.path.as_list())
     return hit.part
 
@@ -214,7 +214,7 @@ def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingC
 
 
 def description(hit: views.SupPartResult, info: context.Info) -> str:
-    """The short description, highlighted."""
+    """Return the short description, highlighted."""
     return highlighted(hit.part.record.short_description, hit.query, info.context.behaviour.highlight_tag)
 
 
@@ -236,12 +236,12 @@ def highlighted(text: str, query: str, tag: str = "strong") -> str:
 
 
 def no_explanation(_hit: views.SupPartResult, _info: context.Info) -> str:
-    """Always empty (contract graphql.md §1.2)."""
+    """Return nothing, always (contract graphql.md §1.2)."""
     return ""
 
 
 def hit_cache_id(hit: views.SupPartResult, _info: context.Info) -> str:
-    """A key of the result."""
+    """Return a key of the result."""
     return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key)
 
 
