@@ -20,8 +20,8 @@ from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
-from proxy.tools.compare import responses
 from proxy.tools.compare.judging import diff
+from proxy.traffic import v3_response
 
 ROUNDS, RESULTS = 60, 16
 GOALS = {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}
@@ -37,7 +37,7 @@ def run() -> dict[str, float]:
     assert 250_000 < len(candidate_body) < 260_000, len(candidate_body)
     times = []
     for _ in range(ROUNDS):
-        pair, parsing = _timed(lambda: (responses.read_json(baseline_body), responses.read_json(candidate_body)))
+        pair, parsing = _timed(lambda: (v3_response.read_json(baseline_body), v3_response.read_json(candidate_body)))
         differences, few = _timed(partial(diff.diff_documents, *pair))
         assert sorted(difference.kind for difference in differences) == [
             "extra",
@@ -46,7 +46,7 @@ def run() -> dict[str, float]:
             "value",
             "value",
         ], differences
-        pair = responses.read_json(baseline_body), responses.read_json(equal_body)
+        pair = v3_response.read_json(baseline_body), v3_response.read_json(equal_body)
         differences, none = _timed(partial(diff.diff_documents, *pair))
         assert differences == []
         times.append((few, none, parsing))

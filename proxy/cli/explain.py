@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.explain.explainer import Explainer
     from proxy.explain.explanation import ExplainedFile, Explanation
     from proxy.explain.inputs import InputRequest
-    from proxy.tools.compare.requests import V3Request
+    from proxy.traffic.v3_request import V3Request
 
 STDIN = "-"
 KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
@@ -232,8 +232,8 @@ def _of_file(file: Path, explainer: "Explainer", application: str | None, kind: 
     if read is not None:
         explained = kinds.of_file(_of_har(read, skipped)).explained(file.name, explainer, application)
         return msgspec.structs.replace(explained, skipped=skipped)
-    from proxy.tools.compare.sources import source as sources
-    from proxy.tools.compare.sources.clients import Clients
+    from proxy.traffic.sources import source as sources
+    from proxy.traffic.sources.clients import Clients
 
     clients = Clients()
     source = sources.open_source(file, clients, kind=kind)

@@ -9,10 +9,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import alerts, cache, command_group, doctor, explain, mappings, reload, sandbox, serve, uids, usage
+from proxy.cli import alerts, cache, command_group, doctor, explain, mappings, reload, sandbox, serve, usage
 from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
-from proxy.tools.compare.command import compare, record, shadow
+from proxy.tools.compare.command import compare, record, shadow, uids
 from proxy.tools.conform import command as conform
 from proxy.tools.sheet.command import sheet
 
@@ -22,7 +22,8 @@ _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own message
 
 EXTRAS = {
     "nexar_sandbox": "sandbox",
-    "proxy.tools.compare.sources.workbook": "xlsx",
+    "proxy.traffic.sources.workbook": "xlsx",
+    "proxy.traffic": "compare",
     "proxy.tools.compare": "compare",
     "proxy.tools.sheet": "sheet",
     "proxy.tools.conform": "conform",

@@ -26,7 +26,7 @@ from proxy.kit import event_loop
 from proxy.kit.clock import SystemClock
 from proxy.kit.wording import counted, printable
 from proxy.telemetry import log
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 RESPONSE_LINES, LINE_MAX = 40, 400  # lines, and characters of each, that are shown; `--json` has all
 SOURCES = {

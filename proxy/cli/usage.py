@@ -139,16 +139,19 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
 
 def _is_workbook_login(account: str) -> bool:
     """Return whether an application is that of a workbook's login, which no configuration has."""
-    from proxy.tools.sheet.sources import LOGIN
+    from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 
-    return account.startswith(f"{LOGIN}-") and "/" not in account  # an account with a slash is that of an API key
+    return (
+        account.startswith(f"{WORKBOOK_LOGIN}-") and "/" not in account
+    )  # an account with a slash is that of an API key
 
 
 def _login_settings() -> config.ApplicationSettings:
-    from proxy.tools.sheet.sources import LOGIN
+    from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 
     # No client has this API key: usage is counted by the names of application and key.
-    return config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(LOGIN), name=LOGIN),))
+    key = config.ApiKeySettings(config.digest(WORKBOOK_LOGIN), name=WORKBOOK_LOGIN)
+    return config.ApplicationSettings(apikeys=(key,))
 
 
 def _print_table(rows: "list[UsageRow]") -> None:

@@ -13,9 +13,8 @@ from proxy.doctor.findings import CheckResult
 from proxy.doctor.inspection import Diagnosis, Inspection, passed
 from proxy.kit import extras
 from proxy.kit.wording import counted
-from proxy.tools.compare.judging.counting import MONTH
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
 
 REQUESTS_UNREADABLE = Diagnosis(
     "requests_unreadable",
@@ -76,7 +75,7 @@ def _covered(limit: int) -> str:
 
 def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
     try:
-        from proxy.tools.compare.sources import clients, source
+        from proxy.traffic.sources import clients, source
 
         opened = source.open_source(file, clients.Clients())
         requests, parts = _worst_case(opened.requests())
@@ -95,7 +94,7 @@ def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
     if opened.seconds is None:
         yield passed("month_unknown", f"{file} has no timestamps, so the cost of a month is unknown")
     else:
-        yield _month(math.ceil(total * MONTH / opened.seconds), opened.seconds, inspection.settings)
+        yield _month(math.ceil(total * MONTH_SECONDS / opened.seconds), opened.seconds, inspection.settings)
 
 
 def _worst_case(recorded: Iterable[V3Request]) -> tuple[int, Counter[str]]:

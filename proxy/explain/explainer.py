@@ -17,9 +17,8 @@ from proxy.gateway.applications import Applications, Client
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.redaction import HIDDEN, Redaction
-from proxy.tools.compare.redaction import redact_request
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request, redact_request
 from proxy.v3 import endpoints
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parsing import path_suggestions

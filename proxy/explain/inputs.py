@@ -12,8 +12,8 @@ import msgspec
 
 from proxy import errors
 from proxy.explain import curl
-from proxy.tools.compare.requests import V3Request, parse_target
-from proxy.tools.compare.sources import entries
+from proxy.traffic.sources import entries
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3.parsing import path_suggestions
 
 TEXT_BYTES_MAX = 1_048_576  # a saved command or HAR entry is smaller

@@ -9,9 +9,8 @@ from proxy import errors
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedFile, RequestKind
 from proxy.redaction import Redaction
-from proxy.tools.compare.redaction import redact_request
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request, redact_request
 from proxy.v3 import parameters
 from proxy.v3.parsing import match_queries
 

@@ -19,7 +19,7 @@ from proxy.mapping.tables import NameIndex
 from proxy.planning import search, search_support
 from proxy.planning.operations import OperationResult, PlannedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parsing import match_queries, requests
 from proxy.v3.parsing import search as search_parser

@@ -17,7 +17,7 @@ from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.planning import parts
 from proxy.telemetry import steps
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 from proxy.v3 import encoding, endpoints
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint

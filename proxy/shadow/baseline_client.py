@@ -5,9 +5,8 @@ import yarl
 
 from proxy import config
 from proxy.kit.clock import Clock
-from proxy.tools.compare import requests
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.running import failures, http_side
+from proxy.traffic import failures, http_side, v3_request
+from proxy.traffic.v3_response import SideResponse
 from proxy.v3 import endpoints
 
 BODY_MAX = 32 * 2**20  # bytes; a longer body is a failure
@@ -27,8 +26,8 @@ class BaselineClient:
     async def fetch(self, target: str, apikey: config.Secret | None = None) -> SideResponse:
         """Send a request target, unchanged unless `apikey` replaces the client's key."""
         if apikey is not None:
-            path, query, _ = requests.parse_target(target)
-            target = endpoints.PREFIXES[0] + requests.V3Request(path, query).target(apikey.reveal())
+            path, query, _ = v3_request.parse_target(target)
+            target = endpoints.PREFIXES[0] + v3_request.V3Request(path, query).target(apikey.reveal())
         began = self._clock.monotonic()
         try:
             async with self._http.get(address(self._base, target), allow_redirects=False) as received:

@@ -11,10 +11,10 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
-from proxy.tools.compare.shadow.daily_budget import DailyBudget
-from proxy.tools.compare.shadow.judge_client import JudgeClient
-from proxy.tools.compare.shadow.queue import ShadowQueue
-from proxy.tools.compare.shadow.results import ResultSlot
+from proxy.shadow.daily_budget import DailyBudget
+from proxy.shadow.judge_client import JudgeClient
+from proxy.shadow.queue import ShadowQueue
+from proxy.shadow.results import ResultSlot
 
 LOOK_SECONDS = 1.0
 NOTE_SECONDS = 5.0  # minimum interval of saving the tally

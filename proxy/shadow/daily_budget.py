@@ -12,8 +12,8 @@ from proxy.gateway.quota.accounts import BillingCalendar
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import EntryGroup, LedgerEntry, QuotaLimit, ReservationRecord, Store
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 QUOTA_ACCOUNT = "shadow:"  # application names cannot contain a colon
 LEASE_SECONDS = 10.0  # after which reservations of a worker without heartbeat are released

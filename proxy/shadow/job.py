@@ -10,15 +10,14 @@ import msgspec
 from proxy import config, errors
 from proxy.gateway.applications import Applications
 from proxy.redaction import Redaction
+from proxy.shadow import messages
+from proxy.shadow.baseline_client import BaselineClient
+from proxy.shadow.daily_budget import DailyBudget
 from proxy.telemetry.metrics import Metrics
-from proxy.tools.compare import requests
-from proxy.tools.compare.judging.settings import ClientKeys
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.running import failures
-from proxy.tools.compare.shadow import messages
-from proxy.tools.compare.shadow.baseline_client import BaselineClient
-from proxy.tools.compare.shadow.daily_budget import DailyBudget
+from proxy.traffic import failures, v3_request
+from proxy.traffic.sources.clients import ClientKeys
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.policies import CircuitBreaker
 
 
@@ -94,7 +93,7 @@ class JobRunner:
 
     def _read(self, job: ComparisonJob) -> "_ParsedJob":
         target = job.target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        path, query, apikey = requests.parse_target(target)
+        path, query, apikey = v3_request.parse_target(target)
         client = self._served.client(apikey)
         settings = self._keys.get(config.digest(apikey or ""))
         name = settings.name if settings else client.accounts.key.name

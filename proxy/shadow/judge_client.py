@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from proxy import errors
 from proxy.kit import child_process
-from proxy.tools.compare.shadow import messages
+from proxy.shadow import messages
 
 SECONDS = 30.0  # for one message, including the start of the process
 ANSWER_MAX = 64 * 2**20  # bytes; tallies are bounded well below

@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 HEAD = 4  # bytes of the length prefix
 

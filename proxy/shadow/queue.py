@@ -14,8 +14,8 @@ import structlog
 from proxy import config
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
+from proxy.shadow.job import ComparisonJob
 from proxy.telemetry.metrics import Metrics
-from proxy.tools.compare.shadow.job import ComparisonJob
 from proxy.upstream.policies import CircuitBreaker
 
 BYTES_MAX = 64 * 2**20  # of response bodies in the queue

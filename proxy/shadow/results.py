@@ -11,7 +11,6 @@ from itertools import count
 import msgspec
 
 from proxy.stores.protocols import NoteStore, Store
-from proxy.tools.compare.judging.tally import Tally
 
 TALLIES = "shadow-2"  # kinds of notes
 CONTROL = "shadow control"
@@ -49,31 +48,12 @@ async def reset(store: NoteStore) -> None:
     await store.drop_notes(TALLIES)
 
 
-async def read(store: NoteStore) -> Tally | None:
-    """Read the sum of all workers' tallies, including workers that have ended; None where there is none."""
+async def tallies(store: NoteStore) -> list[msgspec.Raw]:
+    """Read the tallies of all workers, including workers that have ended, as JSON."""
     epoch = (await control(store)).epoch
     notes = await store.notes(TALLIES)
-    tallies = [tally for owner in sorted(notes) if (tally := _tally(notes[owner], epoch)) is not None]
-    for tally in tallies[1:]:
-        tallies[0].merge(tally)
-    return tallies[0] if tallies else None
-
-
-def tally_of_epoch(text: str | None, epoch: str) -> str:
-    """Return a note's tally as JSON; empty if it is of another epoch or of an incompatible version."""
-    return "" if text is None or _tally(text, epoch) is None else bytes(_note(text).tally).decode()
-
-
-def _tally(text: str, epoch: str) -> Tally | None:
-    try:
-        note = _note(text)
-        return msgspec.json.decode(note.tally, type=Tally) if note.epoch == epoch else None
-    except msgspec.DecodeError:  # written by another version
-        return None
-
-
-def _note(text: str) -> TallyNote:
-    return msgspec.json.decode(text, type=TallyNote)
+    read = (msgspec.json.decode(notes[owner], type=TallyNote) for owner in sorted(notes))
+    return [note.tally for note in read if note.epoch == epoch]
 
 
 LEASE_SECONDS = 30.0
@@ -109,7 +89,8 @@ class ResultSlot:
         if self._place is None:
             self._place = await self._free()
         text = (await self._store.notes(TALLIES)).get(str(self._place))
-        return tally_of_epoch(text, self._control.epoch)
+        note = None if text is None else msgspec.json.decode(text, type=TallyNote)
+        return bytes(note.tally).decode() if note is not None and note.epoch == self._control.epoch else ""
 
     async def put(self, tally: str) -> None:
         """Save the whole tally of this slot, as JSON; without a slot, do nothing."""

@@ -12,7 +12,7 @@ import msgspec
 from proxy import errors, model
 from proxy.planning import match, mpn_search, parts
 from proxy.planning.operations import Document
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
 from proxy.v3.parameters import Parameters
 from proxy.v3.parsing import requests

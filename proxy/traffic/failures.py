@@ -9,8 +9,8 @@ import ssl
 
 import aiohttp
 
-from proxy.tools.compare import responses
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic import v3_response
+from proxy.traffic.v3_response import SideResponse
 
 _WORDS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
     (
@@ -52,9 +52,9 @@ def check_response(response: SideResponse) -> None:
         raise SideError(f"sent HTML instead of JSON (HTTP {response.status})", free=response.status < 500)
     if response.status == 429:
         raise SideError(
-            f"limits the request rate (HTTP 429){responses.message_suffix(response)}", free=not response.parts
+            f"limits the request rate (HTTP 429){v3_response.message_suffix(response)}", free=not response.parts
         )
     if response.status == 503:
-        raise SideError(f"is unavailable (HTTP 503){responses.message_suffix(response)}")
+        raise SideError(f"is unavailable (HTTP 503){v3_response.message_suffix(response)}")
     if response.status >= 500 and not start.startswith(b"{"):
         raise SideError(f"sent HTTP {response.status} without a reason")

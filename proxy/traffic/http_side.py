@@ -14,9 +14,9 @@ import yarl
 
 import proxy
 from proxy.kit.clock import Clock
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.running import failures
+from proxy.traffic import failures
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -7,8 +7,10 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from proxy.redaction import Redaction
 from proxy.v3 import endpoints, parameters
 
+MONTH_SECONDS = 30 * 86_400.0  # to which the requests of a source are extrapolated
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
@@ -108,3 +110,10 @@ def _without_prefix(path: str) -> str:
         if path.startswith(prefix + "/"):
             return path.removeprefix(prefix).rstrip("/")
     raise ValueError("its path does not begin with /v3 or /api/v3")
+
+
+def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
+    """Redact a request: clients may put a key into a parameter of another name."""
+    redaction = redaction.including(request.target())
+    query = tuple((redaction.text(name), redaction.text(value)) for name, value in request.query)
+    return msgspec.structs.replace(request, path=redaction.text(request.path), query=query)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 import orjson
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 TOO_DEEP = "JSON that is nested too deeply"
 DEPTH_MAX = 254  # nesting limit of orjson; v3's own responses have 12 levels

@@ -15,8 +15,8 @@ from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
-from proxy.tools.compare.running import failures, http_side
-from proxy.tools.compare.shadow import baseline_client
+from proxy.shadow import baseline_client
+from proxy.traffic import failures, http_side
 from proxy.upstream import session
 from proxy.v3 import encoding
 from proxy.v3.parsing import path_suggestions

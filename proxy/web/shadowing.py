@@ -21,22 +21,13 @@ from proxy.gateway.assembly import Gateway
 from proxy.gateway.process import SharedResources
 from proxy.kit.clock import Clock
 from proxy.mapping import loader as mapping
+from proxy.shadow import baseline_client, controller, daily_budget, job, judge_client, messages, queue, results
+from proxy.shadow.job import ComparisonJob
 from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.tools.compare import loader
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.running import estimate
-from proxy.tools.compare.shadow import (
-    baseline_client,
-    controller,
-    daily_budget,
-    job,
-    judge_client,
-    messages,
-    queue,
-    results,
-)
-from proxy.tools.compare.shadow.job import ComparisonJob
+from proxy.traffic import estimate
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from proxy.tools.compare.requests import V3Request
 from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
@@ -20,6 +19,7 @@ from proxy.tools.compare.results import (
     RuleUse,
     SideInfo,
 )
+from proxy.traffic.v3_request import V3Request
 
 BASELINE, CANDIDATE = "https://v3.example.com", "http://127.0.0.1:8080"
 AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC

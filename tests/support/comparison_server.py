@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 from support import generated_requests
 
 PAGE = 100

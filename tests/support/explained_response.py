@@ -10,8 +10,8 @@ import graphql
 from proxy import config
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation
-from proxy.tools.compare.requests import V3Request, parse_target
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request, parse_target
 
 LISTS = {
     "supManufacturers": "Brand",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 KEY = "EXAMPLE_KEY"
 INCLUDES = (

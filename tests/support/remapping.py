@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from proxy.kit import clock, shipped
-from proxy.tools.compare import loader, requests
+from proxy.tools.compare import loader
 from proxy.tools.compare.command import local_service
 from proxy.tools.compare.judging import judge, summary
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.tools.compare.results import ComparisonResult
-from proxy.tools.compare.running import http_side, judgement
+from proxy.tools.compare.running import judgement
+from proxy.traffic import http_side, v3_request
+from proxy.traffic.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.upstream import replay
 
 MSEC = re.compile(rb'"msec": ?\d+')  # differs with each response, and is ignored by a shipped rule
@@ -81,7 +82,7 @@ class RemappableRecording:
         about = summary.RunInfo(started=AT, ended=AT, source="", baseline="baseline", candidate="candidate")
         return RemappingResult(judged.summary.result(tally, about), answers)
 
-    def _compared(self, judging: judge.Judge, request: requests.V3Request, pair: judge.ResponsePair) -> Comparison:
+    def _compared(self, judging: judge.Judge, request: v3_request.V3Request, pair: judge.ResponsePair) -> Comparison:
         candidate = pair.candidate
         key = (request.id, candidate.status, MSEC.sub(b"", candidate.body), candidate.failure)
         if key not in self._comparisons:
@@ -89,7 +90,7 @@ class RemappableRecording:
         return self._comparisons[key]
 
 
-def _answer(request: requests.V3Request, pair: judge.ResponsePair) -> Any:
+def _answer(request: v3_request.V3Request, pair: judge.ResponsePair) -> Any:
     """Status and JSON body of the candidate's response."""
     body = pair.candidate.body.decode()
     text = body[body.index("(") + 1 : body.rindex(")")] if any(request.values("callback")) else body

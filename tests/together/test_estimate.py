@@ -10,8 +10,8 @@ import pytest
 from support import running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request
 
 TI = "9cf2558336484335"
 TEXTS = ({"mpn": "SN74S74N"}, {"mpn": "LM358"}, {"mpn": "SN74*"}, {"mpn": "SN74*N"}, {"mpn": "*74*"}, {"q": "resistor"})

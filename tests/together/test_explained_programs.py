@@ -25,7 +25,7 @@ from proxy.explain.explainer import Explainer
 from proxy.explain.programs import program
 from proxy.explain.programs.expressions import without_class
 from proxy.kit import clock
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -23,9 +23,10 @@ from together.environment import ProxyEnvironment, RawResponse, StartEnvironment
 from nexar_sandbox.legacy_v3 import settings as legacy
 from proxy import config, errors
 from proxy.kit import clock
+from proxy.shadow import judge_client, results
 from proxy.stores.sqlite import SqliteStore
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.shadow import judge_client, results
+from proxy.tools.compare.shadow import report
 
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
@@ -65,7 +66,7 @@ class Shadowed:
         """Wait until the store has so many requests."""
         async with asyncio.timeout(60):
             while True:
-                tally = await results.read(self.store)
+                tally = await report.read_tally(self.store)
                 if tally is not None and seen(tally) >= requests:
                     return tally
                 self.environment.time.advance(5)  # between two notes
@@ -221,7 +222,7 @@ async def test_dead_judge_process_affects_no_response_and_is_replaced(
     async with shadowed() as found:
         await found.environment.get(ASKED)
         async with asyncio.timeout(60):  # the first note; what the sandbox says would change with the clock
-            while await results.read(found.store) is None:
+            while await report.read_tally(found.store) is None:
                 await asyncio.sleep(0.02)
         (process,) = processes
         first = process.pid
@@ -320,9 +321,9 @@ async def test_results_survive_a_restart_and_can_be_reset(
         assert seen(await found.noted(2)) == 2
         assert len(await found.store.notes(results.TALLIES)) == 1
         await results.reset(found.store)
-        assert await results.read(found.store) is None
+        assert await report.read_tally(found.store) is None
         async with asyncio.timeout(30):
-            while await results.read(found.store) is None:
+            while await report.read_tally(found.store) is None:
                 await found.environment.get(ASKED)
                 found.environment.time.advance(5)
                 await asyncio.sleep(0.05)

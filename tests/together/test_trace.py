@@ -19,7 +19,7 @@ from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.kit import clock
 from proxy.telemetry import steps
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 A, B = {"mpn": "SN74S74N", "limit": 2}, {"mpn": "1N4007"}
 CACHED = {"seconds": 300}

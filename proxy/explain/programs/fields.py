@@ -12,8 +12,8 @@ from typing import Any
 
 from proxy import errors
 from proxy.mapping.loader import Mappings
-from proxy.tools.compare.recording.recorded import Recording
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.recording.recorded import Recording
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3 import bounds, endpoints
 
 KEYS_MAX = 40  # keys of a keyed object, such as specs; beyond them all are meant

@@ -13,7 +13,7 @@ from proxy.explain.programs.fields import read, restricted
 from proxy.explain.programs.layouts import JavaScriptLayout, Layout, ProgramText, PythonLayout
 from proxy.explain.programs.shell_layout import CurlLayout
 from proxy.model import MappingContext, Path
-from proxy.tools.compare.requests import SAFE, V3Request, parse_target
+from proxy.traffic.v3_request import SAFE, V3Request, parse_target
 from proxy.v3 import endpoints
 from proxy.v3.parsing.request_parameters import RequestParameters
 

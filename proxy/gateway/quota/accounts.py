@@ -14,6 +14,7 @@ from proxy.kit.clock import Clock
 from proxy.stores.protocols import LedgerEntry
 
 LIFETIME = "lifetime"
+WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 DAY_SECONDS = 86_400
 
 

@@ -15,8 +15,9 @@ from proxy.config import secret
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml, shipped
 from proxy.tools.compare.judging import thresholds
-from proxy.tools.compare.judging.settings import ClientKeys, ComparisonSettings, IgnoreRule, ShippedRule
+from proxy.tools.compare.judging.settings import ComparisonSettings, IgnoreRule, ShippedRule
 from proxy.tools.compare.judging.tolerances import Tolerance
+from proxy.traffic.sources.clients import ClientKeys
 
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")

@@ -10,7 +10,7 @@ import msgspec
 
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import redact_request
 
 TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6
 CUT = "…"
@@ -71,13 +71,6 @@ def redact_comparison(comparison: Comparison, redaction: Redaction) -> Compariso
         moved=tuple(map(_finding, comparison.moved)),
         unknown_uids=tuple(map(_finding, comparison.unknown_uids)),
     )
-
-
-def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
-    """Redact a request: clients may put a key into a parameter of another name."""
-    redaction = redaction.including(request.target())
-    query = tuple((redaction.text(name), redaction.text(value)) for name, value in request.query)
-    return msgspec.structs.replace(request, path=redaction.text(request.path), query=query)
 
 
 def _finding(finding: Finding) -> Finding:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy.tools.compare.judging.findings import Cause, Kind
+from proxy.traffic.sources.clients import UnnamedKey
 
 SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -135,20 +136,6 @@ class FailedRequests(msgspec.Struct, frozen=True):
     reason: str
     requests: int
     first_origin: str
-
-
-class UnnamedKey(msgspec.Struct, frozen=True):
-    """API key of the source that the settings do not name.
-
-    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` locate
-    it in the source; `agent` is the User-Agent of the client, empty where the source has none.
-    """
-
-    client: str
-    fingerprint: str
-    first: str
-    last: str
-    agent: str
 
 
 class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 from proxy import config, errors
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
+from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.stores import open as opening
@@ -20,7 +21,6 @@ from proxy.tools.sheet.part_queries import PartView
 from proxy.tools.sheet.parts import STALE_SECONDS
 from proxy.upstream.auth import token_store
 
-LOGIN = "workbook"  # the API key that a login of a workbook is charged to, and the beginning of its application's name
 MEMORY_BYTES = 4_194_304  # of the cache in memory: each query is looked up once, the shared cache keeps the results
 # A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
 FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
@@ -101,7 +101,7 @@ def _client_settings(
 
 def login_name(client_id: config.ClientId) -> str:
     """Return the name of a login's application: an exhausted one must not stop another login on the same store."""
-    return f"{LOGIN}-{hashlib.sha256(client_id.encode()).hexdigest()[:8]}"
+    return f"{WORKBOOK_LOGIN}-{hashlib.sha256(client_id.encode()).hexdigest()[:8]}"
 
 
 def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple[str, str], config.Config]:
@@ -117,9 +117,9 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple
         (login_name(login.client_id), own),
     )
     # Nobody has this key: it is needed because usage is counted by application and key.
-    key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=LOGIN)
+    key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=WORKBOOK_LOGIN)
     entry = msgspec.structs.replace(entry, apikeys=(key,), features=login.features)
-    return (name, LOGIN), msgspec.structs.replace(settings, applications={name: entry})
+    return (name, WORKBOOK_LOGIN), msgspec.structs.replace(settings, applications={name: entry})
 
 
 def _for_sheets(settings: config.Config) -> config.Config:

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
-from proxy.tools.compare.recording.line_files import Spool, WholeLines
-from proxy.tools.compare.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
-from proxy.tools.compare.requests import V3Request, parse_target
-from proxy.tools.compare.responses import ComparedSide, SideResponse
+from proxy.traffic.recording.line_files import Spool, WholeLines
+from proxy.traffic.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
+from proxy.traffic.v3_request import V3Request, parse_target
+from proxy.traffic.v3_response import ComparedSide, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
 LOOKUP = "look-up "  # prefix of the keys of look-ups

@@ -18,10 +18,9 @@ import zstandard
 import proxy
 from proxy import errors
 from proxy.redaction import Redaction
-from proxy.tools.compare import redaction
-from proxy.tools.compare.recording import line_files
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.recording import line_files
+from proxy.traffic.v3_request import V3Request, redact_request
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1
@@ -132,7 +131,7 @@ class Recorder:
         """Write a request with its responses. They are in the file on return."""
         for note in shared:
             self._write(RecordingLine(shared=self._note(note)))
-        request = redaction.redact_request(answers.request, self._redaction)
+        request = redact_request(answers.request, self._redaction)
         line = RecordingLine(
             request=None if answers.lookup else request,
             lookup=request if answers.lookup else None,

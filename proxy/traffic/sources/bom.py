@@ -10,10 +10,11 @@ from itertools import chain, islice
 from typing import NamedTuple
 from urllib.parse import quote
 
-from proxy import bom_columns, model
-from proxy.bom_columns import NUMBERS
+from proxy import model
 from proxy.redaction import Redaction
-from proxy.tools.compare.sources.entries import Item, RequestEntry, Skipped, Unreadable
+from proxy.traffic import bom_columns
+from proxy.traffic.bom_columns import NUMBERS
+from proxy.traffic.sources.entries import Item, RequestEntry, Skipped, Unreadable
 
 TARGET_MAX = 8000  # characters; v3 rejected longer ones (contract v3-rest.md §6)
 NUMBER_MAX = 200  # characters per cell

@@ -5,18 +5,47 @@ Keys are in memory only: no repr and no name shows one, and none is written.
 
 import hashlib
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from proxy import errors
 from proxy.config import secret
-from proxy.tools.compare.judging.settings import ClientKeys
-from proxy.tools.compare.responses import SideName
-from proxy.tools.compare.results import UnnamedKey
+from proxy.config.base import Settings as Block
+from proxy.traffic.v3_response import SideName
 
 NO_KEY = "no key"
 SHOWN = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
 OTHERS = secret.digest("*")  # a `source` that applies to all keys without an entry of their own
+
+
+class ClientKeys(Block, frozen=True):
+    """Settings of a client: its API key in the source, which maps requests to the client's name, and its keys for each
+    side.
+    """
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
+    source: Annotated[
+        secret.Digest | None,
+        Meta(description="an apikey in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
+    ] = None
+    baseline: Annotated[secret.Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+    candidate: Annotated[secret.Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+
+
+class UnnamedKey(msgspec.Struct, frozen=True):
+    """API key of the source that the settings do not name.
+
+    `client` is its name in reports; `fingerprint` the first four hex digits of its SHA-256; `first` and `last` locate
+    it in the source; `agent` is the User-Agent of the client, empty where the source has none.
+    """
+
+    client: str
+    fingerprint: str
+    first: str
+    last: str
+    agent: str
 
 
 class Clients:

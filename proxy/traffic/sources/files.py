@@ -16,7 +16,8 @@ from typing import Any
 
 import zstandard
 
-from proxy import bom_columns, errors
+from proxy import errors
+from proxy.traffic import bom_columns
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.sources import files, text_lines, timestamps
-from proxy.tools.compare.sources.entries import Item, RequestEntry, Unreadable, request_line
+from proxy.traffic.sources import files, text_lines, timestamps
+from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line
+from proxy.traffic.v3_request import V3Request
 
 TARGETS = (
     *("url", "requesturl", "urloriginal", "urlfull", "target", "requesttarget", "uri", "requesturi", "request"),

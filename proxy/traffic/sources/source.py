@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy import bom_columns, errors
-from proxy.tools.compare.requests import V3Request, parse_target
-from proxy.tools.compare.sources import files, json_files, tables, text_lines
-from proxy.tools.compare.sources.clients import Clients
-from proxy.tools.compare.sources.entries import Item, Reader, RequestEntry, Unreadable
+from proxy import errors
+from proxy.traffic import bom_columns
+from proxy.traffic.sources import files, json_files, tables, text_lines
+from proxy.traffic.sources.clients import Clients
+from proxy.traffic.sources.entries import Item, Reader, RequestEntry, Unreadable
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3 import endpoints, parameters
 
 OTHER_METHOD = "its method is not GET or HEAD"

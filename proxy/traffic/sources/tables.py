@@ -13,10 +13,10 @@ from datetime import date, time, timedelta
 from io import BufferedReader
 from typing import Any
 
-from proxy import bom_columns
 from proxy.kit import extras
-from proxy.tools.compare.sources import bom
-from proxy.tools.compare.sources.entries import Item, Unreadable
+from proxy.traffic import bom_columns
+from proxy.traffic.sources import bom
+from proxy.traffic.sources.entries import Item, Unreadable
 
 SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from io import BufferedReader
 from itertools import islice
 
-from proxy.tools.compare.sources import files, timestamps
-from proxy.tools.compare.sources.entries import Item, RequestEntry, Unreadable, request_line
+from proxy.traffic.sources import files, timestamps
+from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line
 
 REQUEST = re.compile(r'"([A-Z]{2,10}) (?=[/*]|\w+://|\S+:\d+ )')
 _END = re.compile(r' HTTP/\d(?:\.\d)?"(?:\s|$)')

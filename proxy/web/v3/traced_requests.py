@@ -23,7 +23,7 @@ from proxy.web.authentication import Authenticator
 if TYPE_CHECKING:
     from proxy.explain.explainer import Explainer
     from proxy.explain.explanation import Explanation
-    from proxy.tools.compare.requests import V3Request
+    from proxy.traffic.v3_request import V3Request
 
 NEEDED = "X-Explain needs the admin token beside the API key: send the header Authorization: Bearer TOKEN"
 
@@ -54,7 +54,7 @@ class TracedRequests:
         import msgspec
 
         from proxy.explain import trace
-        from proxy.tools.compare.requests import V3Request, parse_target
+        from proxy.traffic.v3_request import V3Request, parse_target
 
         try:
             path, query, _ = parse_target(request.raw_path)

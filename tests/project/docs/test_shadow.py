@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 from proxy import config
 from proxy.cli import main
 from proxy.config import loader
+from proxy.shadow import controller, queue
 from proxy.tools.compare.command.shadow import ShadowAction
-from proxy.tools.compare.shadow import controller, queue
 
-SOURCES = Path(__file__).parents[3] / "proxy" / "tools" / "compare" / "shadow"
+SOURCES = Path(__file__).parents[3] / "proxy" / "shadow"
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ async def test_a_format_that_needs_another_package_is_named(
     real_import = builtins.__import__
 
     def without_sources(name: str, *rest: Any) -> Any:
-        if name == "proxy.tools.compare.sources":
+        if name == "proxy.traffic.sources":
             raise ModuleNotFoundError(name="ijson")
         return real_import(name, *rest)
 

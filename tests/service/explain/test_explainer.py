@@ -11,7 +11,7 @@ from proxy.config import loader
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation
 from proxy.kit import shipped
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 SHIPPED = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from proxy.explain import kinds
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 
 def request(target: str, times: int = 1) -> V3Request:

@@ -7,7 +7,7 @@ import pytest
 from support import scripted_v3
 
 from proxy import config
-from proxy.tools.compare.shadow import baseline_client
+from proxy.shadow import baseline_client
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from proxy.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
 from proxy.stores.protocols import LedgerEntry
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.shadow.daily_budget import QUOTA_ACCOUNT, DailyBudget
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 REQUEST = V3Request("/parts/match")
 DAY = LedgerEntry(QUOTA_ACCOUNT, "2023-11-14")

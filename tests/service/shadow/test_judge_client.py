@@ -10,9 +10,9 @@ import pytest
 from support.fault_injection import until
 
 from proxy import errors
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.shadow import judge_client, messages
+from proxy.shadow import judge_client, messages
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 JOB = messages.JudgePair(V3Request("/parts/match"), 1.0, SideResponse(200, b"{}", 0.1), SideResponse(200, b"{}", 0.1))
 OBEDIENT = """
@@ -20,7 +20,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from proxy.tools.compare.shadow import messages as m
+from proxy.shadow import messages as m
 count, source, sink = 0, sys.stdin.buffer, sys.stdout.buffer
 while head := source.read(m.HEAD):
     message = m.decode_for_judge(source.read(int.from_bytes(head, "big")))
@@ -97,8 +97,8 @@ async def test_bodies_of_any_size_are_accepted(process: Any) -> None:
 
 ASKS_AND_STAYS = """
 import asyncio, sys
-from proxy.tools.compare.shadow import judge_client, messages
-from tools.compare.shadow.test_judge_client import JOB
+from proxy.shadow import judge_client, messages
+from service.shadow.test_judge_client import JOB
 
 async def order():
     return messages.JudgeSetup(None, "octopart", "")

@@ -8,9 +8,9 @@ import pytest
 from support.fault_injection import until
 
 from proxy import config
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.shadow import queue as shadowing
-from proxy.tools.compare.shadow.job import ComparisonJob
+from proxy.shadow import queue as shadowing
+from proxy.shadow.job import ComparisonJob
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.policies import CircuitBreaker
 
 

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from proxy.shadow import results
+from proxy.shadow.results import LEASE_SECONDS, ResultSlot
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.shadow import results
-from proxy.tools.compare.shadow.results import LEASE_SECONDS, ResultSlot
+from proxy.tools.compare.shadow import report
+from proxy.traffic.v3_request import V3Request
 
 
 def counted(*clients: Any) -> Any:
@@ -20,7 +21,7 @@ def counted(*clients: Any) -> Any:
 
 
 async def clients(store: Any) -> Any:
-    tally = await results.read(store)
+    tally = await report.read_tally(store)
     return None if tally is None else sorted((row.client, row.compared) for row in tally.rows.values())
 
 
@@ -35,7 +36,7 @@ async def test_concurrent_workers_have_their_own_slots_that_add_up(store: Any) -
     one, nothing = await worker(store, "one")
     two, _ = await worker(store, "two")
     assert nothing == ""
-    assert await results.read(store) is None
+    assert await report.read_tally(store) is None
     await one.put(counted("a"))
     await two.put(counted("a", "b"))
     assert await clients(store) == [("a", 2), ("b", 1)]

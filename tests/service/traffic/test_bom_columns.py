@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy import bom_columns
+from proxy.traffic import bom_columns
 
 HEADERS = {
     "de": "Pos;Menge;Hersteller;Hersteller-Teilenummer;Bestell-Nr.;Lieferant",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request
 
 
 def match(*queries: Any, more: Any = ()) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.running import failures
+from proxy.traffic import failures
+from proxy.traffic.v3_response import SideResponse
 
 
 def message(status: Any, body: Any) -> Any:

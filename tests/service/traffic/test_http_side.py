@@ -11,7 +11,7 @@ from support.comparison_server import request_from_target as request
 from support.comparison_server import serve
 
 from proxy.kit import clock
-from proxy.tools.compare.running import http_side
+from proxy.traffic import http_side
 
 KEY = "c4n4ry-of-the-old-side"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.tools.compare.running.http_side import base_url
+from proxy.traffic.http_side import base_url
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from proxy.kit import clock
-from proxy.tools.compare.running.http_side import RequestPacer
+from proxy.traffic.http_side import RequestPacer
 
 
 def waiting(time: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.compare import requests
+from proxy.traffic import v3_request
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from proxy.tools.compare import requests
     ],
 )
 def test_target_is_parsed_in_every_form(target: str) -> None:
-    assert requests.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
+    assert v3_request.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_target_is_parsed_in_every_form(target: str) -> None:
     ],
 )
 def test_values_are_decoded_as_by_the_service(query: str, pairs: Any) -> None:
-    assert requests.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
+    assert v3_request.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_values_are_decoded_as_by_the_service(query: str, pairs: Any) -> None:
 )
 def test_path_without_prefix_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path does not begin with /v3 or /api/v3"):
-        requests.parse_target(target)
+        v3_request.parse_target(target)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +67,18 @@ def test_path_without_prefix_is_refused(target: str) -> None:
 )
 def test_unknown_v3_path_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path is none of v3's"):
-        requests.parse_target(target)
+        v3_request.parse_target(target)
 
 
 def test_empty_api_key_is_none() -> None:
-    assert requests.parse_target("/v3/brands/x?apikey=")[2] is None
+    assert v3_request.parse_target("/v3/brands/x?apikey=")[2] is None
 
 
 @pytest.mark.parametrize(
     "name", ["apikey", "APIKey", "apikey[]", "apikey%5B0%5D", "apikey[a]", "apikey[a][]", "%61pikey"]
 )
 def test_api_key_is_found_for_any_spelling_of_its_name(name: str) -> None:
-    assert requests.parse_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
+    assert v3_request.parse_target(f"/v3/brands/x?{name}=K&q=1") == ("/brands/x", (("q", "1"),), "K")
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -90,6 +90,6 @@ PAIR = st.tuples(NAME, TEXT)
     path=st.sampled_from(["/parts/match", "/brands/ü ?#%", "/parts/search"]), query=st.lists(PAIR, max_size=5), key=TEXT
 )
 def test_serialized_request_is_parsed_back_equal(path: Any, query: Any, key: Any) -> None:
-    request = requests.V3Request(path, tuple(query))
-    read = requests.parse_target("/v3" + request.target(key))
+    request = v3_request.V3Request(path, tuple(query))
+    read = v3_request.parse_target("/v3" + request.target(key))
     assert read == (path, request.query, key or None)

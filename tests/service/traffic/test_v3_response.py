@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.tools.compare import responses
 from proxy.tools.compare.judging import equality
+from proxy.traffic import v3_response
 
 
 def written(value: Any, **options: Any) -> bytes:
@@ -36,13 +36,13 @@ def written(value: Any, **options: Any) -> bytes:
 )
 def test_parsed_response_equals_the_written_one(value: Any, indent: Any, separators: Any, ascii_only: Any) -> None:
     body = written(value, indent=indent, separators=separators, ensure_ascii=ascii_only)
-    assert equality.same(responses.read_json(body).value, json.loads(body, parse_float=Decimal))
-    assert responses.read_json(body).duplicate_keys == ()
+    assert equality.same(v3_response.read_json(body).value, json.loads(body, parse_float=Decimal))
+    assert v3_response.read_json(body).duplicate_keys == ()
 
 
 @given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
 def test_response_is_parsed_in_any_formatting(value: Any, options: Any) -> None:
-    assert equality.same(responses.read_json(written(value, **options)).value, value)
+    assert equality.same(v3_response.read_json(written(value, **options)).value, value)
 
 
 @pytest.mark.parametrize("space", [b"", b" ", b"\n"])
@@ -54,13 +54,13 @@ def test_response_is_parsed_in_any_formatting(value: Any, options: Any) -> None:
     ],
 )
 def test_numbers_keep_every_digit(digits: Any, space: bytes) -> None:
-    [value] = responses.read_json(b"[" + space + digits + b"]").value
+    [value] = v3_response.read_json(b"[" + space + digits + b"]").value
     assert value == Decimal(digits.decode())
     assert type(value) is (int if digits.lstrip(b"-").isdigit() else Decimal)
 
 
 def test_negative_zero_keeps_its_sign() -> None:
-    assert str(responses.read_json(b"-0").value) == "-0"
+    assert str(v3_response.read_json(b"-0").value) == "-0"
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,21 @@ def test_negative_zero_keeps_its_sign() -> None:
     ],
 )
 def test_duplicate_keys_are_detected(body: bytes, twice: Any) -> None:
-    assert responses.read_json(body).duplicate_keys == twice
+    assert v3_response.read_json(body).duplicate_keys == twice
 
 
 def test_last_of_duplicate_keys_wins() -> None:
-    assert responses.read_json(b'{"a":1,"a":2}').value == {"a": 2}
+    assert v3_response.read_json(b'{"a":1,"a":2}').value == {"a": 2}
 
 
 @pytest.mark.parametrize("mark,code", [(b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le")])
 def test_byte_order_mark_is_ignored(mark: bytes, code: str) -> None:
-    assert responses.read_json(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
+    assert v3_response.read_json(mark + '{"a": "Ω"}'.encode(code)).value == {"a": "Ω"}
 
 
 @pytest.mark.parametrize("space", [b"", b" "])
 def test_lone_surrogates_are_parsed_in_any_encoding(space: bytes) -> None:
-    assert responses.read_json(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
+    assert v3_response.read_json(b"[" + space + b'"\\ud800","\xed\xa0\x80"]').value == ["\ud800", "\ud800"]
 
 
 @pytest.mark.parametrize(
@@ -120,14 +120,14 @@ def test_lone_surrogates_are_parsed_in_any_encoding(space: bytes) -> None:
 )
 def test_invalid_json_gives_a_plain_message(body: Any, words: str) -> None:
     with pytest.raises(ValueError, match=f"^{words}$"):
-        responses.read_json(body)
+        v3_response.read_json(body)
 
 
 @pytest.mark.parametrize("levels", range(250, 258))
 def test_depth_limit_is_independent_of_formatting(levels: Any) -> None:
     def readable(space: bytes, inner: bytes) -> bool:
         try:
-            responses.read_json(b"[" * levels + space + inner + b"]" * levels)
+            v3_response.read_json(b"[" * levels + space + inner + b"]" * levels)
         except ValueError:
             return False
         return True
@@ -136,7 +136,7 @@ def test_depth_limit_is_independent_of_formatting(levels: Any) -> None:
 
 
 def test_compact_response_uses_the_fast_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.tools.compare.responses.json.loads", None)
-    assert responses.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
+    monkeypatch.setattr("proxy.traffic.v3_response.json.loads", None)
+    assert v3_response.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):
-        responses.read_json(b'{"a": 1}')
+        v3_response.read_json(b'{"a": 1}')

@@ -13,11 +13,12 @@ from support.running_admin import BEARER, PAGE
 from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
+from proxy.shadow import results
 from proxy.tools.compare import loader
 from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.shadow import report, results
+from proxy.tools.compare.shadow import report
+from proxy.traffic.v3_request import V3Request
 
 MPN = Finding(
     Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "<script>B</script>"), "unexplained"

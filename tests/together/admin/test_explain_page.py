@@ -13,7 +13,7 @@ from support.running_admin import BEARER, PAGE, AdminClient
 from together.environment import ProxyEnvironment
 
 from proxy.explain.explainer import Explainer
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.web.admin import explaining
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]&include[]=specs'

@@ -12,12 +12,11 @@ import msgspec
 import pytest
 
 from proxy.kit import clock
+from proxy.shadow.results import ResultSlot
 from proxy.stores.sqlite import SqliteStore
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.shadow import results
-from proxy.tools.compare.shadow.results import ResultSlot
+from proxy.traffic.v3_request import V3Request
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -120,10 +119,3 @@ def test_memory_store_cannot_be_read(
     done = run_command("shadow", "off")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("v3bridge: store: is known to the running service alone")
-
-
-def test_results_are_named_by_their_epoch(tmp_path: Path) -> None:
-    assert results.tally_of_epoch("no JSON", "") == ""
-    assert results.tally_of_epoch('{"epoch": "", "tally": {"rows": 7}}', "") == ""
-    assert results.tally_of_epoch('{"epoch": "a", "tally": {}}', "b") == ""
-    assert results.tally_of_epoch('{"epoch": "a", "tally": {}}', "a") == "{}"

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 GenerateRequests = Callable[..., Awaitable[list[V3Request]]]
 CompareRequests = Callable[..., Awaitable[dict[str, Any]]]

@@ -22,7 +22,7 @@ from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import settings as old_service
 from proxy import config
 from proxy.kit import clock
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 UPSTREAM = {
     "legacy": old_service.LegacySettings(requests_per_second=None),

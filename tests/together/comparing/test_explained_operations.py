@@ -29,8 +29,8 @@ from proxy.explain.explanation import ExplainedOperation, Explanation
 from proxy.gateway import assembly
 from proxy.kit import clock
 from proxy.telemetry import activity
-from proxy.tools.compare.requests import V3Request, parse_target
-from proxy.tools.compare.sources import clients, source
+from proxy.traffic.sources import clients, source
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.upstream import classify, graphql, http_post, stalls
 from proxy.upstream.auth import identity
 

@@ -6,7 +6,7 @@ Offers, three quarters of a response, are left out: other comparisons have them.
 import pytest
 from together.comparing.comparison import CompareRequests, reported_differences
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 

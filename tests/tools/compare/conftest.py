@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.tools.compare import loader, requests
+from proxy.tools.compare import loader
 from proxy.tools.compare.judging import judge as judging
 from proxy.tools.compare.judging import rules, v3_fields
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import ABSENT, Difference
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 TODAY = date(2026, 6, 1)
 
@@ -95,6 +96,4 @@ def response() -> Any:
 
 @pytest.fixture
 def v3_request() -> Any:
-    return requests.V3Request(
-        "/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7"
-    )
+    return V3Request("/parts/match", (("queries", '[{"mpn":"X1"}]'),), client="erp", times=4, origin="access.log:7")

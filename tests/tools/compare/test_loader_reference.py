@@ -12,13 +12,13 @@ from proxy.tools.compare import loader
 from proxy.tools.compare.judging import tolerances
 from proxy.tools.compare.judging.findings import KINDS
 from proxy.tools.compare.judging.settings import (
-    ClientKeys,
     ComparisonSettings,
     IgnoreRule,
     NoiseSettings,
     ReadinessSettings,
 )
 from proxy.tools.compare.judging.tolerances import Tolerance
+from proxy.traffic.sources.clients import ClientKeys
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "compare.yaml"

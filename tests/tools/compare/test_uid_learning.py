@@ -7,7 +7,7 @@ import pytest
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.mapping.uids import KnownUid
-from proxy.tools.compare.recording.uid_learning import LearnedUids, UidLearner
+from proxy.tools.compare.uid_learning import LearnedUids, UidLearner
 
 KNOWN = loader.load_uids(shipped.path("mappings"))
 A, B, C, D = (digit * 16 for digit in "1234")

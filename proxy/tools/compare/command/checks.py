@@ -13,9 +13,9 @@ from proxy.kit import shipped
 from proxy.telemetry import log
 from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, ComparisonOptions
 from proxy.tools.compare.judging import rules
-from proxy.tools.compare.running import http_side
-from proxy.tools.compare.running.http_side import SideLimits
-from proxy.tools.compare.sources import bom
+from proxy.traffic import http_side
+from proxy.traffic.http_side import SideLimits
+from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 REPORTS = ("html", "json", "markdown", "junit", "save_ignored")

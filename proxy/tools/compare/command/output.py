@@ -20,8 +20,8 @@ from proxy.tools.compare.command import checks, options
 from proxy.tools.compare.judging import rules
 from proxy.tools.compare.reports import html, junit, markdown, terminal
 from proxy.tools.compare.results import ComparisonResult
-from proxy.tools.compare.running.estimate import Estimate
 from proxy.tools.compare.running.run import RunProgress
+from proxy.traffic.estimate import Estimate
 
 MOVED = "a request whose data changes during the run is billed twice"
 

@@ -21,10 +21,11 @@ from proxy.tools.compare.command import checks, options, run_settings, setup
 from proxy.tools.compare.judging import summary, verdict
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.recording.recorder import Recorder, RecordingHeader
 from proxy.tools.compare.results import ComparisonResult
-from proxy.tools.compare.running import estimate, judgement, plan, run
+from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
+from proxy.traffic import estimate
+from proxy.traffic.recording.recorder import Recorder, RecordingHeader
 
 T = TypeVar("T")
 

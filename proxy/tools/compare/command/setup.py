@@ -19,15 +19,15 @@ from proxy.telemetry import log
 from proxy.tools.compare.command import checks, local_service, options, output, sides
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.settings import ComparisonSettings
-from proxy.tools.compare.recording.recorded import Recording
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import ComparedSide
-from proxy.tools.compare.results import UnnamedKey
-from proxy.tools.compare.running import estimate, exchange, http_side, plan, run
+from proxy.tools.compare.running import exchange, plan, run
 from proxy.tools.compare.running.exchange import ComparisonBudget
 from proxy.tools.compare.running.progress import ProgressFile
-from proxy.tools.compare.sources import source as sources
-from proxy.tools.compare.sources.clients import Clients
+from proxy.traffic import estimate, http_side
+from proxy.traffic.recording.recorded import Recording
+from proxy.traffic.sources import source as sources
+from proxy.traffic.sources.clients import Clients, UnnamedKey
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import ComparedSide
 
 
 class RequestsToSend(NamedTuple):

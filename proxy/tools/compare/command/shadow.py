@@ -36,8 +36,9 @@ def shadow(
 
 
 async def _shadow(settings: config.Config, action: ShadowAction, config_file: Path | None) -> None:
+    from proxy.shadow import results
     from proxy.tools.compare.command import shadow_store
-    from proxy.tools.compare.shadow import results
+    from proxy.tools.compare.shadow import report
 
     # The switch is in the store, which all workers read: no signal or port is needed.
     async with shadow_store.open_store(settings) as store:
@@ -46,7 +47,7 @@ async def _shadow(settings: config.Config, action: ShadowAction, config_file: Pa
         elif action is ShadowAction.RESET:
             await results.reset(store)
         on = (await results.control(store)).on
-        tally = await results.read(store)
+        tally = await report.read_tally(store)
     enabled = settings.shadow.enabled and any(each.shadow.share for each in settings.applications.values())
     typer.echo(f"Shadowing is {'on' if on else 'off'}{'' if enabled else '; this configuration samples no requests'}.")
     for row in () if tally is None else tally.rows.values():

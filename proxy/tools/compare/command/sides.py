@@ -10,11 +10,11 @@ from proxy import config
 from proxy.cli import option_fields
 from proxy.kit.clock import Clock
 from proxy.tools.compare.command import checks, local_service, options
-from proxy.tools.compare.recording.recorded import RecordedSide, Recording, ReplayedSide
-from proxy.tools.compare.responses import ComparedSide, SideName
-from proxy.tools.compare.running import http_side
 from proxy.tools.compare.running.exchange import Sides
-from proxy.tools.compare.sources.clients import Clients
+from proxy.traffic import http_side
+from proxy.traffic.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.traffic.sources.clients import Clients
+from proxy.traffic.v3_response import ComparedSide, SideName
 from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts

@@ -16,8 +16,9 @@ from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
     from proxy.mapping.uids import Uids
-    from proxy.tools.compare import responses
-    from proxy.tools.compare.recording import recorded, recorder, uid_learning
+    from proxy.tools.compare import uid_learning
+    from proxy.traffic import v3_response
+    from proxy.traffic.recording import recorded, recorder
 
 SHOWN = 20  # conflicts that are printed
 
@@ -43,7 +44,7 @@ def learn(
 ) -> None:
     """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
     from proxy.mapping import loader as mapping
-    from proxy.tools.compare.recording import recorded
+    from proxy.traffic.recording import recorded
 
     if output is not None and output.exists():
         raise errors.ConfigError(f"{output} exists already: name another file")
@@ -65,8 +66,8 @@ def _learnt(
     answers: "recorded.Recording", known: "dict[str, Uids]", unusable: Counter[str]
 ) -> "uid_learning.LearnedUids":
     """Learn uids from all recorded responses of a file; count the responses of which nothing can be learnt."""
-    from proxy.tools.compare import responses
-    from proxy.tools.compare.recording import uid_learning
+    from proxy.tools.compare import uid_learning
+    from proxy.traffic import v3_response
 
     learner, both = uid_learning.UidLearner(known), False
     for request in answers.requests():
@@ -74,7 +75,8 @@ def _learnt(
         if line is None or line.baseline is None:
             continue
         baseline, candidate = (
-            responses.read_body(request, each.response()) if each else None for each in (line.baseline, line.candidate)
+            v3_response.read_body(request, each.response()) if each else None
+            for each in (line.baseline, line.candidate)
         )
         if baseline is None or baseline.refused or baseline.problem:
             unusable[_reason(line.baseline, baseline)] += 1
@@ -85,13 +87,13 @@ def _learnt(
     return learner.learnt(both=both)
 
 
-def _reason(recorded_response: "recorder.RecordedResponse", body: "responses.ResponseBody | None") -> str:
+def _reason(recorded_response: "recorder.RecordedResponse", body: "v3_response.ResponseBody | None") -> str:
     """Return why nothing can be learnt from a response, worded to complete "a response …"."""
-    from proxy.tools.compare import responses
+    from proxy.traffic import v3_response
 
     if body is not None and body.problem and recorded_response.status < 400:
         return f"skipped: {body.problem}"
-    suffix = responses.message_suffix(recorded_response.response())
+    suffix = v3_response.message_suffix(recorded_response.response())
     return f"skipped: it is an error (HTTP {recorded_response.status}){suffix}"
 
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from proxy.tools.compare.judging.findings import Cause, Kind
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideName
+from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
+from proxy.traffic.v3_response import SideName
 
 V = TypeVar("V")
 
@@ -180,8 +180,6 @@ class LatencyCount(msgspec.Struct, frozen=True):
         return BOUNDS[-1]
 
 
-MONTH = 30 * 86_400.0
-
 ClientEndpoint = tuple[str, str]  # client name and endpoint path
 
 
@@ -214,7 +212,7 @@ def monthly_parts(
     known = [each for each in parts if each is not None]
     if len(known) < len(parts) or not parts:
         return None
-    return math.ceil(sum(known) * MONTH / seconds)
+    return math.ceil(sum(known) * MONTH_SECONDS / seconds)
 
 
 def _parts(row: RowCount | None, endpoint: str, rows: list[RowCount], times: int) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from proxy.tools.compare.judging import equality, identity, matching, paths, unknown_uids
 from proxy.tools.compare.judging.findings import Difference, Kind
-from proxy.tools.compare.responses import JsonDocument
+from proxy.traffic.v3_response import JsonDocument
 
 UID = re.compile(r"[0-9a-f]{16}")
 OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes where v3's is not known

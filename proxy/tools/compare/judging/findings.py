@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 Kind = Literal[
     "status",  # another HTTP status

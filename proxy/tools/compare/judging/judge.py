@@ -7,7 +7,6 @@ Pure: the diff function, the redaction and repeated responses are passed in.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from proxy.tools.compare import responses
 from proxy.tools.compare.judging import paths, relations, unknown_uids, verdict
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
@@ -15,8 +14,9 @@ from proxy.tools.compare.judging.rules import RuleOutcome, RuleSet
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.judging.unknown_uids import UnknownUids
 from proxy.tools.compare.redaction import Trimming
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import JsonDocument, ResponseBody, SideResponse
+from proxy.traffic import v3_response
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import JsonDocument, ResponseBody, SideResponse
 from proxy.v3 import endpoints
 
 Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
@@ -43,8 +43,8 @@ def parse_response(
     request: V3Request, response: SideResponse, names: Mapping[str, str] = unknown_uids.NO_NAMES
 ) -> ParsedResponse:
     """Parse a side's response to a request for comparison."""
-    failure = response.failure or responses.refusal(response, request.client)
-    body = responses.read_body(request, response)
+    failure = response.failure or v3_response.refusal(response, request.client)
+    body = v3_response.read_body(request, response)
     return ParsedResponse(response, body, unknown_uids.requested(request), failure, names)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from proxy.tools.compare.judging import identity
 from proxy.tools.compare.judging.findings import Difference
-from proxy.tools.compare.responses import ClickLinkOwners
+from proxy.traffic.v3_response import ClickLinkOwners
 
 LINKS = (".product_url", ".listing_url")
 SNIPPET = "results[*].snippet"

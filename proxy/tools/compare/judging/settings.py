@@ -9,30 +9,16 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from proxy.config.base import Settings as Block
-from proxy.config.secret import Digest, Secret
 from proxy.tools.compare.judging.findings import KINDS, Kind
 from proxy.tools.compare.judging.thresholds import Threshold
 from proxy.tools.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
+from proxy.traffic.sources.clients import ClientKeys
 from proxy.v3 import endpoints
 
 ENDPOINTS = tuple(each.path for each in endpoints.ENDPOINTS if each.alias_of is None)
 
 CoveredCause = Literal["no source", "derived"]
 EndpointName = Annotated[str, Meta(pattern="^(" + "|".join(each.replace("{", r"\{") for each in ENDPOINTS) + r")\Z")]
-
-
-class ClientKeys(Block, frozen=True):
-    """Settings of a client: its API key in the source, which maps requests to the client's name, and its keys for each
-    side.
-    """
-
-    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
-    source: Annotated[
-        Digest | None,
-        Meta(description="an apikey in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
-    ] = None
-    baseline: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
-    candidate: Annotated[Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
 
 
 class IgnoreRule(Block, frozen=True):

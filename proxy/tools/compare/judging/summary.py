@@ -26,8 +26,8 @@ from proxy.tools.compare.results import (
     FailedRequests,
     LatencyDistribution,
     SideInfo,
-    UnnamedKey,
 )
+from proxy.traffic.sources.clients import UnnamedKey
 
 DAY = 86_400.0
 UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are reported and do not count

@@ -24,7 +24,7 @@ from proxy.tools.compare.judging.counting import (
     smallest,
 )
 from proxy.tools.compare.judging.findings import ABSENT, Comparison, Finding
-from proxy.tools.compare.responses import SideName
+from proxy.traffic.v3_response import SideName
 
 ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets

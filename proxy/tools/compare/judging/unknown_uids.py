@@ -18,7 +18,7 @@ import msgspec
 
 from proxy.tools.compare.judging import paths
 from proxy.tools.compare.judging.findings import Difference, Kind
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 KIND: Kind = "uid not known"
 FOUND, NOT_FOUND = 200, 404

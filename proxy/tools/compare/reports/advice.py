@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from proxy.tools.compare.judging.findings import Cause
 from proxy.tools.compare.reports import ordering, visible, words
-from proxy.tools.compare.responses import KEY_REFUSED
 from proxy.tools.compare.results import ComparisonResult, FailedRequests
+from proxy.traffic.v3_response import KEY_REFUSED
 
 NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."

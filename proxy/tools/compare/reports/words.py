@@ -11,9 +11,9 @@ from proxy.tools.compare.results import (
     EndpointResult,
     Interval,
     RuleUse,
-    UnnamedKey,
     Verdict,
 )
+from proxy.traffic.sources.clients import UnnamedKey
 
 RULES = 4  # maximum number of rules in the headline
 GAP = "\u00a0"  # between a number and its unit

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.tools.compare.responses import ClickLinkOwners
+from proxy.traffic.v3_response import ClickLinkOwners
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from proxy.redaction import Redaction
-from proxy.tools.compare import responses
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import ComparedSide, SideName, SideResponse
 from proxy.tools.compare.running import click_links
+from proxy.traffic import v3_response
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import ComparedSide, SideName, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
@@ -240,11 +240,11 @@ def _failed(
     exchange: Exchange, name: SideName, response: SideResponse | None, side: ComparedSide | None, request: V3Request
 ) -> Exchange:
     """Return the exchange, as a failure where the response of a side cannot be compared."""
-    reason = response and (response.failure or responses.refusal(response, request.client))
+    reason = response and (response.failure or v3_response.refusal(response, request.client))
     if response is None or not reason:
         return exchange
     # A refused key is the client's failure: the side still serves other clients.
-    of = None if response.status in responses.KEY_STATUSES else side
+    of = None if response.status in v3_response.KEY_STATUSES else side
     return exchange._replace(failure=f"the {name} {reason}", of=of)
 
 

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from proxy.tools.compare import responses
 from proxy.tools.compare.judging import unknown_uids
 from proxy.tools.compare.judging.findings import Finding
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideName, SideResponse
 from proxy.tools.compare.running.exchange import Exchange, Exchanger
+from proxy.traffic import v3_response
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideName, SideResponse
 
 
 class NameLookups:
@@ -50,7 +50,7 @@ def _name(response: SideResponse) -> str | None:
     if response.status == 404:
         return ""
     try:
-        body = responses.read_json(response.body).value if response.status == 200 else None
+        body = v3_response.read_json(response.body).value if response.status == 200 else None
     except ValueError:
         return None
     name = body.get("name") if isinstance(body, dict) else None

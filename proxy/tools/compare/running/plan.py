@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.tools.compare.judging.counting import ClientEndpoint, SourceCount
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.running import estimate
+from proxy.traffic import estimate
+from proxy.traffic.v3_request import V3Request
 
 HELD_MAX = 100_000  # distinct requests held in memory, of one to two kilobytes each
 SIZES = (0, 1, 3, 10, 30, 60, 100)  # upper bounds of the size classes, in parts at worst; one more class lies beyond

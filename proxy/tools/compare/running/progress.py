@@ -16,7 +16,7 @@ import msgspec
 
 from proxy import errors
 from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.recording import line_files
+from proxy.traffic.recording import line_files
 
 FORMAT = 2
 _MARK = b'{"v3bridge-progress"'  # beginning of every header

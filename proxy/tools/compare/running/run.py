@@ -18,12 +18,12 @@ from proxy.redaction import Redaction
 from proxy.tools.compare.judging import unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import ResponsePair
-from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder
 from proxy.tools.compare.redaction import redact_comparison
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
 from proxy.tools.compare.running import exchange as exchanging
 from proxy.tools.compare.running import lookups
+from proxy.traffic.recording.recorder import RecordedExchange, Recorder
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import ResponseRecorder
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run

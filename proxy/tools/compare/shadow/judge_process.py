@@ -15,6 +15,7 @@ import msgspec
 
 from proxy.kit import clock as clocks
 from proxy.redaction import Redaction
+from proxy.shadow import messages
 from proxy.tools.compare import loader
 from proxy.tools.compare.judging import diff, v3_fields
 from proxy.tools.compare.judging.causes import Causes
@@ -22,7 +23,6 @@ from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, ResponsePair
 from proxy.tools.compare.judging.rules import RuleSet
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.shadow import messages
 
 NICE = 10  # niceness: the worker's responses have priority
 

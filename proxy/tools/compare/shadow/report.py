@@ -1,15 +1,27 @@
 """Result of all comparisons of shadowing that are in the store, with a verdict as that of a run."""
 
+import msgspec
+
 from proxy import config
 from proxy.kit.clock import Clock
+from proxy.shadow import results
 from proxy.stores.protocols import NoteStore
 from proxy.tools.compare.judging import rules, summary
 from proxy.tools.compare.judging.settings import ComparisonSettings
+from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
-from proxy.tools.compare.running import http_side, judgement
-from proxy.tools.compare.shadow import results
+from proxy.tools.compare.running import judgement
+from proxy.traffic import http_side
 
 SOURCE = "live requests"
+
+
+async def read_tally(store: NoteStore) -> Tally | None:
+    """Read the sum of all workers' tallies; None where there is none. Raises StoreUnavailable."""
+    tallies = [msgspec.json.decode(tally, type=Tally) for tally in await results.tallies(store)]
+    for tally in tallies[1:]:
+        tallies[0].merge(tally)
+    return tallies[0] if tallies else None
 
 
 async def read(
@@ -23,7 +35,7 @@ async def read(
 ) -> ComparisonResult | None:
     """Return the result; None where no request has been compared. `service` is the configuration of the service whose
     requests they were. Raises StoreUnavailable."""
-    tally = await results.read(store)
+    tally = await read_tally(store)
     if tally is None:
         return None
     site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None

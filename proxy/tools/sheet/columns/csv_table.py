@@ -9,10 +9,11 @@ from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
-from proxy import bom_columns, errors
+from proxy import errors
 from proxy.tools.sheet.columns.lines import TableRow
 from proxy.tools.sheet.package import saving
 from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.traffic import bom_columns
 
 SIZE_MAX = 1 << 26  # bytes; a table is read whole, because its encoding is known only then
 FORMULA_STARTS = tuple("=+-@\t\r")

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from itertools import chain, dropwhile, islice
 from typing import NamedTuple
 
-from proxy import bom_columns, errors
-from proxy.bom_columns import plain
+from proxy import errors
 from proxy.tools.sheet.columns import quantities
 from proxy.tools.sheet.package.cells import COLUMNS_MAX, column_name, column_number
+from proxy.traffic import bom_columns
+from proxy.traffic.bom_columns import plain
 
 LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
 NUMBER_MAX = 200  # characters of a part number

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import msgspec
 
-from proxy.bom_columns import plain
 from proxy.kit.wording import counted
 from proxy.tools.sheet.columns.lines import NAME_MAX, OPTIONS, LeftOut, TableHeader
 from proxy.tools.sheet.columns.specs import PREFIX
 from proxy.tools.sheet.package.cells import column_name
+from proxy.traffic.bom_columns import plain
 
 ROLES = {
     "mpn": "part number",

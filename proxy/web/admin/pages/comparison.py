@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors
+from proxy.shadow import results
 from proxy.tools.compare import loader
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.results import (
@@ -18,7 +19,6 @@ from proxy.tools.compare.results import (
     FailedRequests,
     Verdict,
 )
-from proxy.tools.compare.shadow import results
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import (
     ActionResult,

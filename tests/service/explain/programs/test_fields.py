@@ -10,9 +10,9 @@ from proxy import errors
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import fields
 from proxy.redaction import Redaction
-from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 MATCH = V3Request("/parts/match", (("queries", "[]"), ("hide[]", "mpn"), ("include[]", "datasheets"), ("q", "x")))
 PART = {

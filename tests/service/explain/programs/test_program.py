@@ -10,7 +10,7 @@ import pytest
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import definitions, program
 from proxy.explain.programs.flows import NoProgramError
-from proxy.tools.compare.requests import V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 
 HOSTILE = '"""`*/\n\r\u2028END\nJSON\nJQ\n$(touch x)${x}\\(1)\\u0041\'; rm -rf "$x" #\x7f'
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from proxy.tools.compare.recording import line_files
+from proxy.traffic.recording import line_files
 
 LINES = [b'{"n": %d}' % n for n in range(2000)]
 TEXT = b"".join(line + b"\n" for line in LINES)

@@ -1,6 +1,6 @@
 """Tests of the spool: lines by key, on disk."""
 
-from proxy.tools.compare.recording.line_files import Spool
+from proxy.traffic.recording.line_files import Spool
 
 
 def test_spool_finds_the_latest_line_of_a_key() -> None:

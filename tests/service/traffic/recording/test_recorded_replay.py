@@ -8,9 +8,9 @@ from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.redaction import Redaction
-from proxy.tools.compare.recording.recorded import Recording, ReplayedSide
-from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.recording.recorded import Recording, ReplayedSide
+from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")

@@ -11,10 +11,10 @@ from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.redaction import Redaction
-from proxy.tools.compare.recording.line_files import WholeLines
-from proxy.tools.compare.recording.recorded import RecordedSide, Recording
-from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.tools.compare.responses import SideResponse
+from proxy.traffic.recording.line_files import WholeLines
+from proxy.traffic.recording.recorded import RecordedSide, Recording
+from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 KEY = "c4n4ry-key-of-a-client"

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.sources import source as sources
-from proxy.tools.compare.sources.clients import Clients
+from proxy.traffic.sources import source as sources
+from proxy.traffic.sources.clients import Clients
+from proxy.traffic.v3_request import V3Request
 
 
 class Reading(NamedTuple):

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from support.workbooks import workbook
 
-from proxy import bom_columns, errors
-from proxy.tools.compare.sources import bom, tables
-from proxy.tools.compare.sources import tables as workbooks
+from proxy import errors
+from proxy.traffic import bom_columns
+from proxy.traffic.sources import bom, tables
+from proxy.traffic.sources import tables as workbooks
 
 
 def queries(found: Any) -> Any:

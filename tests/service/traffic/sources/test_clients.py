@@ -7,9 +7,7 @@ import pytest
 
 from proxy import errors
 from proxy.config import secret
-from proxy.tools.compare.judging.settings import ClientKeys
-from proxy.tools.compare.results import UnnamedKey
-from proxy.tools.compare.sources.clients import NO_KEY, Clients
+from proxy.traffic.sources.clients import NO_KEY, ClientKeys, Clients, UnnamedKey
 
 
 def digest(key: Any) -> Any:

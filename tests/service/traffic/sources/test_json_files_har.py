@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.tools.compare.sources import json_files
+from proxy.traffic.sources import json_files
 
 
 def entries(number: Any) -> Any:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from proxy import errors
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 HEADER = '{"v3bridge-recording": 1, "made": "2024-05-01"}'
 REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("exact_only", "")), "the shop", 7, "access.log:3")

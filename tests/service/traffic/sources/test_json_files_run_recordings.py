@@ -5,10 +5,10 @@ from pathlib import Path
 from support.comparison_server import request_from_target
 
 from proxy.redaction import Redaction
-from proxy.tools.compare.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.sources.clients import Clients
-from proxy.tools.compare.sources.source import open_source
+from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.traffic.sources.clients import Clients
+from proxy.traffic.sources.source import open_source
+from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 

@@ -13,8 +13,8 @@ import pytest
 import zstandard
 
 from proxy import errors
-from proxy.tools.compare.sources import source as sources
-from proxy.tools.compare.sources.clients import Clients
+from proxy.traffic.sources import source as sources
+from proxy.traffic.sources.clients import Clients
 
 LINE = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/search?q={} HTTP/1.1" 200 2326\n'
 RANDOM = Random(1)

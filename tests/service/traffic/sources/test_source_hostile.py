@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy import errors
-from proxy.tools.compare.running import estimate
-from proxy.tools.compare.sources import source as sources
+from proxy.traffic import estimate
+from proxy.traffic.sources import source as sources
 
 GOOD = {
     "log": '1.2.3.4 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/match?queries=[{"mpn":"X 1"}] HTTP/1.1" 200 1\n',

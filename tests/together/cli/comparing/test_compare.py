@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from support import commands
 
-from proxy.tools.compare.recording import line_files
+from proxy.traffic.recording import line_files
 
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 

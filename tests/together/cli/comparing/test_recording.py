@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from proxy.tools.compare.recording import line_files
+from proxy.traffic.recording import line_files
 
 CONFIG = """
 upstream: sandbox

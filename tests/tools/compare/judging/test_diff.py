@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.compare import responses
 from proxy.tools.compare.judging import diff
 from proxy.tools.compare.judging.findings import ABSENT, Difference
-from proxy.tools.compare.responses import JsonDocument
+from proxy.traffic import v3_response
+from proxy.traffic.v3_response import JsonDocument
 
 DIGI_KEY = {"__class__": "Seller", "uid": "2c3be9310496fffc", "name": "Digi-Key"}
 MOUSER = {"__class__": "Seller", "uid": "a5e060ea85e77627", "name": "Mouser"}
@@ -312,7 +312,7 @@ def test_elements_without_identity_are_compared_by_position() -> None:
 )
 @pytest.mark.parametrize("around", [b"%s", b'{"a": [{"b": %s}], "c": [%s]}', b'[[%s], {"uid": 4, "d": {"e": %s}}]'])
 def test_values_equal_only_in_python_differ(baseline: bytes, candidate: bytes, kind: str, around: bytes) -> None:
-    values = [responses.read_json(around.replace(b"%s", text)).value for text in (baseline, candidate)]
+    values = [v3_response.read_json(around.replace(b"%s", text)).value for text in (baseline, candidate)]
     assert {each.kind for each in diff.diff(*values)} == {kind}
     assert diff.diff(values[0], values[0]) == []
 
@@ -335,7 +335,7 @@ def test_duplicate_keys_of_one_side_are_differences() -> None:
 
 
 def test_documents_are_compared_by_value() -> None:
-    baseline, candidate = responses.read_json(b'{"a": 1, "a": 2}'), responses.read_json(b'{"a": 3}')
+    baseline, candidate = v3_response.read_json(b'{"a": 1, "a": 2}'), v3_response.read_json(b'{"a": 3}')
     assert [each.kind for each in diff.diff_documents(baseline, candidate)] == ["value", "duplicate"]
 
 
@@ -347,7 +347,7 @@ def test_deep_nesting_is_compared_completely(around: bytes, leaf: bytes) -> None
     def nested(text: Any) -> Any:
         for _ in range(levels):
             text = around.replace(b"%s", text)
-        return responses.read_json(text).value
+        return v3_response.read_json(text).value
 
     assert [each.kind for each in diff.diff(nested(leaf), nested(b'"x"'))] == ["type"]
     assert [each.kind for each in diff.diff(nested(b"1"), nested(b"1.0"))] == ["format"]
@@ -364,8 +364,8 @@ def test_huge_texts_are_complete_as_values_and_truncated_in_paths() -> None:
 
 def test_lone_surrogates_are_compared_like_text() -> None:
     baseline, candidate = (
-        responses.read_json(rb'{"a": "\ud800", "b": [1]}').value,
-        responses.read_json(rb'{"b": [1], "a": "\ud801"}').value,
+        v3_response.read_json(rb'{"a": "\ud800", "b": [1]}').value,
+        v3_response.read_json(rb'{"b": [1], "a": "\ud801"}').value,
     )
     assert seen(baseline, candidate) == [("value", "a", "a")]
     assert diff.diff(baseline, dict(reversed(baseline.items()))) == []

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.tools.compare import requests
 from proxy.tools.compare.judging.judge import ResponsePair
+from proxy.traffic.v3_request import V3Request
 
 ALWAYS_TWICE = "shipped_rules: false\nnoise: {share: 1}"
 
@@ -95,7 +95,7 @@ def test_incomparable_response_is_a_failure_of_its_side(
 
 
 def test_jsonp_is_read_as_its_json(judge: Any, response: Any) -> None:
-    v3_request = requests.V3Request("/parts/match", (("callback", "show"),))
+    v3_request = V3Request("/parts/match", (("callback", "show"),))
     baseline, candidate = response(b'show({"hits": 1})'), response(b'/**/show({"hits": 1});')
     assert judge().compare(v3_request, 0, ResponsePair(baseline, candidate)).equivalent
     plain = response(b'{"hits": 1}')

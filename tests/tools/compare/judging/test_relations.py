@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proxy.tools.compare.judging.judge import ResponsePair
-from proxy.tools.compare.responses import ClickLinkOwners
+from proxy.traffic.v3_response import ClickLinkOwners
 
 
 def click(name: str) -> str:

@@ -10,7 +10,7 @@ from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
 from proxy.tools.compare.judging.rules import RuleSet
 from proxy.tools.compare.judging.summary import RunInfo, Summary
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "B"), "unexplained")
 PRICE = Finding(

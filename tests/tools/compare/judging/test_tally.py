@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proxy.tools.compare.judging import counting, tally
 from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.requests import V3Request
+from proxy.traffic.v3_request import V3Request
 
 MPN = Finding(Difference("value", "results[*].items[*].mpn", "results[0].items[0].mpn", "A", "B"), "unexplained")
 PRICE = Finding(

@@ -15,8 +15,8 @@ from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, ResponsePair, parse_response
 from proxy.tools.compare.judging.rules import RuleSet
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse, read_json
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse, read_json
 
 MINE = "7be6f0c1a2d3e4f5"  # on no record
 TI = "2239e3330e2df5fe"  # on record

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.tools.compare import requests
 from proxy.tools.compare.judging import verdict
+from proxy.traffic import v3_request
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_too_few_repetitions_excuse_nothing() -> None:
 
 
 def test_noise_sample_is_stable_and_of_the_configured_size() -> None:
-    ids = [requests.V3Request("/parts/match", (("q", str(each)),)).id for each in range(4000)]
+    ids = [v3_request.V3Request("/parts/match", (("q", str(each)),)).id for each in range(4000)]
     chosen = [each for each in ids if verdict.in_noise_sample(each, 0.2)]
     assert chosen == [each for each in ids if verdict.in_noise_sample(each, 0.2)]
     assert 650 < len(chosen) < 950

@@ -6,8 +6,8 @@ import pytest
 from support.comparison_server import request_from_target
 
 from proxy.redaction import Redaction
-from proxy.tools.compare.responses import SideResponse
 from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
+from proxy.traffic.v3_response import SideResponse
 
 REQUEST = request_from_target("/v3/brands/search?q=1")
 

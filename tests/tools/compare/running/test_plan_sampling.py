@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.compare.requests import V3Request
 from proxy.tools.compare.running import plan
+from proxy.traffic.v3_request import V3Request
 
 
 def match(client: Any, *numbers: Any) -> Any:

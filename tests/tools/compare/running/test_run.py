@@ -11,11 +11,11 @@ from proxy import errors
 from proxy.kit import clock
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.recording.recorded import Recording
-from proxy.tools.compare.recording.recorder import Recorder, RecordingHeader
-from proxy.tools.compare.responses import SideResponse
 from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, Sides
 from proxy.tools.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
+from proxy.traffic.recording.recorded import Recording
+from proxy.traffic.recording.recorder import Recorder, RecordingHeader
+from proxy.traffic.v3_response import SideResponse
 
 REQUESTS = [request_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 

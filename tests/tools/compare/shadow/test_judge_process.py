@@ -7,12 +7,19 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.compare.requests import V3Request
-from proxy.tools.compare.responses import SideResponse
-from proxy.tools.compare.shadow import judge_process, messages
+from proxy.kit.clock import ManualClock
+from proxy.shadow import messages
+from proxy.tools.compare.shadow import judge_process
+from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_response import SideResponse
 
 KEY = "a-k3y/of its own"
 REQUEST = V3Request("/parts/match", (("queries", '[{"mpn":"X"}]'),), "shop/1")
+
+
+@pytest.fixture
+def clock() -> Any:
+    return ManualClock()
 
 
 @pytest.fixture
