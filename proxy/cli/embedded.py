@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -18,9 +18,7 @@ Deviations = Annotated[
 
 if TYPE_CHECKING:
     from nexar_sandbox import app as sandbox_app
-    from nexar_sandbox import behaviour
     from nexar_sandbox import settings as sandbox_settings
-    from proxy.tools.conform import probes
 
 
 async def with_sandbox(
@@ -80,50 +78,3 @@ def sandbox_edition() -> str:
     from nexar_sandbox.catalog import loader
 
     return f"{proxy.__version__} {shipped.digest(loader.SHIPPED.iterdir())[:16]}"
-
-
-def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.SandboxSettings":
-    """Return settings of a sandbox with an application for each condition of an assumption's request."""
-    import dataclasses
-
-    from nexar_sandbox import applications, settings
-
-    default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
-
-    def another(number: int, **changed: Any) -> applications.SandboxApplication:
-        identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
-        client = f"55555555-5555-4555-8555-5555555555{number:02}"
-        return dataclasses.replace(default, application_id=identity, client_id=client, plan=None, **changed)
-
-    return settings.SandboxSettings(
-        applications=(
-            default,
-            # A browser's login takes several requests; the password grant takes one.
-            dataclasses.replace(design, flows=design.flows | {applications.PASSWORD}),
-            another(1, name="no_parts", part_limit=0),
-            another(2, name="feature_missing", features=frozenset()),
-        ),
-        token_windows=(),  # nothing that is tested depends on them, and waiting would take most of a run
-        behaviour=changes,
-    )
-
-
-def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
-    """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
-    from nexar_sandbox import user_directory
-    from proxy.tools.conform import probes
-
-    default, design, *others = (
-        probes.Account(each.client_id, each.client_secret, application_id=each.application_id, features=each.features)
-        for each in upstream.applications.all
-    )
-    login = (
-        ("grant_type", "password"),
-        ("username", user_directory.DEFAULT_USERS[0].email),
-        ("password", user_directory.DEFAULT_PASSWORD),
-        ("scope", "design.domain user.access"),
-    )
-    user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
-    conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
-    accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
-    return probes.Target(upstream.graphql_url, upstream.token_url, accounts, token_interval=0.0)

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from proxy import errors
-from proxy.cli import embedded, shown, spending
+from proxy.cli import embedded, shown
 from proxy.kit import event_loop
+from proxy.tools.conform import command as conform
 from proxy.workers import listening
 
 if TYPE_CHECKING:
@@ -160,30 +160,7 @@ def _behaviour(observed: Path | None, names: list[str]) -> "behaviours.Behaviour
     """Return the behaviour that was observed, with deviations. Raises ValueError for an unknown deviation."""
     from nexar_sandbox import deviations
 
-    return deviations.behaviour(names, None if observed is None else _observed_behaviour(observed))
-
-
-def _observed_behaviour(file: Path) -> "behaviours.Behaviour":
-    """Return the behaviour that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
-    it does."""
-    from nexar_sandbox import behaviour as behaviours
-    from proxy.tools.conform import reading, results
-
-    # What was confirmed is the sandbox's behaviour already.
-    contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
-    values: dict[str, object] = {}
-    for assumption in reading.load().assumptions:
-        if assumption.id in contradicted and assumption.sandbox is not None:
-            value = contradicted[assumption.id]
-            try:
-                # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
-                msgspec.convert({assumption.sandbox: value}, behaviours.Behaviour)
-            except msgspec.ValidationError as error:
-                spending.say(f"not imitated: {assumption.id}: {error}")
-            else:
-                values[assumption.sandbox] = value
-                spending.say(f"as observed: {assumption.id}: {assumption.sandbox} = {value!r}")
-    return msgspec.convert(values, behaviours.Behaviour)
+    return deviations.behaviour(names, None if observed is None else conform.observed_behaviour(observed))
 
 
 async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:

@@ -17,7 +17,6 @@ import aiohttp
 from nexar_sandbox import app, behaviour, deviations
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
-from proxy.cli import embedded
 from proxy.kit import clock
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import probes, reading, runner
@@ -155,9 +154,9 @@ class ConformanceRuns:
             time.advance(seconds)
 
         # A port of its own for each sandbox must not be what two responses of different runs differ in.
-        settings = replace(embedded.conformance_sandbox(changed), issuer="https://identity.example")
+        settings = replace(conform.conformance_sandbox(changed), issuer="https://identity.example")
         running = app.serve(settings, clock=time, rng=random.Random(1), catalog=self._catalog, key=self._key)
         async with running as sandbox, aiohttp.ClientSession() as session:
-            target = embedded.conformance_target(sandbox)
+            target = conform.conformance_target(sandbox)
             yield target, probes.Prober(target, session, time, sleep)
             self.parts_billed = sum(sandbox.part_usage.used(a.application_id) for a in sandbox.applications.all)

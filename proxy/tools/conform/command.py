@@ -29,6 +29,9 @@ from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
+    from nexar_sandbox import app as sandbox_app
+    from nexar_sandbox import behaviour
+    from nexar_sandbox import settings as sandbox_settings
     from proxy.tools.conform import probes, results
     from proxy.tools.conform.reading import Catalogue
     from proxy.tools.conform.runner import Observations, Selection
@@ -145,11 +148,11 @@ class _Run:
 
         names = tuple(self.options.deviation or ())
         try:
-            settings = embedded.conformance_sandbox(sandbox_deviations.behaviour(names))
+            settings = conformance_sandbox(sandbox_deviations.behaviour(names))
         except ValueError as error:
             raise errors.ConfigError(str(error)) from error
         async with app.serve(settings) as upstream, aiohttp.ClientSession() as session:
-            target = embedded.conformance_target(upstream)
+            target = conformance_target(upstream)
             observed = await self._observe(target, session, self._selection(target))
             billed = sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
             plan = results.Plan("all", upstream.default_application.part_limit)
@@ -201,6 +204,76 @@ class _Run:
 
         today = datetime.now(UTC).date().isoformat()
         return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations)
+
+
+def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.SandboxSettings":
+    """Return settings of a sandbox with an application for each condition of an assumption's request."""
+    import dataclasses
+
+    from nexar_sandbox import applications, settings
+
+    default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
+
+    def another(number: int, **changed: Any) -> applications.SandboxApplication:
+        identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
+        client = f"55555555-5555-4555-8555-5555555555{number:02}"
+        return dataclasses.replace(default, application_id=identity, client_id=client, plan=None, **changed)
+
+    return settings.SandboxSettings(
+        applications=(
+            default,
+            # A browser's login takes several requests; the password grant takes one.
+            dataclasses.replace(design, flows=design.flows | {applications.PASSWORD}),
+            another(1, name="no_parts", part_limit=0),
+            another(2, name="feature_missing", features=frozenset()),
+        ),
+        token_windows=(),  # nothing that is tested depends on them, and waiting would take most of a run
+        behaviour=changes,
+    )
+
+
+def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
+    """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
+    from nexar_sandbox import user_directory
+    from proxy.tools.conform import probes
+
+    default, design, *others = (
+        probes.Account(each.client_id, each.client_secret, application_id=each.application_id, features=each.features)
+        for each in upstream.applications.all
+    )
+    login = (
+        ("grant_type", "password"),
+        ("username", user_directory.DEFAULT_USERS[0].email),
+        ("password", user_directory.DEFAULT_PASSWORD),
+        ("scope", "design.domain user.access"),
+    )
+    user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
+    conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
+    accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
+    return probes.Target(upstream.graphql_url, upstream.token_url, accounts, token_interval=0.0)
+
+
+def observed_behaviour(file: Path) -> "behaviour.Behaviour":
+    """Return the behaviour that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
+    it does."""
+    from nexar_sandbox import behaviour
+    from proxy.tools.conform import reading, results
+
+    # What was confirmed is the sandbox's behaviour already.
+    contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
+    values: dict[str, object] = {}
+    for assumption in reading.load().assumptions:
+        if assumption.id in contradicted and assumption.sandbox is not None:
+            value = contradicted[assumption.id]
+            try:
+                # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
+                msgspec.convert({assumption.sandbox: value}, behaviour.Behaviour)
+            except msgspec.ValidationError as error:
+                spending.say(f"not imitated: {assumption.id}: {error}")
+            else:
+                values[assumption.sandbox] = value
+                spending.say(f"as observed: {assumption.id}: {assumption.sandbox} = {value!r}")
+    return msgspec.convert(values, behaviour.Behaviour)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from support import commands
 from support.terminal import terminals
 
 from nexar_sandbox import app, applications, behaviour, faults, user_directory
-from proxy.cli import embedded
+from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -61,7 +61,7 @@ class _Account:
 
 @pytest.fixture
 async def account(tmp_path: Path) -> AsyncIterator[_Account]:
-    async with app.serve(embedded.conformance_sandbox(behaviour.Behaviour())) as sandbox:
+    async with app.serve(conform.conformance_sandbox(behaviour.Behaviour())) as sandbox:
         prepared = _Account(tmp_path, sandbox)
         prepared.write()
         yield prepared
@@ -172,7 +172,7 @@ async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account
 
 
 async def test_a_result_for_others_holds_nothing_of_the_organization(account: _Account) -> None:
-    form = dict(embedded.conformance_target(account.sandbox).accounts["user_token"].form)
+    form = dict(conform.conformance_target(account.sandbox).accounts["user_token"].form)
     token = await _user_token(account, form)
     (account.folder / "user-token").write_text(token)
     own = account.sandbox.default_application
