@@ -23,7 +23,8 @@ from graphql import (
 )
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.graphql import naming, schema
+from nexar_sandbox.graphql import schema
+from nexar_sandbox.kit import naming
 
 FACTS = Path(__file__).with_name("schema_facts.txt").read_text(encoding="utf-8").splitlines()[1:]
 BUILT = schema.build()

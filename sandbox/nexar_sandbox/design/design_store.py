@@ -6,18 +6,17 @@ are before the current time.
 """
 
 import asyncio
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import components, project_builder, records, sample_workspaces, tables, timestamps
+from nexar_sandbox.design import components, events, records, sample_workspaces, tables, timestamps, workspace_builder
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.state import store as state
 
-ListMembers = Callable[[], Sequence[records.DesignUser]]
+ListMembers = Callable[[], Sequence[records.Record]]
 
 
 class DesignStore:
@@ -33,14 +32,18 @@ class DesignStore:
         *,
         state_store: state.StateStore | None = None,
     ) -> None:
-        self.catalog, self._seed, self._clock, self._members = catalog, seed, clock, members
+        self.catalog = catalog
+        self.comment_events = events.CommentEvents()
+        self._seed = seed
+        self._clock = clock
+        self._members = members
         self._state_store = state_store or state.StateStore()
         self._numbers = self._state_store.rows("design_number", int)
         self.files = self._state_store.rows("design_file", tuple[str, bytes])
         self._tables: tables.DesignTables | None = None
         self._sample_users: frozenset[str] = frozenset()
         self._opening = asyncio.Lock()
-        self._known_members: dict[str, records.DesignUser] = {}
+        self._known_members: dict[str, records.Record] = {}
 
     async def open(self) -> None:
         """Open the tables, once; concurrent callers wait for the same. Creates the sample data if there is no saved
@@ -52,18 +55,21 @@ class DesignStore:
     async def _open_tables(self) -> tables.DesignTables:
         """The saved tables, or the sample data. That is saved in one transaction when it is complete, because other
         services save theirs meanwhile."""
-        data = tables.open_tables(self._state_store)
-        if not len(data.workspaces):
+        data = tables.DesignTables(self._state_store)
+        users = data[records.User]
+        if not len(data[records.Workspace]):
             new = tables.DesignTables()
-            for _ in seed_tables(new, self.catalog, self._seed, self._clock.now()):
-                await asyncio.sleep(0)
+            for number, sample in enumerate(sample_workspaces.WORKSPACES):
+                builder = workspace_builder.WorkspaceBuilder(sample, new, self.catalog, self._seed, self._clock.now())
+                for _ in builder.build(is_default=number == 0):
+                    await asyncio.sleep(0)
             with self._state_store.transaction():
-                tables.copy_tables(new, data)
+                new.copy_into(data)
         # Sample users are in one workspace, members in all of them, former members in none.
-        self._sample_users = frozenset(user.id for user in data.users if len(user.workspace_ids) == 1)
+        self._sample_users = frozenset(user.id for user in users if len(user.workspace_ids) == 1)
         self._known_members = {
             user.id: msgspec.structs.replace(user, workspace_ids=(), group_ids=())
-            for user in data.users
+            for user in users
             if len(user.workspace_ids) > 1
         }
         return data
@@ -83,14 +89,14 @@ class DesignStore:
         self.files[id_] = (name, content)
         return id_
 
-    def _update_members(self, members: dict[str, records.DesignUser], data: tables.DesignTables) -> None:
+    def _update_members(self, members: dict[str, records.Record], data: tables.DesignTables) -> None:
         """Update the users for changed members. A former member is in no workspace but remains the author of
         comments."""
-        workspaces = tuple(data.workspaces)
+        workspaces = tuple(data[records.Workspace])
         for former in self._known_members.keys() - members:
-            data.users.put(self._known_members[former])
+            data.put(self._known_members[former])
         for member in members.values():
-            data.users.put(
+            data.put(
                 msgspec.structs.replace(
                     member,
                     workspace_ids=tuple(workspace.id for workspace in workspaces),
@@ -110,10 +116,10 @@ class DesignStore:
         return self._tables
 
 
-def members_of(users: user_directory.UserDirectory) -> tuple[records.DesignUser, ...]:
+def members_of(users: user_directory.UserDirectory) -> tuple[records.Record, ...]:
     """The users who can sign in, as users of workspaces."""
     return tuple(
-        records.DesignUser(
+        records.User(
             id=user.id,
             user_name=user.email.partition("@")[0],
             email=user.email,
@@ -121,110 +127,4 @@ def members_of(users: user_directory.UserDirectory) -> tuple[records.DesignUser,
             last_name=user.family_name,
         )
         for user in users.all
-    )
-
-
-def seed_tables(data: tables.DesignTables, catalog: store.Catalog, seed: int, now: float) -> Iterator[None]:
-    """Fill `data` with the sample workspaces. Yields after each project, so that the caller can serve other
-    requests."""
-    for number, sample in enumerate(sample_workspaces.WORKSPACES):
-        # A source for each workspace, so that a change of one leaves the others as they are.
-        rng = random.Random(f"{seed}:{sample.slug}")  # noqa: S311 (sample data, not cryptography)
-        past = timestamps.PastTimes(now, rng)
-        workspace = _workspace(sample, seed, past, is_default=number == 0)
-        data.workspaces.put(workspace)
-        users = _users(sample, workspace, seed)
-        for user in users:
-            data.users.put(user)
-        builder = components.ComponentBuilder(catalog, workspace, rng, past, users[0].id)
-        for template in sample.projects:
-            built_project = project_builder.build_project(template, builder, users)
-            _put(data, built_project)
-            for thread in project_builder.comment_threads(built_project, users, rng, past):
-                data.threads.put(thread)
-            for task in project_builder.tasks(workspace, built_project.project, users, rng, past):
-                data.tasks.put(task)
-            yield
-        # The projects have filled the library.
-        for folder in builder.folders.values():
-            data.folders.put(folder)
-        for component in builder.components.values():
-            data.components.put(component)
-        data.definitions.put(_definition(workspace, users[0], past))
-
-
-def _put(data: tables.DesignTables, built_project: project_builder.BuiltProject) -> None:
-    data.projects.put(built_project.project)
-    for bom in built_project.boms:
-        data.boms.put(bom)
-    for release in built_project.releases:
-        data.releases.put(release)
-    for item in built_project.items:
-        data.items.put(item)
-
-
-def _workspace(
-    sample: sample_workspaces.WorkspaceTemplate, seed: int, past: timestamps.PastTimes, *, is_default: bool
-) -> records.Workspace:
-    id_ = components.stable_id(seed, "workspace", sample.slug)
-    leader = components.stable_id(seed, "user", sample.slug, 0)
-    library = records.DesignLibrary(
-        workspace_id=id_,
-        name=f"{sample.name} Library",
-        description=f"Components of {sample.name}",
-        version="1.0",
-        created_by_id=leader,
-        updated_by_id=leader,
-        created_at=past.ago(900),
-        updated_at=past.ago(3),
-    )
-    groups = (
-        records.UserGroup(id=components.stable_id(id_, "group", "Engineers"), name="Engineers"),
-        records.UserGroup(id=components.stable_id(id_, "group", "Administrators"), name="Administrators"),
-    )
-    return records.Workspace(
-        id=id_,
-        name=sample.name,
-        url=f"https://{sample.slug}.365.example",
-        auth_id=components.stable_id(id_, "auth"),
-        description=sample.description,
-        is_default=is_default,
-        region=sample.region,
-        groups=groups,
-        library=library,
-    )
-
-
-def _users(
-    sample: sample_workspaces.WorkspaceTemplate, workspace: records.Workspace, seed: int
-) -> tuple[records.DesignUser, ...]:
-    engineers, administrators = workspace.groups
-    return tuple(
-        records.DesignUser(
-            id=components.stable_id(seed, "user", sample.slug, number),
-            user_name=f"{first}.{last}".lower(),
-            email=f"{first}.{last}@{sample.slug}.example".lower(),
-            first_name=first,
-            last_name=last,
-            workspace_ids=(workspace.id,),
-            group_ids=(engineers.id,) if number else (engineers.id, administrators.id),
-        )
-        for number, (first, last) in enumerate(sample.users)
-    )
-
-
-def _definition(
-    workspace: records.Workspace, leader: records.DesignUser, past: timestamps.PastTimes
-) -> records.WorkflowDefinition:
-    return records.WorkflowDefinition(
-        workflow_definition_id=components.stable_id(workspace.id, "workflow", "Part Request"),
-        workspace_id=workspace.id,
-        name="Part Request",
-        workflow_type="PartRequest",
-        created_at=past.ago(700),
-        created_by=leader.user_name,
-        variables=(
-            records.DesignParameter(name="Manufacturer", value=""),
-            records.DesignParameter(name="Part number", value=""),
-        ),
     )

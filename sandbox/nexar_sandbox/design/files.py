@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from nexar_sandbox.design import design_store
+from nexar_sandbox.design import design_store, records
 from nexar_sandbox.identity import tokens
 
 PATH = "/File/Upload"
@@ -58,7 +58,7 @@ class FileService:
     async def preview(self, request: web.Request) -> web.Response:
         """Return a preview image (SVG) of the project with the `id` in the query."""
         await self._store.open()
-        project = self._store.tables.projects.get(request.query.get("id", ""))
+        project = self._store.tables[records.Project].get(request.query.get("id", ""))
         if project is None:
             return web.Response(text="there is no such project", status=404)
         return web.Response(text=_PREVIEW.format(name=escape(project.name)), content_type="image/svg+xml")

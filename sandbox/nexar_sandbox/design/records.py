@@ -1,372 +1,210 @@
-"""Records of the design services: frozen values, sent as JSON to the query service.
+"""Records of the design services: frozen values made from the types of design.graphql, sent as JSON to the query
+service.
 
-Names are the schema's field names in snake case (contract graphql.md §5.3); ids are opaque. A field that ends in `_id`
-refers to another record. Times are RFC 3339 texts in UTC.
+A record has the fields of its GraphQL types in snake case: scalars and enums, and records without a table. A record
+with a table is stored as its id, `<name>_id`; a list of such records is not stored, because theirs has the id of this
+one. A field is also left out if its type is no record, or one that is declared further below. Times are RFC 3339 texts
+in UTC; ids are opaque.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import msgspec
+from graphql import (
+    EnumTypeDefinitionNode,
+    FieldDefinitionNode,
+    ListTypeNode,
+    NamedTypeNode,
+    NonNullTypeNode,
+    ObjectTypeDefinitionNode,
+    TypeNode,
+    parse,
+)
+
+from nexar_sandbox.kit import naming
+
+SCHEMA = parse(Path(__file__).with_name("design.graphql").read_text(encoding="utf-8"))
+
+# Fields that are stored under another name.
+ALIASES = {
+    "DesWorkspaceInfo.workspaceId": "id",
+    "DesUser.userId": "id",
+    "DesUser.globalUserId": "id",
+    "DesRevision.id": "revision_id",
+    "DesRevisionDetails.id": "revision_id",
+    "DesBom.bomItems": "items",
+    "DesCommentThread.commentThreadId": "id",
+}
+# Fields of which nothing is stored: the query service computes them.
+COMPUTED = frozenset(
+    {
+        "DesComponentParameter.type",
+        "DesProject.previewUrl",
+        "DesProject.latestRevision",
+        "DesManufacturePackage.downloadUrl",
+        "DesManufacturePackageCreationJob.status",
+        "DesProjectExportJob.downloadUrl",
+        "DesProjectExportJob.reason",
+        "DesProjectExportJob.status",
+        "DesCommentThread.originalStateScreenshotUrl",
+    }
+)
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Base class of all records."""
 
-
-class DesignParameter(Record, frozen=True, kw_only=True):
-    """A parameter of a project, a component, a design item or a workflow."""
-
-    name: str
-    value: str
-
-
-class UserGroup(Record, frozen=True, kw_only=True):
-    """A group of users, in one workspace."""
-
-    id: str
-    name: str
-
-
-class DesignUser(Record, frozen=True, kw_only=True):
-    """A person. `id` is the subject of the person's tokens."""
-
-    id: str
-    user_name: str
-    email: str
-    first_name: str
-    last_name: str
-    workspace_ids: tuple[str, ...] = ()
-    group_ids: tuple[str, ...] = ()
-
-
-class DesignLibrary(Record, frozen=True, kw_only=True):
-    """The component library of a workspace."""
-
-    workspace_id: str
-    name: str
-    description: str
-    version: str
-    created_by_id: str
-    updated_by_id: str
-    created_at: str
-    updated_at: str
-
-
-class Workspace(Record, frozen=True, kw_only=True):
-    """A workspace of a company, with its user groups and library."""
-
-    id: str
-    name: str
-    url: str
-    auth_id: str
-    description: str
-    is_default: bool
-    region: str
-    groups: tuple[UserGroup, ...]
-    library: DesignLibrary
-
-
-class Folder(Record, frozen=True, kw_only=True):
-    """A folder of a library."""
-
-    id: str
-    workspace_id: str
-    name: str
-    path: str
-    description: str
-    folder_type: str
-    created_by_id: str
-    updated_by_id: str
-    created_at: str
-    updated_at: str
-    parent_id: str | None = None
-
-
-class SupplierPrice(Record, frozen=True, kw_only=True):
-    """A price from a quantity on."""
-
-    currency: str
-    price: float
-    break_quantity: int
-
-
-class SupplierStock(Record, frozen=True, kw_only=True):
-    """Stock at a location."""
-
-    location_name: str
-    quantity: float
-
-
-class SupplierPart(Record, frozen=True, kw_only=True):
-    """An offer of a seller for a part choice."""
-
-    company_name: str
-    part_number: str
-    prices: tuple[SupplierPrice, ...] = ()
-    stocks: tuple[SupplierStock, ...] = ()
-
-
-class ManufacturerPart(Record, frozen=True, kw_only=True):
-    """A part choice: a part of the catalog that a component may be bought as. `priority` 1 is the first."""
-
-    company_name: str
-    part_number: str
-    priority: int
-    octopart_id: str | None = None
-    supplier_parts: tuple[SupplierPart, ...] = ()
-
-
-class LifeCycleState(Record, frozen=True, kw_only=True):
-    """The life cycle state of a revision."""
-
-    life_cycle_state_id: str
-    name: str
-    description: str
-    state_index: int
-    is_allowed_in_design: bool
-
-
-class Component(Record, frozen=True, kw_only=True):
-    """A component of a library, with its one revision."""
-
-    id: str
-    workspace_id: str
-    folder_id: str | None
-    item_internal_id: str
-    revision_id: str
-    name: str
-    comment: str
-    description: str
-    footprint_name: str
-    created_at: str
-    modified_at: str
-    is_managed: bool
-    life_cycle_state: LifeCycleState
-    parameters: tuple[DesignParameter, ...] = ()
-    manufacturer_parts: tuple[ManufacturerPart, ...] = ()
-
-
-class FileChange(Record, frozen=True, kw_only=True):
-    """A file changed by a commit."""
-
-    path: str
-
-
-class VcsRevision(Record, frozen=True, kw_only=True):
-    """A commit of a project's version control."""
-
-    revision_id: str
-    message: str
-    author: str
-    created_at: str
-    files: tuple[FileChange, ...] = ()
-
-
-class DesignDocument(Record, frozen=True, kw_only=True):
-    """A schematic sheet or the board."""
-
-    document_id: str
-    document_name: str
-    is_pcb: bool
-
-
-class Variant(Record, frozen=True, kw_only=True):
-    """A variant of a design, with its bill of materials."""
-
-    name: str
-    bom_id: str
-
-
-class Project(Record, frozen=True, kw_only=True):
-    """A project: one board with its documents."""
-
-    id: str
-    project_id: str
-    workspace_id: str
-    workspace_url: str
-    url: str
-    name: str
-    description: str
-    created_by_id: str
-    updated_by_id: str
-    created_at: str
-    updated_at: str
-    parameters: tuple[DesignParameter, ...] = ()
-    revisions: tuple[VcsRevision, ...] = ()
-    documents: tuple[DesignDocument, ...] = ()
-    variants: tuple[Variant, ...] = ()
-
-
-class BomItemInstance(Record, frozen=True, kw_only=True):
-    """One placed component of a bill of materials line."""
-
-    designator: str
-    is_fitted: bool = True
-    alternate_component_id: str | None = None
-
-
-class BomItem(Record, frozen=True, kw_only=True):
-    """A line of a bill of materials."""
-
-    component_id: str
-    quantity: int
-    instances: tuple[BomItemInstance, ...]
-
-
-class Bom(Record, frozen=True, kw_only=True):
-    """The bill of materials of a variant."""
-
-    id: str
-    project_id: str
-    variant_name: str
-    items: tuple[BomItem, ...] = ()
-
-
-class Release(Record, frozen=True, kw_only=True):
-    """A published version of a project."""
-
-    id: str
-    project_id: str
-    release_id: str
-    description: str
-    created_at: str
-    variants: tuple[Variant, ...] = ()
-
-
-class DesignItem(Record, frozen=True, kw_only=True):
-    """A component placed on a sheet and the board of a project."""
-
-    id: str
-    project_id: str
-    sheet_id: str
-    designator: str
-    component_id: str
-    comment: str
-    description: str
-    footprint_name: str
-    rotation: float
-    parameters: tuple[DesignParameter, ...] = ()
-
-
-class ProjectJob(Record, frozen=True, kw_only=True):
-    """A manufacture package or an export, complete at once. `file_id` is the file to download."""
-
-    id: str
-    project_id: str
-    name: str
-    kind: str
-    file_id: str
-    created_at: str
-    is_package: bool
-    release_id: str | None = None
-
-
-class WorkflowDefinition(Record, frozen=True, kw_only=True):
-    """A workflow that can be started."""
-
-    workflow_definition_id: str
-    workspace_id: str
-    name: str
-    workflow_type: str
-    created_at: str
-    created_by: str
-    variables: tuple[DesignParameter, ...] = ()
-
-
-class Workflow(Record, frozen=True, kw_only=True):
-    """A workflow that was started."""
-
-    workflow_id: str
-    workspace_id: str
-    name: str
-    process_definition_id: str
-    process_definition_name: str
-    workflow_type: str
-    status: str
-    assignee: str
-    created_by: str
-    created_at: str
-    modified_at: str
-    project_id: str | None = None
-    state: str | None = None
-    ended_at: str | None = None
-    variables: tuple[DesignParameter, ...] = ()
-
-
-class Position2D(Record, frozen=True, kw_only=True):
-    """A position on a document, in the document's units."""
-
-    x: int
-    y: int
-
-
-class Rectangle(Record, frozen=True, kw_only=True):
-    """A rectangle by two corners."""
-
-    pos1: Position2D = Position2D(x=0, y=0)
-    pos2: Position2D = Position2D(x=0, y=0)
-
-
-class CommentContext(Record, frozen=True, kw_only=True):
-    """The object that a comment thread is about."""
-
-    document_id: str | None = None
-    object_id: str | None = None
-    area: Rectangle = Rectangle()
-    release_id: str | None = None
-
-
-class Comment(Record, frozen=True, kw_only=True):
-    """A comment, in a thread or on a task."""
-
-    comment_id: str
-    text: str
-    created_by_id: str
-    modified_by_id: str
-    created_at: str
-    modified_at: str
-    mentioned_ids: tuple[str, ...] = ()
-
-
-class CommentThread(Record, frozen=True, kw_only=True):
-    """A comment thread about an object of a design. `status` 0 is open, 1 resolved."""
-
-    id: str
-    project_id: str
-    workspace_id: str
-    thread_number: int
-    status: int
-    created_by_id: str
-    modified_by_id: str
-    created_at: str
-    modified_at: str
-    context: CommentContext
-    document_name: str | None = None
-    assigned_to_id: str | None = None
-    comments: tuple[Comment, ...] = ()
-
-
-class Task(Record, frozen=True, kw_only=True):
-    """A task of a project or of the workspace."""
-
-    id: str
-    workspace_id: str
-    ref_id: str
-    name: str
-    description: str
-    priority: str
-    status: str
-    assignee_id: str
-    created_by_id: str
-    modified_by_id: str
-    created_at: str
-    modified_at: str
-    project_id: str | None = None
-    comments: tuple[Comment, ...] = ()
-
-
-class CommentEvent(Record, frozen=True, kw_only=True):
-    """A change of a comment. The values of `action` are our choice: the contract has none."""
-
-    action: str
-    workspace_id: str
-    thread: CommentThread
-    comment: Comment
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class RecordKind(NamedTuple):
+    """A kind of record: its class, the service and table that have it (empty: it is part of other records), and the
+    field that tells one from another."""
+
+    record: type[Record]
+    service: str
+    table: str
+    key: str
+
+
+_OBJECTS = {node.name.value: node for node in SCHEMA.definitions if isinstance(node, ObjectTypeDefinitionNode)}
+_SCALARS: dict[str, type] = {"ID": str, "String": str, "DateTime": str, "Int": int, "Decimal": float, "Boolean": bool}
+_SCALARS |= {node.name.value: str for node in SCHEMA.definitions if isinstance(node, EnumTypeDefinitionNode)}
+_IDS: Any = (tuple[str, ...], ())
+_OPTIONAL_ID: Any = (str | None, None)
+
+
+class _RecordMaker:
+    """Make record classes; `kinds` has the kinds that are made, by GraphQL type."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, RecordKind] = {}
+
+    def kind(self, types: str, table: str = "", key: str = "id", **more: Any) -> Any:
+        """Make the record class of these GraphQL types, with `more` fields: types, or types with defaults. `table` is
+        service/table."""
+        names = types.split()
+        fields: dict[str, Any] = {}
+        for type_name in names:
+            for node in _OBJECTS[type_name].fields or ():
+                name, stored = self._stored(node, type_name, names)
+                if stored is not None:
+                    fields.setdefault(name, stored)
+        definitions: list[Any] = [
+            (name, *stored) if isinstance(stored, tuple) else (name, stored)
+            for name, stored in {**fields, **more}.items()
+        ]
+        class_name = names[0].removeprefix("Des")
+        record: Any = msgspec.defstruct(class_name, definitions, bases=(Record,), frozen=True, kw_only=True)
+        service, _, table_name = table.partition("/")
+        self.kinds |= dict.fromkeys(names, RecordKind(record, service, table_name, key))
+        return record
+
+    def _stored(self, node: FieldDefinitionNode, type_name: str, views: list[str]) -> tuple[str, Any]:
+        """Name and type of the stored field, the type with its default if there is one; None if nothing is stored."""
+        name, place = naming.snake_case(node.name.value), f"{type_name}.{node.name.value}"
+        named, is_list, is_nullable = _unwrapped(node.type)
+        target = self.kinds.get(named)
+        stored: Any = None
+        if place in ALIASES or place in COMPUTED:
+            return name, None
+        if named in _SCALARS:
+            stored = None if node.arguments else _SCALARS[named]
+        elif named == type_name or (target is not None and target.table):
+            name, stored = f"{name}_id", None if is_list else str
+        elif named not in views and target is not None:
+            stored = (tuple[target.record, ...], ()) if is_list else target.record  # type: ignore[name-defined]
+        return name, (stored | None, None) if is_nullable and isinstance(stored, type) else stored
+
+
+def _unwrapped(type_: TypeNode) -> tuple[str, bool, bool]:
+    """The name of the type (of a connection that of its nodes), whether it is a list, and whether it is nullable."""
+    is_nullable = not isinstance(type_, NonNullTypeNode)
+    inner: Any = type_
+    is_list = False
+    while not isinstance(inner, NamedTypeNode):
+        is_list = is_list or isinstance(inner, ListTypeNode)
+        inner = inner.type
+    name = inner.name.value
+    return name.removesuffix("Connection"), is_list or name.endswith("Connection"), is_nullable
+
+
+_make = _RecordMaker()
+# Users: `id` is the subject of the person's tokens.
+User = _make.kind("DesUser", "workspaces/users", id=str, workspace_ids=_IDS, group_ids=_IDS)
+UserGroup = _make.kind("DesUserGroup")
+Library = _make.kind("DesLibrary", workspace_id=str)
+Workspace = _make.kind("DesWorkspace DesWorkspaceInfo DesTeam", "workspaces/workspaces", region=str)
+
+Parameter = _make.kind("DesProjectParameter DesComponentParameter DesDesignItemParameter DesWorkflowVariable")
+Folder = _make.kind("DesFolder", "library/folders", workspace_id=str)
+SupplierPrice = _make.kind("DesSupplierPrice")
+SupplierStock = _make.kind("DesSupplierStock")
+SupplierPart = _make.kind("DesSupplierPart")
+# Part choices: `priority` 1 is the first.
+ManufacturerPart = _make.kind("DesManufacturerPart")
+LifeCycleState = _make.kind("DesLifeCycleState")
+# A component has one revision.
+Component = _make.kind(
+    "DesComponent DesComponentDetails DesRevision DesRevisionDetails",
+    "library/components",
+    workspace_id=str,
+    revision_id=str,
+    footprint_name=str,
+)
+
+FileChange = _make.kind("DesVcsRevisionFileChange")
+VcsRevision = _make.kind("DesVcsRevision", key="revision_id")
+BomItemInstance = _make.kind("DesBomItemInstance")
+BomItem = _make.kind("DesBomItem", key="component_id")
+Bom = _make.kind("DesBom", "projects/boms", project_id=str, variant_name=str)
+Variant = _make.kind("DesWipVariant DesReleaseVariant", project_id=str)
+Document: Any = _make.kind("DesPcb DesSchematic", project_id=str, is_pcb=bool)
+# A package or an export, complete at once. `file_id` is the file to download.
+ProjectJob = _make.kind(
+    "DesManufacturePackage DesManufacturePackageCreationJob DesProjectExportJob",
+    "projects/jobs",
+    project_id=str,
+    kind=str,
+    file_id=str,
+    is_package=bool,
+)
+Release = _make.kind("DesRelease", "projects/releases", project_id=str)
+Project = _make.kind(
+    "DesProject DesDesign DesWorkInProgress",
+    "projects/projects",
+    workspace_id=str,
+    documents=(tuple[Document, ...], ()),
+)
+DesignItem = _make.kind("DesDesignItem", "projects/items", project_id=str, sheet_id=str)
+WorkflowDefinition = _make.kind(
+    "DesWorkflowDefinition", "projects/definitions", "workflow_definition_id", workspace_id=str
+)
+Workflow = _make.kind("DesWorkflow", "projects/workflows", "workflow_id", workspace_id=str, project_id=_OPTIONAL_ID)
+
+Position2D = _make.kind("DesPosition2D")
+Rectangle = _make.kind("DesRectangle")
+CommentContext = _make.kind("DesCommentContext")
+Comment = _make.kind("DesComment", mentioned_ids=_IDS)
+# `status` 0 is open, 1 resolved.
+CommentThread = _make.kind(
+    "DesCommentThread",
+    "collaboration/threads",
+    id=str,
+    project_id=str,
+    workspace_id=str,
+    document_name=_OPTIONAL_ID,
+)
+Task = _make.kind("DesTask", "collaboration/tasks", workspace_id=str, project_id=_OPTIONAL_ID)
+# A change of a comment. The values of `action` are our choice: the contract has none.
+CommentEvent: Any = msgspec.defstruct(
+    "CommentEvent", [("action", str), ("workspace_id", str), ("thread", CommentThread), ("comment", Comment)]
+)
+
+KINDS: Mapping[str, RecordKind] = MappingProxyType(_make.kinds)
+"""The kind of record of a GraphQL type."""

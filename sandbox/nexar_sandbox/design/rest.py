@@ -1,86 +1,117 @@
-"""Base of the design services: credential check, journal, and reading records by a field.
+"""A design service: credential check, journal, reading records by a field, and changes.
 
 `GET /{table}` gives all records, `GET /{table}?id=a&id=b` a list with a record or null for each, and
-`GET /{table}?{field}=a&{field}=b` a list of lists. An error is `{"error": "..."}`: 401 without the credential, 404 for
-an unknown id, 400 for a body that does not fit.
+`GET /{table}?{field}=a&{field}=b` a list of lists. A change is a function whose parameters are the fields of the body
+and the ids of the path. An error is `{"error": "..."}`: 401 without the credential, 404 for an unknown id, 400 for a
+body that does not fit.
 """
 
 import hmac
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from nexar_sandbox import journal
-from nexar_sandbox.design import design_store, tables
+from nexar_sandbox.design import design_store, records
 
 CREDENTIAL = "X-Service-Credential"
 JOURNALLED = "design"
 # Characters of a table name in the journal: the name comes from the request and may be anything.
 MAX_TABLE_NAME = 20
 
-Body = TypeVar("Body")
+Change: TypeAlias = Callable[..., records.Record]
+"""A change of the store, its first argument. Returns the created, changed or removed record."""
+Changes: TypeAlias = Mapping[str, Change]
+"""The changes of a service by method and path."""
 
 
 class DesignService:
-    """A REST service. Subclasses define its name, its tables and the routes of its changes."""
+    """The REST service of the tables with this service name."""
 
-    name: str
-
-    def __init__(self, store: design_store.DesignStore, credential: str, exchanges: journal.RequestJournal) -> None:
-        self.store, self._credential, self._journal = store, credential, exchanges
-
-    def served_tables(self) -> Mapping[str, tables.Table[Any]]:
-        """The readable tables, by their name in the path."""
-        raise NotImplementedError
-
-    def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the routes of changes; none by default."""
+    def __init__(
+        self,
+        name: str,
+        changes: Changes,
+        store: design_store.DesignStore,
+        credential: str,
+        exchanges: journal.RequestJournal,
+    ) -> None:
+        self.name = name
+        self._changes = changes
+        self._store = store
+        self._credential = credential
+        self._journal = exchanges
 
     def app(self) -> web.Application:
         """The service as an application."""
-        app = web.Application(middlewares=[self._journalling()])
-        self.add_routes(app.router)
+        app = web.Application(middlewares=[self._record_exchange])
+        for route, change in self._changes.items():
+            method, path = route.split()
+            app.router.add_route(method, path, self._change_handler(change))
+        if self.name == "collaboration":
+            app.router.add_get("/events", self.stream_events)
         app.router.add_get("/{table}", self.read)
         return app
 
     async def read(self, request: web.Request) -> web.Response:
         """Return records of one table."""
-        table = self.served_tables().get(request.match_info["table"])
+        name = request.match_info["table"]
+        table = self._store.tables.of_service(self.name).get(name)
         if table is None:
-            raise LookupError(f"the service {self.name} has no {request.match_info['table']}")
+            raise LookupError(f"the service {self.name} has no {name}")
         if not request.query:
-            return json_response(list(table))
+            return _json_response(list(table))
         field = next(iter(request.query))
         values = request.query.getall(field)
-        if field == table.key:
-            return json_response([table.get(value) for value in values])
-        if field not in table.kind.__struct_fields__:
-            raise ValueError(f"{request.match_info['table']} have no {field}")
-        return json_response(table.where(field, values))
+        if field == table.kind.key:
+            return _json_response([table.get(value) for value in values])
+        if field not in table.kind.record.__struct_fields__:
+            raise ValueError(f"{name} have no {field}")
+        return _json_response(table.where(field, values))
 
-    def _journalling(self) -> Any:
-        @web.middleware
-        async def record_exchange(request: web.Request, handler: Handler) -> web.StreamResponse:
-            entry = self._journal.begin(JOURNALLED)
-            entry.operation = f"{self.name} {request.method} {_pattern(request)}"
-            complete = False
-            try:
-                response = await self._handle(request, handler)
-                entry.status, complete = response.status, True
-            finally:
-                self._journal.finish(entry, is_complete=complete)
-            return response
+    async def stream_events(self, request: web.Request) -> web.StreamResponse:
+        """Stream comment events as lines of JSON. An empty line is sent at once: from then on no event is missed."""
+        response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        with self._store.comment_events.subscribe() as stream:
+            await response.prepare(request)
+            await response.write(b"\n")
+            async for event in stream:
+                await response.write(msgspec.json.encode(event) + b"\n")
+        await response.write_eof()
+        return response
 
-        return record_exchange
+    def _change_handler(self, change: Change) -> Handler:
+        body_type = _body_type(change)
+
+        async def handle(request: web.Request) -> web.Response:
+            content = {**msgspec.json.decode(await request.read()), **request.match_info}
+            fields = msgspec.structs.asdict(msgspec.convert(content, body_type))
+            return _json_response(change(self._store, **fields), 201 if request.method == "POST" else 200)
+
+        return handle
+
+    @web.middleware
+    async def _record_exchange(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        entry = self._journal.begin(JOURNALLED)
+        entry.operation = f"{self.name} {request.method} {_pattern(request)}"
+        complete = False
+        try:
+            response = await self._handle(request, handler)
+            entry.status = response.status
+            complete = True
+        finally:
+            self._journal.finish(entry, is_complete=complete)
+        return response
 
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         credential = request.headers.get(CREDENTIAL, "")
         if not hmac.compare_digest(credential.encode(), self._credential.encode()):
             return _error("this service accepts requests of the query service only", 401)
-        await self.store.open()
+        await self._store.open()
         try:
             return await handler(request)
         except LookupError as error:
@@ -89,22 +120,21 @@ class DesignService:
             return _error(str(error), 400)
 
 
-async def read_input(request: web.Request, kind: type[Body]) -> Body:
-    """Decode the JSON body of a request. Raises msgspec.ValidationError, ValueError."""
-    return msgspec.json.decode(await request.read(), type=kind)
+def _body_type(change: Change) -> type[msgspec.Struct]:
+    """The parameters of a change, but for the store, as a type to decode."""
+    _, *parameters = inspect.signature(change).parameters.values()
+    return msgspec.defstruct(
+        change.__name__,
+        [
+            (each.name, each.annotation) if each.default is each.empty else (each.name, each.annotation, each.default)
+            for each in parameters
+        ],
+        kw_only=True,
+    )
 
 
-def json_response(content: object, status: int = 200) -> web.Response:
-    """A JSON response."""
+def _json_response(content: object, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
-
-
-def find_record(table: tables.Table[Any], id_: str, noun: str) -> Any:
-    """The record with this id. Raises LookupError; `noun` is the kind of record in its message."""
-    row = table.get(id_)
-    if row is None:
-        raise LookupError(f"there is no {noun} {id_}")
-    return row
 
 
 def _pattern(request: web.Request) -> str:
@@ -116,4 +146,4 @@ def _pattern(request: web.Request) -> str:
 
 
 def _error(message: str, status: int) -> web.Response:
-    return json_response({"error": message}, status)
+    return _json_response({"error": message}, status)

@@ -4,7 +4,8 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nexar_sandbox.graphql import errors, naming
+from nexar_sandbox.graphql import errors
+from nexar_sandbox.kit import naming
 
 Test = Callable[[Any], bool]
 

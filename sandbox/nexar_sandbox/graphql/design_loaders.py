@@ -6,91 +6,70 @@ of the request. `clear` it after a mutation.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 from aiodataloader import DataLoader
 
 from nexar_sandbox.design import client, records
 
-R = TypeVar("R", bound=records.Record)
 # Values in one call, so that the URL does not become too long for a server.
 BATCH_SIZE = 200
 # Characters; no id has more, so a longer one is not looked up.
 MAX_ID_LENGTH = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSource(Generic[R]):
-    """A table of a design service."""
-
-    service: str
-    table: str
-    kind: type[R]
-    key: str = "id"
-
-
-WORKSPACES = RecordSource("workspaces", "workspaces", records.Workspace)
-USERS = RecordSource("workspaces", "users", records.DesignUser)
-FOLDERS = RecordSource("library", "folders", records.Folder)
-COMPONENTS = RecordSource("library", "components", records.Component)
-PROJECTS = RecordSource("projects", "projects", records.Project)
-BOMS = RecordSource("projects", "boms", records.Bom)
-RELEASES = RecordSource("projects", "releases", records.Release)
-ITEMS = RecordSource("projects", "items", records.DesignItem)
-JOBS = RecordSource("projects", "jobs", records.ProjectJob)
-DEFINITIONS = RecordSource("projects", "definitions", records.WorkflowDefinition, "workflow_definition_id")
-WORKFLOWS = RecordSource("projects", "workflows", records.Workflow, "workflow_id")
-THREADS = RecordSource("collaboration", "threads", records.CommentThread)
-TASKS = RecordSource("collaboration", "tasks", records.Task)
-
-
 class DesignLoaders:
-    """The loaders of one request."""
+    """The loaders of one request. `of` is the GraphQL type of the records."""
 
     def __init__(self, services: client.DesignClient) -> None:
         self._client = services
-        self._loaders: dict[tuple[str, str], DataLoader[str, Any]] = {}
+        self._loaders: dict[tuple[records.RecordKind, str], DataLoader[str, Any]] = {}
 
-    async def one(self, source: RecordSource[R], id_: str) -> R | None:
+    async def one(self, of: str, id_: str) -> records.Record | None:
         """Return the record with this id, or None."""
         if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
+        kind = records.KINDS[of]
 
-        async def load(ids: list[str]) -> list[R | None]:
-            return await self._client.by_id(source.service, source.table, source.kind, ids, source.key)
+        async def load(ids: list[str]) -> list[records.Record | None]:
+            return await self._client.by_id(kind, ids)
 
-        return cast(R | None, await self._loader(source, source.key, load).load(id_))
+        record: records.Record | None = await self._load(kind, kind.key, id_, load)
+        return record
 
-    async def where(self, source: RecordSource[R], field: str, value: str) -> list[R]:
+    async def where(self, of: str, field: str, value: str) -> list[records.Record]:
         """Return the records that have this value in the field."""
         if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
+        kind = records.KINDS[of]
 
-        async def load(values: list[str]) -> list[list[R]]:
-            return await self._client.where(source.service, source.table, source.kind, field, values)
+        async def load(values: list[str]) -> list[list[records.Record]]:
+            return await self._client.where(kind, field, values)
 
-        return cast(list[R], await self._loader(source, field, load).load(value))
+        rows: list[records.Record] = await self._load(kind, field, value, load)
+        return rows
 
-    async def all(self, source: RecordSource[R]) -> list[R]:
-        """Every record."""
+    async def all(self, of: str) -> list[records.Record]:
+        """Return every record."""
+        kind = records.KINDS[of]
 
-        async def load(keys: list[str]) -> list[list[R]]:
-            rows = await self._client.all(source.service, source.table, source.kind)
+        async def load(keys: list[str]) -> list[list[records.Record]]:
+            rows = await self._client.all(kind)
             return [rows for _ in keys]
 
-        return cast(list[R], await self._loader(source, "", load).load(""))
+        rows: list[records.Record] = await self._load(kind, "", "", load)
+        return rows
 
     def clear(self) -> None:
         """Discard cached records after a change."""
         self._loaders.clear()
 
-    def _loader(
-        self, source: RecordSource[Any], field: str, load: Callable[[list[str]], Awaitable[Any]]
-    ) -> DataLoader[str, Any]:
-        key = (source.table, field)
-        if key not in self._loaders:
-            self._loaders[key] = DataLoader(load, max_batch_size=BATCH_SIZE)  # type: ignore[arg-type]
-        return self._loaders[key]
+    async def _load(
+        self, kind: records.RecordKind, field: str, value: str, load: Callable[[list[str]], Awaitable[Any]]
+    ) -> Any:
+        if (kind, field) not in self._loaders:
+            self._loaders[kind, field] = DataLoader(load, max_batch_size=BATCH_SIZE)  # type: ignore[arg-type]
+        return await self._loaders[kind, field].load(value)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The executable schema of the query service: schema.graphql and design.graphql joined with the resolvers.
+"""The executable schema of the query service: schema.graphql, design.graphql of the design services, and resolvers.
 
 A resolver for a field that the schema lacks is an error at start. A field may need a feature of the plan (contract
 graphql.md §6); the message of that error is our choice. Without the feature LIFECYCLE no field is rejected: lifecycle
@@ -26,21 +26,21 @@ from graphql import (
 from graphql.validation.validate import assert_valid_sdl
 
 from nexar_sandbox.behaviour import Behaviour
-from nexar_sandbox.graphql import context, documents, errors, executor, naming
+from nexar_sandbox.design import records
+from nexar_sandbox.graphql import context, documents, errors, executor
 from nexar_sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
-    design_collaboration,
-    design_library,
+    design_fields,
     design_mutations,
-    design_projects,
-    design_workspaces,
+    design_queries,
     internals,
     offers,
     parts,
     search,
 )
+from nexar_sandbox.kit import naming
 
 REQUIRED_FEATURES = {
     ("SupPart", "estimatedFactoryLeadDays"): "LEAD_TIME",
@@ -84,15 +84,7 @@ def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldRe
 
 
 SDL = Path(__file__).with_name("schema.graphql")
-DESIGN_SDL = Path(__file__).with_name("design.graphql")
-DESIGN = (
-    design_workspaces,
-    design_projects,
-    design_library,
-    design_collaboration,
-    design_mutations,
-)
-TABLES = (parts, offers, companies, search, aggregations, internals, administration, *DESIGN)
+TABLES = (parts, offers, companies, search, aggregations, internals, administration, design_queries, design_mutations)
 # Types whose values are views of a record.
 VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Fields that are read from an attribute with another name.
@@ -101,19 +93,19 @@ _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in mod
 
 def build(missing: Iterable[str] = ()) -> GraphQLSchema:
     """Return the executable schema, without the fields (Type.field) that are `missing`."""
-    sdl = _valid(SDL.read_text(encoding="utf-8") + DESIGN_SDL.read_text(encoding="utf-8"))
-    schema = build_ast_schema(sdl, assume_valid_sdl=True)
-    resolvers = _all_resolvers()
+    schema = build_ast_schema(_valid(SDL.read_text(encoding="utf-8")), assume_valid_sdl=True)
+    resolvers = _written_resolvers()
     for type_name, field_name in resolvers:
         # KeyError for a resolver without a field.
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+    resolvers = {**design_fields.resolvers(schema), **resolvers}
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
             _attach(kind, resolvers)
     cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
     cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
-    cast(GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_library.payload_type
-    for place, subscriber in design_collaboration.SUBSCRIBERS.items():
+    cast(GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_queries.payload_type
+    for place, subscriber in design_queries.SUBSCRIBERS.items():
         type_name, _, field_name = place.partition(".")
         cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name].subscribe = subscriber
     for place in missing:
@@ -131,8 +123,9 @@ def complete() -> GraphQLSchema:
 
 @lru_cache(maxsize=1)
 def _valid(sdl: str) -> DocumentNode:
-    """Return the parsed and validated SDL. Cached, because this dominates the start-up time; it is never modified."""
-    document = parse(sdl)
+    """Return the parsed and validated SDL, with that of design data. Cached, because this dominates the start-up time;
+    it is never modified."""
+    document = DocumentNode(definitions=(*parse(sdl).definitions, *records.SCHEMA.definitions))
     assert_valid_sdl(document)
     return document
 
@@ -147,7 +140,7 @@ def removable_fields(schema: GraphQLSchema) -> frozenset[str]:
     )
 
 
-def _all_resolvers() -> dict[tuple[str, str], GraphQLFieldResolver]:
+def _written_resolvers() -> dict[tuple[str, str], GraphQLFieldResolver]:
     joined: dict[tuple[str, str], GraphQLFieldResolver] = {}
     for module in TABLES:
         for place, resolver in module.RESOLVERS.items():

@@ -1,7 +1,7 @@
-"""Mutations of design data: how they are resolved, and those of projects and libraries (contract graphql.md §5.2).
+"""Mutations of design data: who may make them, and the request to a design service (contract graphql.md §5.2).
 
-Errors of a service are in the payload's `errors`, beside an empty id; only a task that was not created, for which the
-schema has no empty value, is an error of the field.
+Errors of a service are in the payload's `errors`, beside an empty id; only a task or workflow that was not created, for
+which the schema has no errors, is an error of the field.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox.design import client, inputs, records
-from nexar_sandbox.graphql import context, design_loaders, errors
+from nexar_sandbox.design import client, records
+from nexar_sandbox.graphql import context, errors
 from nexar_sandbox.graphql.resolvers import design_access as access
 
 Input: TypeAlias = dict[str, Any]
@@ -32,10 +32,10 @@ class MutationPayload:
     errors: tuple[DesPayloadError, ...] = ()
 
 
-Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[Any]]
+Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[records.Record]]
 
 
-def mutation(change: Mutation) -> GraphQLFieldResolver:
+def _mutation(change: Mutation) -> GraphQLFieldResolver:
     """The resolver of a mutation, which returns errors of the service in its payload."""
 
     async def resolve(_root: None, info: context.Info, input: Input) -> MutationPayload:
@@ -45,183 +45,296 @@ def mutation(change: Mutation) -> GraphQLFieldResolver:
             return MutationPayload(errors=(DesPayloadError(str(refused)),))
         finally:
             # Fields of the payload must not see records of before the change.
-            access.session(info).loaders.clear()
+            access.loaders(info).clear()
 
     return resolve
 
 
-async def call_service(info: context.Info, request: str, kind: type[Any], draft: Any = None) -> Any:
-    """Send a change to a service: `request` is method, service and path. Raises DesignServiceError."""
+async def _send(info: context.Info, request: str, of: Any, **fields: Any) -> records.Record:
+    """Send a change to a service, in the name of the user: `request` is method, service and path, `of` the record class
+    of the result. Raises DesignServiceError."""
     method, service, path = request.split()
-    return await access.session(info).services.change(method, service, path, kind, draft)
+    session = access.session(info)
+    return await session.services.change(method, service, path, of, {"by": session.user_id, **fields})
 
 
-def author_id(info: context.Info) -> str:
-    """The id of the user who makes the change."""
-    return access.session(info).user_id
+def _given(fields: Input, *names: str) -> Input:
+    """The fields with these names that are not null."""
+    return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
-def parameter_records(fields: list[Input] | None) -> tuple[records.DesignParameter, ...]:
-    """Parameters of an input as records."""
-    return tuple(
-        records.DesignParameter(name=parameter["name"], value=parameter["value"]) for parameter in fields or ()
+def _pairs(fields: list[Input]) -> list[Input]:
+    """Parameters or variables without what is not stored."""
+    return [{"name": parameter["name"], "value": parameter["value"]} for parameter in fields]
+
+
+async def _thread_path(info: context.Info, fields: Input) -> str:
+    """The path of a thread of a project. Raises DesignError."""
+    project = await access.require(info, "DesProject", fields["entityId"], "project")
+    thread = await access.require(info, "DesCommentThread", fields["commentThreadId"], "comment thread")
+    if thread.project_id != project.id:
+        raise errors.DesignError(f"the project has no comment thread {thread.id}")
+    return f"/threads/{thread.id}"
+
+
+async def _task_path(info: context.Info, fields: Input) -> str:
+    """The path of a task. Raises DesignError."""
+    return f"/tasks/{(await access.require(info, 'DesTask', fields['taskId'], 'task')).id}"
+
+
+def _segment(id_: str) -> str:
+    """The id, if it is safe as a path segment. Raises DesignError."""
+    if not id_.isalnum() or not id_.isascii():
+        raise errors.DesignError(f"there is nothing with the id {id_!r}")
+    return id_
+
+
+def _create_comment(path: Callable[[context.Info, Input], Awaitable[str]]) -> Mutation:
+    async def create(info: context.Info, fields: Input) -> records.Record:
+        request = f"POST collaboration {await path(info, fields)}/comments"
+        return await _send(info, request, records.Comment, text=fields["text"])
+
+    return create
+
+
+def _change_comment(method: str, path: Callable[[context.Info, Input], Awaitable[str]]) -> Mutation:
+    """Replace the text of a comment (PATCH), or remove it (DELETE)."""
+
+    async def change(info: context.Info, fields: Input) -> records.Record:
+        request = f"{method} collaboration {await path(info, fields)}/comments/{_segment(fields['commentId'])}"
+        return await _send(info, request, records.Comment, **_given(fields, "text"))
+
+    return change
+
+
+async def create_thread(info: context.Info, fields: Input) -> records.Record:
+    """Create a comment thread about an object of a document."""
+    project = await access.require(info, "DesProject", fields["entityId"], "project")
+    document_names = {document.document_id: document.document_name for document in project.documents}
+    if fields["documentId"] not in document_names:
+        raise errors.DesignError(f"the project has no document {fields['documentId']}")
+    corner = {"x": 0, "y": 0}
+    return await _send(
+        info,
+        "POST collaboration /threads",
+        records.CommentThread,
+        project_id=project.id,
+        workspace_id=project.workspace_id,
+        text=fields["text"],
+        context={
+            "document_id": fields["documentId"],
+            "object_id": fields.get("itemAsDesignItemId") or fields.get("itemAsInternalObjectId"),
+            "area": fields.get("area") or {"pos1": corner, "pos2": corner},
+            "release_id": fields.get("releaseId"),
+        },
+        document_name=document_names[fields["documentId"]],
     )
 
 
-def created_id(attribute: str) -> GraphQLFieldResolver:
-    """The resolver of a required id of a payload: empty if nothing was created."""
-
-    def resolve(payload: MutationPayload, _info: context.Info) -> str:
-        return "" if payload.record is None else str(getattr(payload.record, attribute))
-
-    return resolve
+async def delete_thread(info: context.Info, fields: Input) -> records.Record:
+    """Delete a thread with all its comments."""
+    return await _send(info, f"DELETE collaboration {await _thread_path(info, fields)}", records.CommentThread)
 
 
-# What can be exported, with the name that a file has if the caller gives none.
-EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf": "IDF.zip"}
+async def create_project_task(info: context.Info, fields: Input) -> records.Record:
+    """Create a task of a project."""
+    project = await access.require(info, "DesProject", fields["projectId"], "project")
+    return await _create_task(info, fields["task"], workspace_id=project.workspace_id, project_id=project.id)
 
 
-async def update_parameters(info: context.Info, fields: Input) -> Any:
+async def create_workspace_task(info: context.Info, fields: Input) -> records.Record:
+    """Create a task of a workspace."""
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    return await _create_task(info, fields["task"], workspace_id=workspace.id)
+
+
+async def _create_task(info: context.Info, fields: Input, **place: str) -> records.Record:
+    given = _given(fields, "name", "description", "priority", "status")
+    return await _send(info, "POST collaboration /tasks", records.Task, **place, **given)
+
+
+async def update_task(info: context.Info, fields: Input) -> records.Record:
+    """Update a task; null fields stay as they are."""
+    given = _given(fields, "name", "description", "priority", "status")
+    return await _send(info, f"PATCH collaboration {await _task_path(info, fields)}", records.Task, **given)
+
+
+async def delete_task(info: context.Info, fields: Input) -> records.Record:
+    """Delete a task."""
+    return await _send(info, f"DELETE collaboration {await _task_path(info, fields)}", records.Task)
+
+
+async def update_parameters(info: context.Info, fields: Input) -> records.Record:
     """Add or replace parameters of a project."""
-    project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
-    draft = inputs.ProjectParametersInput(
-        by=author_id(info),
-        parameters=parameter_records(fields["parameters"]),
-        replace=bool(fields.get("replaceExisting")),
+    project = await access.require(info, "DesProject", fields["projectId"], "project")
+    return await _send(
+        info,
+        f"PATCH projects /projects/{project.id}",
+        records.Project,
+        parameters=_pairs(fields["parameters"]),
+        replace_existing=bool(fields.get("replaceExisting")),
     )
-    return await call_service(info, f"PATCH projects /projects/{project.id}", records.Project, draft)
 
 
-async def upload_project(info: context.Info, fields: Input) -> Any:
+async def upload_project(info: context.Info, fields: Input) -> records.Record:
     """Create a project from an uploaded file."""
-    workspace = await _workspace(info, fields)
-    draft = inputs.ProjectUploadInput(
-        by=author_id(info),
+    folder = await access.require(info, "DesFolder", fields["parentFolderId"], "folder")
+    workspace = await access.require_workspace(info, fields["workspaceUrl"])
+    # The user may see both, and still they may belong to different workspaces.
+    if folder.workspace_id != workspace.id:
+        raise errors.DesignError(f"the workspace has no folder {folder.id}")
+    return await _send(
+        info,
+        "POST projects /projects",
+        records.Project,
         workspace_id=workspace.id,
         workspace_url=workspace.url,
         name=fields["name"],
         description=fields.get("description") or "",
         file_id=fields["fileId"],
     )
-    return await call_service(info, "POST projects /projects", records.Project, draft)
 
 
-async def _workspace(info: context.Info, fields: Input) -> records.Workspace:
-    folder = await access.require(info, design_loaders.FOLDERS, fields["parentFolderId"], "folder")
-    workspace = await access.require_workspace(info, fields["workspaceUrl"])
-    # The user may see both, and still they may belong to different workspaces.
-    if folder.workspace_id != workspace.id:
-        raise errors.DesignError(f"the workspace has no folder {folder.id}")
-    return workspace
-
-
-async def release_component(info: context.Info, fields: Input) -> Any:
+async def release_component(info: context.Info, fields: Input) -> records.Record:
     """Create a component in its first revision."""
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
     folder_id = fields.get("componentParentFolderId")
     if folder_id is not None:
-        await access.require(info, design_loaders.FOLDERS, folder_id, "folder")
-    draft = inputs.ComponentInput(
-        by=author_id(info),
+        await access.require(info, "DesFolder", folder_id, "folder")
+    return await _send(
+        info,
+        "POST library /components",
+        records.Component,
         workspace_id=workspace.id,
         name=fields["componentItemName"],
         comment=fields.get("componentComment") or "",
         description=fields.get("componentDescription") or "",
         folder_id=folder_id,
         folder_path=fields.get("componentReleaseFolder"),
-        parameters=parameter_records(fields.get("parameters")),
+        parameters=_pairs(fields["parameters"]),
     )
-    return await call_service(info, "POST library /components", records.Component, draft)
 
 
-async def add_choices(info: context.Info, fields: Input) -> Any:
+async def add_choices(info: context.Info, fields: Input) -> records.Record:
     """Add part choices at the end of a component's list."""
-    return await _choose(
-        info, fields, inputs.PartChoicesInput(by=author_id(info), add=_choices(fields["manufacturerParts"]))
-    )
+    return await _choose(info, fields, add=_choices(fields["manufacturerParts"]))
 
 
-async def remove_choices(info: context.Info, fields: Input) -> Any:
+async def remove_choices(info: context.Info, fields: Input) -> records.Record:
     """Remove the given part choices, or all."""
     parts = fields.get("manufacturerParts")
-    gone = None if parts is None else _choices(parts)
-    return await _choose(info, fields, inputs.PartChoicesInput(by=author_id(info), remove=gone))
+    return await _choose(info, fields, remove=None if parts is None else _choices(parts))
 
 
-async def _choose(info: context.Info, fields: Input, draft: inputs.PartChoicesInput) -> Any:
-    component = await access.require(info, design_loaders.COMPONENTS, fields["componentId"], "component")
-    return await call_service(info, f"PATCH library /components/{component.id}", records.Component, draft)
+async def _choose(info: context.Info, fields: Input, **choices: list[Input] | None) -> records.Record:
+    component = await access.require(info, "DesComponent", fields["componentId"], "component")
+    return await _send(info, f"PATCH library /components/{component.id}", records.Component, **choices)
 
 
-def _choices(fields: list[Input]) -> tuple[inputs.PartChoiceInput, ...]:
-    return tuple(
-        inputs.PartChoiceInput(company_name=choice["companyName"], part_number=choice["partNumber"])
-        for choice in fields
-    )
+def _choices(fields: list[Input]) -> list[Input]:
+    return [{"company_name": choice["companyName"], "part_number": choice["partNumber"]} for choice in fields]
 
 
-async def launch_workflow(info: context.Info, fields: Input) -> Any:
+async def launch_workflow(info: context.Info, fields: Input) -> records.Record:
     """Start a workflow."""
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
-    draft = inputs.WorkflowInput(
-        by=author_id(info),
+    return await _send(
+        info,
+        "POST projects /workflows",
+        records.Workflow,
         workspace_id=workspace.id,
         definition_id=fields["workflowDefinitionId"],
         name=fields.get("name"),
-        variables=parameter_records(fields["variables"]),
+        variables=_pairs(fields["variables"]),
     )
-    return await call_service(info, "POST projects /workflows", records.Workflow, draft)
 
 
-async def create_export(info: context.Info, fields: Input) -> Any:
+# What can be exported, with the name that a file has if the caller gives none.
+EXPORTS = {"exportAny": "Export.zip", "exportGerber": "Gerber.zip", "exportIdf": "IDF.zip"}
+
+
+async def create_export(info: context.Info, fields: Input) -> records.Record:
     """Create an export of a project, of exactly one kind."""
     # GraphQL has no union of inputs, so the schema cannot say this.
     kinds = [kind for kind in EXPORTS if fields.get(kind) is not None]
     if len(kinds) != 1:
         raise errors.DesignError(f"exactly one of {', '.join(EXPORTS)} must be given")
     name = fields[kinds[0]].get("fileName") or EXPORTS[kinds[0]]
-    return await _make(info, fields, name, kinds[0], is_package=False)
+    return await _create_job(info, fields, name, kinds[0], is_package=False)
 
 
-async def create_package(info: context.Info, fields: Input) -> Any:
+async def create_package(info: context.Info, fields: Input) -> records.Record:
     """Create a manufacture package. No e-mail is sent."""
-    return await _make(info, fields, fields["name"], "package", is_package=True)
+    return await _create_job(info, fields, fields["name"], "package", is_package=True)
 
 
-async def _make(info: context.Info, fields: Input, name: str, kind: str, *, is_package: bool) -> Any:
-    project = await access.require(info, design_loaders.PROJECTS, fields["projectId"], "project")
+async def _create_job(info: context.Info, fields: Input, name: str, kind: str, *, is_package: bool) -> records.Record:
+    project = await access.require(info, "DesProject", fields["projectId"], "project")
     revision_ids = [revision.revision_id for revision in project.revisions]
     if fields.get("vcsRevisionId") not in (None, *revision_ids):
         raise errors.DesignError(f"the project has no revision {fields['vcsRevisionId']}")
-    draft = inputs.ProjectJobInput(
-        by=author_id(info),
+    return await _send(
+        info,
+        "POST projects /jobs",
+        records.ProjectJob,
         project_id=project.id,
         name=name,
         kind=kind,
         is_package=is_package,
         variant_name=fields.get("variantName"),
     )
-    return await call_service(info, "POST projects /jobs", records.ProjectJob, draft)
 
 
-def export_id(payload: MutationPayload, _info: context.Info) -> str | None:
-    """The id of the job; None if it was rejected."""
-    return None if payload.record is None else str(payload.record.id)
+def _created(attribute: str, missing: str | None = "") -> GraphQLFieldResolver:
+    """The resolver of an id of a payload: `missing` if nothing was created."""
+
+    def resolve(payload: MutationPayload, _info: context.Info) -> Any:
+        return missing if payload.record is None else getattr(payload.record, attribute)
+
+    return resolve
+
+
+def first_comment(payload: MutationPayload, _info: context.Info) -> str:
+    """The id of the first comment of a new thread."""
+    return "" if payload.record is None else str(payload.record.comments[0].comment_id)
+
+
+def _record(payload: MutationPayload) -> records.Record:
+    """The record. Raises DesignError if the mutation was rejected: the payload shows no errors."""
+    if payload.record is None:
+        raise errors.DesignError(payload.errors[0].message)
+    record: records.Record = payload.record
+    return record
+
+
+def created_task(payload: MutationPayload, _info: context.Info) -> records.Record:
+    """The new task."""
+    return _record(payload)
 
 
 def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
-    """The id of the workflow. Raises DesignError if it was rejected: the payload has no errors in the schema."""
-    if payload.record is None:
-        raise errors.DesignError(payload.errors[0].message)
-    return str(payload.record.workflow_id)
+    """The id of the workflow."""
+    return str(_record(payload).workflow_id)
 
 
-def started(payload: MutationPayload, _info: context.Info) -> int:
+def workflow_status(payload: MutationPayload, _info: context.Info) -> int:
     """0 if the workflow was started, else 1. The contract has no values."""
     return 1 if payload.errors else 0
 
 
 MUTATIONS: dict[str, Mutation] = {
+    "desCreateComment": _create_comment(_thread_path),
+    "desUpdateComment": _change_comment("PATCH", _thread_path),
+    "desDeleteComment": _change_comment("DELETE", _thread_path),
+    "desCreateCommentThread": create_thread,
+    "desDeleteCommentThread": delete_thread,
+    "desCreateProjectTask": create_project_task,
+    "desCreateWorkspaceTask": create_workspace_task,
+    "desUpdateTask": update_task,
+    "desDeleteTask": delete_task,
+    "desCreateTaskComment": _create_comment(_task_path),
+    "desUpdateTaskComment": _change_comment("PATCH", _task_path),
+    "desDeleteTaskComment": _change_comment("DELETE", _task_path),
     "desUpdateProjectParameters": update_parameters,
     "desUploadProject": upload_project,
     "desReleaseComponent": release_component,
@@ -231,12 +344,16 @@ MUTATIONS: dict[str, Mutation] = {
     "desCreateProjectExportJob": create_export,
     "desCreateManufacturePackage": create_package,
 }
-ATTRIBUTES: dict[str, str] = {}
+ATTRIBUTES = {"DesCreateTaskCommentPayload.comment": "record"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
-    **{f"Mutation.{name}": mutation(change) for name, change in MUTATIONS.items()},
-    "DesUploadProjectPayload.projectId": created_id("id"),
+    **{f"Mutation.{name}": _mutation(change) for name, change in MUTATIONS.items()},
+    "DesCreateCommentPayload.commentId": _created("comment_id"),
+    "DesCreateCommentThreadPayload.commentThreadId": _created("id"),
+    "DesCreateCommentThreadPayload.commentId": first_comment,
+    "DesCreateTaskPayload.task": created_task,
+    "DesUploadProjectPayload.projectId": _created("id"),
     "DesLaunchWorkflowPayload.id": workflow_id,
-    "DesLaunchWorkflowPayload.status": started,
-    "DesCreateProjectExportJobPayload.projectExportJobId": export_id,
-    "DesCreateManufacturePackagePayload.jobId": created_id("id"),
+    "DesLaunchWorkflowPayload.status": workflow_status,
+    "DesCreateProjectExportJobPayload.projectExportJobId": _created("id", None),
+    "DesCreateManufacturePackagePayload.jobId": _created("id"),
 }

@@ -1,0 +1,214 @@
+"""Resolvers of design data that follow from the schema (contract graphql.md §5): fields whose type is a record with a
+table, lists and pages, and queries by id, workspace or project.
+
+A list is read from the record itself, or from the table of its type by the id in RELATIONS. SELECTED has what else
+decides about an item; then the arguments `where`, `names` and those of a page apply. What does not follow from the
+schema is in design_queries.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from graphql import (
+    GraphQLField,
+    GraphQLFieldResolver,
+    GraphQLObjectType,
+    GraphQLSchema,
+    get_named_type,
+    get_nullable_type,
+    is_list_type,
+)
+
+from nexar_sandbox.design import records
+from nexar_sandbox.graphql import connections, context, design_filters
+from nexar_sandbox.graphql.resolvers import design_access as access
+from nexar_sandbox.kit import naming
+
+# By type: the field of other tables that has the id of a record of this type, and where the record has that id.
+RELATIONS = {
+    "DesWorkspace": ("workspace_id", "id"),
+    "DesTeam": ("workspace_ids", "id"),
+    "DesLibrary": ("workspace_id", "workspace_id"),
+    "DesProject": ("project_id", "id"),
+    "DesDesign": ("project_id", "id"),
+    "DesRelease": ("project_id", "project_id"),
+    "DesPcb": ("project_id", "project_id"),
+    "DesSchematic": ("project_id", "project_id"),
+    "DesDesignItem": ("project_id", "project_id"),
+}
+
+
+def _has_variable(workflow: records.Record, variable_filter: Mapping[str, Any] | None) -> bool:
+    """Return true if a variable, of this name if one is given, begins with one of the texts; True for no condition."""
+    if variable_filter is None:
+        return True
+    beginnings = tuple(variable_filter["valueMatchesOneOf"])
+    named = (variable for variable in workflow.variables if variable_filter.get("name") in (None, variable.name))
+    return any(variable.value.startswith(beginnings) for variable in named)
+
+
+def _is_selected_workflow(_project: records.Record, workflow: records.Record, arguments: Mapping[str, Any]) -> bool:
+    """Select running workflows, or closed ones."""
+    after = arguments.get("modifiedAfter")
+    return (
+        (workflow.ended_at is not None) == arguments["isClosed"]
+        and (after is None or design_filters.is_later(workflow.modified_at, after))
+        and _has_variable(workflow, arguments.get("withVariable"))
+    )
+
+
+def _is_on_board(_board: records.Record, item: records.Record, arguments: Mapping[str, Any]) -> bool:
+    """A board has the items of all sheets."""
+    return arguments.get("designators") is None or item.designator in arguments["designators"]
+
+
+def _is_about_document(document: records.Record, thread: records.Record, _arguments: Mapping[str, Any]) -> bool:
+    return bool(thread.context.document_id == document.document_id)
+
+
+Selection = Callable[[records.Record, records.Record, Mapping[str, Any]], bool]
+# Whether an item is in the list of a record; the third argument are the field's arguments.
+SELECTED: dict[str, Selection] = {
+    "DesWorkspace.workflows": lambda _, workflow, given: _has_variable(workflow, given.get("withVariable")),
+    "DesProject.workflows": _is_selected_workflow,
+    "DesRelease.manufacturePackages": lambda _release, job, _given: bool(job.is_package),
+    "DesPcb.designItems": _is_on_board,
+    "DesPcb.commentThreads": _is_about_document,
+    "DesSchematic.designItems": lambda document, item, _: bool(item.sheet_id == document.document_id),
+    "DesSchematic.commentThreads": _is_about_document,
+    "DesDesignItem.commentThreads": lambda item, thread, _: bool(thread.context.object_id == item.id),
+}
+
+
+def resolvers(schema: GraphQLSchema) -> dict[tuple[str, str], GraphQLFieldResolver]:
+    """The resolvers by type and field. A field that has none is read from the record."""
+    found: dict[tuple[str, str], GraphQLFieldResolver] = {}
+    for type_name in records.KINDS:
+        kind = schema.type_map[type_name]
+        for name, field in kind.fields.items() if isinstance(kind, GraphQLObjectType) else ():
+            resolver = _field_resolver(type_name, name, field)
+            if resolver is not None:
+                found[type_name, name] = resolver
+    for name, field in schema.query_type.fields.items() if schema.query_type else ():
+        if name.startswith("des") and (resolver := _query_resolver(field)) is not None:
+            found["Query", name] = resolver
+    return found
+
+
+def _field_resolver(type_name: str, name: str, field: GraphQLField) -> GraphQLFieldResolver | None:
+    target, is_list = _target(field)
+    kind = records.KINDS.get(target)
+    place = f"{type_name}.{name}"
+    if kind is None:
+        return None
+    if is_list:
+        attribute = records.ALIASES.get(place) or naming.snake_case(name)
+        if attribute in records.KINDS[type_name].record.__struct_fields__:
+            return _stored_list(attribute, field, target) if field.args else None
+        return _related_list(place, field, target) if type_name in RELATIONS else None
+    if kind is records.KINDS[type_name] and target != type_name:
+        return _same_record
+    return _reference(target, f"{naming.snake_case(name)}_id") if kind.table else None
+
+
+def _query_resolver(field: GraphQLField) -> GraphQLFieldResolver | None:
+    target, is_list = _target(field)
+    if set(field.args) == {"id"} and target in records.KINDS:
+        return _by_id(target)
+    if is_list and "workspaceUrl" in field.args:
+        return _list_of_workspace(field, target)
+    if is_list and "projectId" in field.args:
+        return _list_of_project(field, target)
+    return None
+
+
+def _target(field: GraphQLField) -> tuple[str, bool]:
+    """The type of a field, or of the items of its list or page; and whether it is one of those."""
+    name = get_named_type(field.type).name
+    return name.removesuffix("Connection"), name.endswith("Connection") or is_list_type(get_nullable_type(field.type))
+
+
+def _same_record(record: records.Record, _info: context.Info) -> records.Record:
+    """Resolve a field whose type is another view of the same record."""
+    return record
+
+
+def _reference(target: str, attribute: str) -> GraphQLFieldResolver:
+    read = attrgetter(attribute)
+
+    async def resolve(record: records.Record, info: context.Info) -> records.Record | None:
+        id_ = read(record)
+        return None if id_ is None else await access.loaders(info).one(target, id_)
+
+    return resolve
+
+
+def _stored_list(attribute: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+    read = attrgetter(attribute)
+
+    def resolve(record: records.Record, _info: context.Info, **arguments: Any) -> Any:
+        names = arguments.get("names")
+        items = [item for item in read(record) if names is None or item.name in names]
+        return _page(_matching(items, arguments), field, target, arguments)
+
+    return resolve
+
+
+def _related_list(place: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+    foreign, own = RELATIONS[place.partition(".")[0]]
+    is_selected = SELECTED.get(place)
+
+    async def resolve(record: records.Record, info: context.Info, **arguments: Any) -> Any:
+        items = _matching(await access.loaders(info).where(target, foreign, getattr(record, own)), arguments)
+        if is_selected is not None:
+            items = [item for item in items if is_selected(record, item, arguments)]
+        return _page(items, field, target, arguments)
+
+    return resolve
+
+
+def _by_id(target: str) -> GraphQLFieldResolver:
+    async def resolve(_root: None, info: context.Info, id: str) -> records.Record | None:
+        return await access.visible(info, target, id)
+
+    return resolve
+
+
+def _list_of_workspace(field: GraphQLField, target: str) -> GraphQLFieldResolver:
+    async def resolve(
+        _root: None,
+        info: context.Info,
+        workspaceUrl: str,  # noqa: N803 (the schema's argument name)
+        **arguments: Any,
+    ) -> Any:
+        workspace = await access.require_workspace(info, workspaceUrl)
+        items = await access.loaders(info).where(target, "workspace_id", workspace.id)
+        return _page(_matching(items, arguments), field, target, arguments)
+
+    return resolve
+
+
+def _list_of_project(field: GraphQLField, target: str) -> GraphQLFieldResolver:
+    async def resolve(
+        _root: None,
+        info: context.Info,
+        projectId: str,  # noqa: N803
+        **arguments: Any,
+    ) -> Any:
+        project = await access.require(info, "DesProject", projectId, "project")
+        items = await access.loaders(info).where(target, "project_id", project.id)
+        return _page(_matching(items, arguments), field, target, arguments)
+
+    return resolve
+
+
+def _matching(items: Sequence[records.Record], arguments: Mapping[str, Any]) -> list[records.Record]:
+    return design_filters.matching_records(items, arguments.get("where"))
+
+
+def _page(items: list[records.Record], field: GraphQLField, target: str, arguments: Mapping[str, Any]) -> Any:
+    """The page that the arguments select; all items if the field has no pages."""
+    if "first" not in field.args:
+        return items
+    return connections.page(items, arguments, attrgetter(records.KINDS[target].key))

@@ -1,0 +1,359 @@
+"""Queries and fields of design data that do not follow from the schema (contract graphql.md §5)."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from graphql import GraphQLFieldResolver
+
+from nexar_sandbox.design import files, records
+from nexar_sandbox.graphql import context, design_filters
+from nexar_sandbox.graphql.resolvers import design_access as access
+
+API_PATH = "/graphql"
+# By the unit of a value, with or without a prefix.
+_MEASURES = {
+    "F": "CAPACITANCE",
+    "C": "CHARGE",
+    "S": "CONDUCTANCE",
+    "A": "CURRENT",
+    "dB": "DECIBELS",
+    "Hz": "FREQUENCY",
+    "H": "INDUCTANCE",
+    "m": "LENGTH",
+    "g": "MASS",
+    "%": "PERCENT",
+    "W": "POWER",
+    "Ω": "RESISTANCE",
+    "°C": "TEMPERATURE",
+    "s": "TIME",
+    "V": "VOLTAGE",
+}
+
+
+class DesWorkspaceLocation(NamedTuple):
+    """Region and service URLs of a workspace; the URLs are the same for all."""
+
+    name: str
+    api_service_url: str
+    files_service_url: str
+
+
+class DesErrorPayload(NamedTuple):
+    """An error as a value of a union."""
+
+    message: str
+
+
+class PackageCreationPayload(NamedTuple):
+    """The result of a package creation job."""
+
+    package_id: str
+    errors: tuple[()] = ()
+
+
+class DesCommentNotificationData(NamedTuple):
+    """The comment of a notification, with its thread."""
+
+    comment_author: str | None
+    comment_date: str
+    comment_id: str
+    comment_text: str
+    comment_thread_id: str
+    document_id: str | None
+    document_name: str | None
+    project_id: str
+    thread_data: None
+    thread_date: str
+    thread_status: str
+
+
+class DesCommentNotification(NamedTuple):
+    """A change of a comment."""
+
+    action: str
+    data: DesCommentNotificationData
+
+
+def payload_type(value: object, _info: context.Info, _kind: object) -> str:
+    """The member type of the union for a value."""
+    return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
+
+
+async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | None = None) -> list[records.Record]:
+    """The workspaces of the caller that match the filter."""
+    return design_filters.matching_records(await access.workspaces(info), where)
+
+
+async def workspace_by_url(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803 (the schema's argument name)
+) -> records.Record | None:
+    """The workspace with this URL."""
+    return await access.workspace_at(info, workspaceUrl)
+
+
+def location(workspace: records.Record, info: context.Info) -> DesWorkspaceLocation:
+    """The location of a workspace."""
+    origin = access.session(info).origin
+    return DesWorkspaceLocation(workspace.region, origin + API_PATH, origin)
+
+
+async def locations(_root: None, info: context.Info) -> list[DesWorkspaceLocation]:
+    """The distinct locations of the caller's workspaces."""
+    return list(dict.fromkeys(location(workspace, info) for workspace in await access.workspaces(info)))
+
+
+async def team(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803
+) -> records.Record:
+    """The team of a workspace."""
+    return await access.require_workspace(info, workspaceUrl)
+
+
+async def users(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803
+    ids: list[str],
+) -> list[records.Record | None]:
+    """Users of a workspace by id; null for a user who is not a member."""
+    workspace = await access.require_workspace(info, workspaceUrl)
+    members = await access.loaders(info).where("DesUser", "workspace_ids", workspace.id)
+    members_by_id = {member.id: member for member in members}
+    return [members_by_id.get(id_) for id_ in ids]
+
+
+async def user_by_auth(_root: None, info: context.Info) -> records.Record:
+    """The caller."""
+    return await access.user(info)
+
+
+async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.Record | None:
+    """A user who shares a workspace with the caller."""
+    user = await access.loaders(info).one("DesUser", id)
+    workspace_ids = set((await access.user(info)).workspace_ids)
+    return user if user is not None and workspace_ids & set(user.workspace_ids) else None
+
+
+async def user_groups(member: records.Record, info: context.Info) -> list[records.Record]:
+    """The user's groups in all workspaces that both are in."""
+    return [
+        group
+        for workspace in await access.workspaces(info)
+        for group in workspace.groups
+        if group.id in member.group_ids
+    ]
+
+
+async def library(
+    _root: None,
+    info: context.Info,
+    workspaceUrl: str,  # noqa: N803
+) -> Any:
+    """The library of a workspace."""
+    return (await access.require_workspace(info, workspaceUrl)).library
+
+
+async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> list[records.Record | DesErrorPayload]:
+    """For each id, the component or an error."""
+    visible = await asyncio.gather(*(access.visible(info, "DesComponent", id_) for id_ in ids))
+    return [
+        component or DesErrorPayload(f"there is no component {id_}")
+        for id_, component in zip(ids, visible, strict=True)
+    ]
+
+
+async def revision(_root: None, info: context.Info, id: str) -> records.Record | None:
+    """A component by the id of its revision."""
+    matching = await access.loaders(info).where("DesComponent", "revision_id", id)
+    return await access.visible(info, "DesComponent", matching[0].id) if matching else None
+
+
+def parameter_type(parameter: records.Record, _info: context.Info) -> str:
+    """The quantity of the parameter, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
+    number, _, unit = parameter.value.rpartition(" ")
+    if not number or not re.fullmatch(r"[-+]?[\d.]+", number):
+        return "TEXT"
+    return _MEASURES.get(unit) or _MEASURES.get(unit[1:], "TEXT")
+
+
+def preview_url(project: records.Record, info: context.Info) -> str:
+    """The URL of a preview image."""
+    return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}"
+
+
+def latest_revision(project: records.Record, _info: context.Info) -> Any:
+    """The latest commit."""
+    return project.revisions[0]
+
+
+async def _documents(variant: records.Record, info: context.Info, *, pcb: bool) -> list[records.Record]:
+    project = await access.loaders(info).one("DesProject", variant.project_id)
+    return [document for document in (project.documents if project else ()) if document.is_pcb == pcb]
+
+
+async def board(variant: records.Record, info: context.Info) -> records.Record | None:
+    """The board, or None."""
+    return next(iter(await _documents(variant, info, pcb=True)), None)
+
+
+async def schematics(
+    variant: records.Record, info: context.Info, where: dict[str, Any] | None = None
+) -> list[records.Record]:
+    """The sheets that match the filter."""
+    return design_filters.matching_records(await _documents(variant, info, pcb=False), where)
+
+
+async def thread(
+    _root: None,
+    info: context.Info,
+    projectId: str,  # noqa: N803
+    threadId: str,  # noqa: N803
+) -> records.Record | None:
+    """One comment thread of a project."""
+    thread_ = await access.visible(info, "DesCommentThread", threadId)
+    return thread_ if thread_ is not None and thread_.project_id == projectId else None
+
+
+def mentions(comment: records.Record, _info: context.Info) -> Any:
+    """The ids of the mentioned users."""
+    return comment.mentioned_ids
+
+
+async def mentioned_user(user_id: str, info: context.Info) -> records.Record | None:
+    """A mentioned user."""
+    return await access.loaders(info).one("DesUser", user_id)
+
+
+async def packages(_root: None, info: context.Info) -> list[records.Record]:
+    """Every package of the user's projects."""
+    jobs = await access.loaders(info).all("DesManufacturePackage")
+    return [job for job in jobs if job.is_package and await access.visible(info, "DesManufacturePackage", job.id)]
+
+
+async def package(_root: None, info: context.Info, id: str) -> records.Record | None:
+    """The package with this id, or None."""
+    job = await access.visible(info, "DesManufacturePackage", id)
+    return job if job is not None and job.is_package else None
+
+
+async def export_job(
+    _root: None,
+    info: context.Info,
+    projectExportJobId: str,  # noqa: N803
+) -> records.Record:
+    """The export with this id."""
+    return await access.require(info, "DesProjectExportJob", projectExportJobId, "export job")
+
+
+def download_url(job: records.Record, info: context.Info) -> str:
+    """The download URL of the file."""
+    return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
+
+
+def done(_job: records.Record, _info: context.Info) -> str:
+    """Always DONE: jobs are completed when they are created, and one that fails is rejected."""
+    return "DONE"
+
+
+def package_payload(job: records.Record, _info: context.Info) -> PackageCreationPayload:
+    """A package has the id of its job."""
+    return PackageCreationPayload(job.id)
+
+
+def nothing(_record: records.Record, _info: context.Info, **_arguments: object) -> None:
+    """Null: users have no pictures, threads no screenshots, and no job fails."""
+
+
+async def comment_updates(
+    _root: None,
+    info: context.Info,
+    input: dict[str, str],
+) -> AsyncIterator[DesCommentNotification]:
+    """Comment events of a workspace from now on. The event stream is open when this returns."""
+    workspace = await access.require_workspace(info, input["workspaceUrl"])
+    stream = access.session(info).services.events()
+    events = await stream.__aenter__()
+    return _notifications(info, workspace, events, stream)
+
+
+async def _notifications(
+    info: context.Info, workspace: records.Record, events: AsyncIterator[records.Record], stream: Any
+) -> AsyncIterator[DesCommentNotification]:
+    try:
+        async for event in events:
+            if event.workspace_id == workspace.id:
+                yield DesCommentNotification(event.action, await _notification_data(event, info))
+    finally:
+        await asyncio.shield(stream.__aexit__(None, None, None))
+
+
+async def _notification_data(event: records.Record, info: context.Info) -> DesCommentNotificationData:
+    thread, comment = event.thread, event.comment
+    author = await access.loaders(info).one("DesUser", comment.modified_by_id)
+    return DesCommentNotificationData(
+        comment_author=author.user_name if author else None,
+        comment_date=comment.modified_at,
+        comment_id=comment.comment_id,
+        comment_text=comment.text,
+        comment_thread_id=thread.id,
+        document_id=thread.context.document_id,
+        document_name=thread.document_name,
+        project_id=thread.project_id,
+        thread_data=None,
+        thread_date=thread.modified_at,
+        thread_status=str(thread.status),
+    )
+
+
+def notification(event: DesCommentNotification, _info: context.Info, **_arguments: object) -> DesCommentNotification:
+    """A notification is the event itself."""
+    return event
+
+
+ATTRIBUTES = records.ALIASES
+RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.desWorkspaceInfos": workspaces,
+    "Query.desWorkspaces": workspaces,
+    "Query.desWorkspaceByUrl": workspace_by_url,
+    "Query.desWorkspaceLocations": locations,
+    "Query.desTeam": team,
+    "Query.desUsers": users,
+    "Query.desUserByAuth": user_by_auth,
+    "Query.desUserByGlobalId": user_by_global_id,
+    "Query.desLibrary": library,
+    "Query.desComponentsByIds": components_by_ids,
+    "Query.desRevisionDetailsById": revision,
+    "Query.desCommentThread": thread,
+    "Query.desManufacturePackages": packages,
+    "Query.desManufacturePackageById": package,
+    "Query.desManufacturePackageCreationJob": package,
+    "Query.desProjectExportJob": export_job,
+    "DesWorkspaceInfo.location": location,
+    "DesWorkspace.location": location,
+    "DesUser.groups": user_groups,
+    "DesUser.pictureUrl": nothing,
+    "DesComponentParameter.type": parameter_type,
+    "DesProject.previewUrl": preview_url,
+    "DesProject.latestRevision": latest_revision,
+    "DesWipVariant.pcb": board,
+    "DesWipVariant.schematics": schematics,
+    "DesReleaseVariant.pcb": board,
+    "DesReleaseVariant.schematics": schematics,
+    "DesCommentThread.originalStateScreenshotUrl": nothing,
+    "DesComment.mentions": mentions,
+    "DesMention.user": mentioned_user,
+    "DesManufacturePackage.downloadUrl": download_url,
+    "DesManufacturePackageCreationJob.payload": package_payload,
+    "DesManufacturePackageCreationJob.status": done,
+    "DesProjectExportJob.downloadUrl": download_url,
+    "DesProjectExportJob.status": done,
+    "DesProjectExportJob.reason": nothing,
+    "Subscription.desOnCommentUpdated": notification,
+}
+SUBSCRIBERS = {"Subscription.desOnCommentUpdated": comment_updates}
