@@ -22,15 +22,13 @@ _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own message
 
 EXTRAS = {
     "nexar_sandbox": "sandbox",
-    "proxy.traffic.sources.workbook": "xlsx",
     "proxy.traffic": "compare",
-    "proxy.tools.compare": "compare",
     "proxy.tools.sheet": "sheet",
     "proxy.tools.conform": "conform",
     "proxy.stores": "redis",
     "proxy.telemetry": "otel",
 }
-"""Extra of pyproject.toml by the package whose imports need it. The first match counts, so longer names come first."""
+"""Extra of pyproject.toml by the package whose imports need it."""
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 

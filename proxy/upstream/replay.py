@@ -2,7 +2,7 @@
 
 Comparisons use them in place of the GraphQL client. Recordings belong to the id of the v3 request that caused them;
 responses to operations without variables are the same for all requests and are recorded once. Replay sends nothing and
-costs no parts. Files and API keys are not known here: compare/recording has them.
+costs no parts. Files and API keys are not known here: traffic/recording has them.
 """
 
 from collections.abc import Sequence
