@@ -7,6 +7,7 @@ are before the current time.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -83,6 +84,29 @@ class DesignStore:
         self._numbers["last"] = number = self._numbers.get("last", 0) + 1
         return components.stable_id(self._seed, "made", kind, number)
 
+    def create(self, record: Any, by: str, **fields: Any) -> records.Record:
+        """Store a new record of this class. Raises msgspec.ValidationError."""
+        return self.tables.put(self.stamped(record, by, **fields))
+
+    def stamped(self, record: Any, by: str, **fields: Any) -> records.Record:
+        """A new record of this class, with author and time in the fields that it has for them. Raises
+        msgspec.ValidationError."""
+        stamps = {**self._change_stamps(by), "created_by_id": by, "created_at": self.now()}
+        new: records.Record = msgspec.convert({**_known(record, stamps), **fields}, record)
+        return new
+
+    def update(self, row: records.Record, by: str, **fields: Any) -> records.Record:
+        """Replace a record by one with these fields, author and time."""
+        return self.tables.put(self.changed(row, by, **fields))
+
+    def changed(self, row: records.Record, by: str, **fields: Any) -> records.Record:
+        """The record with these fields, author and time."""
+        return msgspec.structs.replace(row, **_known(type(row), self._change_stamps(by)), **fields)
+
+    def _change_stamps(self, by: str) -> dict[str, str]:
+        now = self.now()
+        return {"modified_by_id": by, "modified_at": now, "updated_by_id": by, "updated_at": now}
+
     def add_file(self, name: str, content: bytes) -> str:
         """Store a file; return its id."""
         id_ = self.new_id("file")
@@ -114,6 +138,10 @@ class DesignStore:
         if members != self._known_members:
             self._update_members(members, self._tables)
         return self._tables
+
+
+def _known(record: type[records.Record], fields: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if name in record.__struct_fields__}
 
 
 def members_of(users: user_directory.UserDirectory) -> tuple[records.Record, ...]:

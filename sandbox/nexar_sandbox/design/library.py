@@ -1,5 +1,8 @@
 """Changes of libraries: components, their part choices, and folders."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from msgspec.structs import replace
 
 from nexar_sandbox.design import components, design_store, records, rest
@@ -11,11 +14,9 @@ def create_component(
     by: str,
     workspace_id: str,
     name: str,
-    comment: str = "",
-    description: str = "",
-    folder_id: str | None = None,
-    folder_path: str | None = None,
-    parameters: tuple[dict[str, str], ...] = (),
+    folder_id: str | None,
+    folder_path: str | None,
+    **fields: Any,
 ) -> records.Record:
     """Create a component in its first revision, in the folder with this id or path."""
     if not name.strip():
@@ -23,49 +24,39 @@ def create_component(
     existing = store.tables[records.Component]
     if any(component.name == name and component.workspace_id == workspace_id for component in existing):
         raise ValueError(f"there is a component {name} already")
-    id_, now = store.new_id("component"), store.now()
+    id_ = store.new_id("component")
     if folder_id is None and folder_path is not None:
         folder_id = _folder(store, by, workspace_id, folder_path)
-    return existing.put(
-        records.Component(
-            id=id_,
-            workspace_id=workspace_id,
-            folder_id=folder_id,
-            item_internal_id=components.stable_id(id_, "item"),
-            revision_id=components.stable_id(id_, "revision", 1),
-            name=name,
-            comment=comment,
-            description=description,
-            footprint_name="",
-            created_at=now,
-            modified_at=now,
-            is_managed=True,
-            life_cycle_state=components.life_cycle_state(workspace_id, 0),
-            parameters=tuple(records.Parameter(**parameter) for parameter in parameters),
-        )
+    return store.create(
+        records.Component,
+        by,
+        id=id_,
+        workspace_id=workspace_id,
+        folder_id=folder_id,
+        item_internal_id=components.stable_id(id_, "item"),
+        revision_id=components.stable_id(id_, "revision", 1),
+        name=name,
+        footprint_name="",
+        is_managed=True,
+        life_cycle_state=components.life_cycle_state(workspace_id, 0),
+        **fields,
     )
 
 
 def _folder(store: design_store.DesignStore, by: str, workspace_id: str, path: str) -> str:
     """The id of the folder with this path, which is created if it is missing."""
-    folders = store.tables[records.Folder]
-    for folder in folders:
+    for folder in store.tables[records.Folder]:
         if folder.path == path and folder.workspace_id == workspace_id:
             return str(folder.id)
-    now = store.now()
-    created = folders.put(
-        records.Folder(
-            id=store.new_id("folder"),
-            workspace_id=workspace_id,
-            name=path.replace("/", "\\").rpartition("\\")[2],
-            path=path,
-            description="",
-            folder_type="COMPONENT_LIBRARY",
-            created_by_id=by,
-            updated_by_id=by,
-            created_at=now,
-            updated_at=now,
-        )
+    created = store.create(
+        records.Folder,
+        by,
+        id=store.new_id("folder"),
+        workspace_id=workspace_id,
+        name=path.replace("/", "\\").rpartition("\\")[2],
+        path=path,
+        description="",
+        folder_type="COMPONENT_LIBRARY",
     )
     return str(created.id)
 
@@ -73,13 +64,13 @@ def _folder(store: design_store.DesignStore, by: str, workspace_id: str, path: s
 def update_part_choices(
     store: design_store.DesignStore,
     *,
+    by: str,
     id: str,
-    add: tuple[dict[str, str], ...] = (),
-    remove: tuple[dict[str, str], ...] | None = (),
+    add: Sequence[dict[str, str]] = (),
+    remove: Sequence[dict[str, str]] | None = (),
 ) -> records.Record:
     """Add part choices (company_name, part_number) at the end, or remove some; `remove` None removes all."""
-    existing = store.tables[records.Component]
-    component = existing.find(id, "component")
+    component = store.tables[records.Component].find(id, "component")
     choices = {(choice.company_name, choice.part_number): choice for choice in component.manufacturer_parts}
     if remove is None:
         choices = {}
@@ -89,7 +80,7 @@ def update_part_choices(
         key = added["company_name"], added["part_number"]
         choices.setdefault(key, _choice(store, *key))
     ranked = tuple(replace(choice, priority=place) for place, choice in enumerate(choices.values(), 1))
-    return existing.put(replace(component, manufacturer_parts=ranked, modified_at=store.now()))
+    return store.update(component, by, manufacturer_parts=ranked)
 
 
 def _choice(store: design_store.DesignStore, company: str, number: str) -> records.Record:

@@ -8,94 +8,65 @@ import csv
 import io
 import zipfile
 from collections.abc import Iterable
-
-from msgspec.structs import replace
+from typing import Any
 
 from nexar_sandbox.design import components, design_store, records, rest
 
 
 def create_project(
-    store: design_store.DesignStore,
-    *,
-    by: str,
-    workspace_id: str,
-    workspace_url: str,
-    name: str,
-    description: str,
-    file_id: str,
+    store: design_store.DesignStore, *, by: str, workspace_url: str, name: str, file_id: str, **fields: Any
 ) -> records.Record:
     """Create a project of an uploaded file, with one variant without parts: the file is not parsed."""
     if file_id not in store.files:
         raise LookupError(f"there is no file {file_id}")
     if not name.strip():
         raise ValueError("a project needs a name")
-    data = store.tables
-    id_, now = store.new_id("project"), store.now()
+    id_ = store.new_id("project")
     variant = records.Variant(name="Base", project_id=id_, bom_id=components.stable_id(id_, "bom", "Base"))
-    data.put(records.Bom(id=variant.bom_id, project_id=id_, variant_name=variant.name))
-    upload = records.VcsRevision(
+    store.create(records.Bom, by, id=variant.bom_id, project_id=id_, variant_name=variant.name)
+    upload = store.stamped(
+        records.VcsRevision,
+        by,
         revision_id=components.stable_id(id_, "commit"),
         message="Upload",
-        author=data[records.User].find(by, "user").user_name,
-        created_at=now,
+        author=store.tables[records.User].find(by, "user").user_name,
         files=(records.FileChange(path=store.files[file_id][0]),),
     )
-    return data.put(
-        records.Project(
-            id=id_,
-            project_id=components.stable_id(id_, "guid"),
-            workspace_id=workspace_id,
-            workspace_url=workspace_url,
-            url=f"{workspace_url}/designs/{id_}",
-            name=name,
-            description=description,
-            created_by_id=by,
-            updated_by_id=by,
-            created_at=now,
-            updated_at=now,
-            revisions=(upload,),
-            variants=(variant,),
-        )
+    return store.create(
+        records.Project,
+        by,
+        id=id_,
+        project_id=components.stable_id(id_, "guid"),
+        workspace_url=workspace_url,
+        url=f"{workspace_url}/designs/{id_}",
+        name=name,
+        revisions=(upload,),
+        variants=(variant,),
+        **fields,
     )
 
 
 def update_parameters(
-    store: design_store.DesignStore, *, by: str, id: str, parameters: tuple[dict[str, str], ...], replace_existing: bool
+    store: design_store.DesignStore, *, by: str, id: str, parameters: list[dict[str, str]], replace_existing: bool
 ) -> records.Record:
     """Add parameters to the existing ones, or replace those."""
-    projects = store.tables[records.Project]
-    project = projects.find(id, "project")
+    project = store.tables[records.Project].find(id, "project")
     merged = {} if replace_existing else {parameter.name: parameter for parameter in project.parameters}
-    merged.update({parameter["name"]: records.Parameter(**parameter) for parameter in parameters})
-    return projects.put(replace(project, parameters=tuple(merged.values()), updated_by_id=by, updated_at=store.now()))
+    merged |= {parameter["name"]: records.Parameter(**parameter) for parameter in parameters}
+    return store.update(project, by, parameters=tuple(merged.values()))
 
 
 def create_job(
-    store: design_store.DesignStore,
-    *,
-    project_id: str,
-    name: str,
-    kind: str,
-    is_package: bool,
-    variant_name: str | None = None,
+    store: design_store.DesignStore, *, by: str, project_id: str, name: str, variant_name: str | None, **fields: Any
 ) -> records.Record:
     """Create a package or an export of a variant (None: the first), which is complete at once."""
-    data = store.tables
-    project = data[records.Project].find(project_id, "project")
+    project = store.tables[records.Project].find(project_id, "project")
     variant = next((variant for variant in project.variants if variant_name in (None, variant.name)), None)
     if variant is None:
         raise LookupError(f"the project has no variant {variant_name}")
-    return data.put(
-        records.ProjectJob(
-            id=store.new_id("job"),
-            project_id=project.id,
-            name=name,
-            kind=kind,
-            file_id=store.add_file(name, _build_zip(store, project, data[records.Bom].find(variant.bom_id, "BOM"))),
-            created_at=store.now(),
-            is_package=is_package,
-        )
-    )
+    id_ = store.new_id("job")
+    file_id = store.add_file(name, _build_zip(store, project, variant))
+    return store.create(records.ProjectJob, by, id=id_, project_id=project_id, name=name, file_id=file_id, **fields)
 
 
 def start_workflow(
@@ -104,30 +75,27 @@ def start_workflow(
     by: str,
     workspace_id: str,
     definition_id: str,
-    name: str | None = None,
-    variables: tuple[dict[str, str], ...] = (),
+    name: str | None,
+    **fields: Any,
 ) -> records.Record:
     """Start a workflow of a definition."""
-    data = store.tables
-    definition = data[records.WorkflowDefinition].find(definition_id, "workflow definition")
+    definition = store.tables[records.WorkflowDefinition].find(definition_id, "workflow definition")
     if definition.workspace_id != workspace_id:
         raise LookupError(f"the workspace has no workflow definition {definition_id}")
-    now, user_name = store.now(), data[records.User].find(by, "user").user_name
-    return data.put(
-        records.Workflow(
-            workflow_id=store.new_id("workflow"),
-            workspace_id=workspace_id,
-            name=name or definition.name,
-            process_definition_id=definition.workflow_definition_id,
-            process_definition_name=definition.name,
-            workflow_type=definition.workflow_type,
-            status="ACTIVE",
-            assignee=user_name,
-            created_by=user_name,
-            created_at=now,
-            modified_at=now,
-            variables=tuple(records.Parameter(**variable) for variable in variables),
-        )
+    user_name = store.tables[records.User].find(by, "user").user_name
+    return store.create(
+        records.Workflow,
+        by,
+        workflow_id=store.new_id("workflow"),
+        workspace_id=workspace_id,
+        name=name or definition.name,
+        process_definition_id=definition.workflow_definition_id,
+        process_definition_name=definition.name,
+        workflow_type=definition.workflow_type,
+        status="ACTIVE",
+        assignee=user_name,
+        created_by=user_name,
+        **fields,
     )
 
 
@@ -135,8 +103,9 @@ def start_workflow(
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def _build_zip(store: design_store.DesignStore, project: records.Record, bom: records.Record) -> bytes:
+def _build_zip(store: design_store.DesignStore, project: records.Record, variant: records.Record) -> bytes:
     """The ZIP of a variant: bill of materials and placement as CSV."""
+    bom = store.tables[records.Bom].find(variant.bom_id, "BOM")
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in (

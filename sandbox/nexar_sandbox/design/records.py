@@ -190,7 +190,8 @@ Workflow = _make.kind("DesWorkflow", "projects/workflows", "workflow_id", worksp
 Position2D = _make.kind("DesPosition2D")
 Rectangle = _make.kind("DesRectangle")
 CommentContext = _make.kind("DesCommentContext")
-Comment = _make.kind("DesComment", mentioned_ids=_IDS)
+Mention = _make.kind("DesMention")
+Comment = _make.kind("DesComment")
 # `status` 0 is open, 1 resolved.
 CommentThread = _make.kind(
     "DesCommentThread",
@@ -201,6 +202,13 @@ CommentThread = _make.kind(
     document_name=_OPTIONAL_ID,
 )
 Task = _make.kind("DesTask", "collaboration/tasks", workspace_id=str, project_id=_OPTIONAL_ID)
+# What the query service makes of other records; nothing of it is stored.
+WorkspaceLocation = _make.kind("DesWorkspaceLocation")
+ErrorPayload = _make.kind("DesErrorPayload")
+PayloadError = _make.kind("DesPayloadError")
+PackageCreationPayload = _make.kind("DesManufacturePackageCreationJobPayload")
+CommentNotificationData = _make.kind("DesCommentNotificationData")
+CommentNotification = _make.kind("DesCommentNotification")
 # A change of a comment. The values of `action` are our choice: the contract has none.
 CommentEvent: Any = msgspec.defstruct(
     "CommentEvent", [("action", str), ("workspace_id", str), ("thread", CommentThread), ("comment", Comment)]

@@ -39,9 +39,11 @@ class Table:
         self._rows[str(getattr(row, self.kind.key))] = row
         return row
 
-    def remove(self, key: str) -> None:
-        """Remove the record with this key."""
+    def remove(self, key: str, noun: str) -> records.Record:
+        """Remove and return the record with this key. Raises LookupError."""
+        removed = self.find(key, noun)
         del self._rows[key]
+        return removed
 
     def where(self, field: str, values: Sequence[str]) -> list[list[records.Record]]:
         """For each value, the records that have it in this field, or contain it if the field is a list."""

@@ -176,13 +176,8 @@ def _by_id(target: str) -> GraphQLFieldResolver:
 
 
 def _list_of_workspace(field: GraphQLField, target: str) -> GraphQLFieldResolver:
-    async def resolve(
-        _root: None,
-        info: context.Info,
-        workspaceUrl: str,  # noqa: N803 (the schema's argument name)
-        **arguments: Any,
-    ) -> Any:
-        workspace = await access.require_workspace(info, workspaceUrl)
+    async def resolve(_root: None, info: context.Info, **arguments: Any) -> Any:
+        workspace = await access.require_workspace(info, arguments["workspaceUrl"])
         items = await access.loaders(info).where(target, "workspace_id", workspace.id)
         return _page(_matching(items, arguments), field, target, arguments)
 
@@ -190,13 +185,8 @@ def _list_of_workspace(field: GraphQLField, target: str) -> GraphQLFieldResolver
 
 
 def _list_of_project(field: GraphQLField, target: str) -> GraphQLFieldResolver:
-    async def resolve(
-        _root: None,
-        info: context.Info,
-        projectId: str,  # noqa: N803
-        **arguments: Any,
-    ) -> Any:
-        project = await access.require(info, "DesProject", projectId, "project")
+    async def resolve(_root: None, info: context.Info, **arguments: Any) -> Any:
+        project = await access.require(info, "DesProject", arguments["projectId"], "project")
         items = await access.loaders(info).where(target, "project_id", project.id)
         return _page(_matching(items, arguments), field, target, arguments)
 

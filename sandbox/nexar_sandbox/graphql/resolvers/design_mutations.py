@@ -18,18 +18,11 @@ Input: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class DesPayloadError:
-    """An error of a mutation."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class MutationPayload:
     """The result of a mutation: the created or changed record, or errors."""
 
     record: Any = None
-    errors: tuple[DesPayloadError, ...] = ()
+    errors: tuple[records.Record, ...] = ()
 
 
 Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[records.Record]]
@@ -42,7 +35,7 @@ def _mutation(change: Mutation) -> GraphQLFieldResolver:
         try:
             return MutationPayload(await change(info, input))
         except (client.DesignServiceError, errors.DesignError) as refused:
-            return MutationPayload(errors=(DesPayloadError(str(refused)),))
+            return MutationPayload(errors=(records.PayloadError(message=str(refused)),))
         finally:
             # Fields of the payload must not see records of before the change.
             access.loaders(info).clear()
@@ -61,11 +54,6 @@ async def _send(info: context.Info, request: str, of: Any, **fields: Any) -> rec
 def _given(fields: Input, *names: str) -> Input:
     """The fields with these names that are not null."""
     return {name: fields[name] for name in names if fields.get(name) is not None}
-
-
-def _pairs(fields: list[Input]) -> list[Input]:
-    """Parameters or variables without what is not stored."""
-    return [{"name": parameter["name"], "value": parameter["value"]} for parameter in fields]
 
 
 async def _thread_path(info: context.Info, fields: Input) -> str:
@@ -171,7 +159,7 @@ async def update_parameters(info: context.Info, fields: Input) -> records.Record
         info,
         f"PATCH projects /projects/{project.id}",
         records.Project,
-        parameters=_pairs(fields["parameters"]),
+        parameters=fields["parameters"],
         replace_existing=bool(fields.get("replaceExisting")),
     )
 
@@ -211,7 +199,7 @@ async def release_component(info: context.Info, fields: Input) -> records.Record
         description=fields.get("componentDescription") or "",
         folder_id=folder_id,
         folder_path=fields.get("componentReleaseFolder"),
-        parameters=_pairs(fields["parameters"]),
+        parameters=fields["parameters"],
     )
 
 
@@ -245,7 +233,7 @@ async def launch_workflow(info: context.Info, fields: Input) -> records.Record:
         workspace_id=workspace.id,
         definition_id=fields["workflowDefinitionId"],
         name=fields.get("name"),
-        variables=_pairs(fields["variables"]),
+        variables=fields["variables"],
     )
 
 

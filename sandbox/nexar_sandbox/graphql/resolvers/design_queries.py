@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphql import GraphQLFieldResolver
 
@@ -32,50 +32,6 @@ _MEASURES = {
 }
 
 
-class DesWorkspaceLocation(NamedTuple):
-    """Region and service URLs of a workspace; the URLs are the same for all."""
-
-    name: str
-    api_service_url: str
-    files_service_url: str
-
-
-class DesErrorPayload(NamedTuple):
-    """An error as a value of a union."""
-
-    message: str
-
-
-class PackageCreationPayload(NamedTuple):
-    """The result of a package creation job."""
-
-    package_id: str
-    errors: tuple[()] = ()
-
-
-class DesCommentNotificationData(NamedTuple):
-    """The comment of a notification, with its thread."""
-
-    comment_author: str | None
-    comment_date: str
-    comment_id: str
-    comment_text: str
-    comment_thread_id: str
-    document_id: str | None
-    document_name: str | None
-    project_id: str
-    thread_data: None
-    thread_date: str
-    thread_status: str
-
-
-class DesCommentNotification(NamedTuple):
-    """A change of a comment."""
-
-    action: str
-    data: DesCommentNotificationData
-
-
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
     """The member type of the union for a value."""
     return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
@@ -86,43 +42,30 @@ async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | No
     return design_filters.matching_records(await access.workspaces(info), where)
 
 
-async def workspace_by_url(
-    _root: None,
-    info: context.Info,
-    workspaceUrl: str,  # noqa: N803 (the schema's argument name)
-) -> records.Record | None:
+async def workspace_by_url(_root: None, info: context.Info, **given: Any) -> records.Record | None:
     """The workspace with this URL."""
-    return await access.workspace_at(info, workspaceUrl)
+    return await access.workspace_at(info, given["workspaceUrl"])
 
 
-def location(workspace: records.Record, info: context.Info) -> DesWorkspaceLocation:
+def location(workspace: records.Record, info: context.Info) -> Any:
     """The location of a workspace."""
     origin = access.session(info).origin
-    return DesWorkspaceLocation(workspace.region, origin + API_PATH, origin)
+    return records.WorkspaceLocation(name=workspace.region, api_service_url=origin + API_PATH, files_service_url=origin)
 
 
-async def locations(_root: None, info: context.Info) -> list[DesWorkspaceLocation]:
+async def locations(_root: None, info: context.Info) -> list[records.Record]:
     """The distinct locations of the caller's workspaces."""
     return list(dict.fromkeys(location(workspace, info) for workspace in await access.workspaces(info)))
 
 
-async def team(
-    _root: None,
-    info: context.Info,
-    workspaceUrl: str,  # noqa: N803
-) -> records.Record:
+async def team(_root: None, info: context.Info, **given: Any) -> records.Record:
     """The team of a workspace."""
-    return await access.require_workspace(info, workspaceUrl)
+    return await access.require_workspace(info, given["workspaceUrl"])
 
 
-async def users(
-    _root: None,
-    info: context.Info,
-    workspaceUrl: str,  # noqa: N803
-    ids: list[str],
-) -> list[records.Record | None]:
+async def users(_root: None, info: context.Info, ids: list[str], **given: Any) -> list[records.Record | None]:
     """Users of a workspace by id; null for a user who is not a member."""
-    workspace = await access.require_workspace(info, workspaceUrl)
+    workspace = await access.require_workspace(info, given["workspaceUrl"])
     members = await access.loaders(info).where("DesUser", "workspace_ids", workspace.id)
     members_by_id = {member.id: member for member in members}
     return [members_by_id.get(id_) for id_ in ids]
@@ -150,20 +93,16 @@ async def user_groups(member: records.Record, info: context.Info) -> list[record
     ]
 
 
-async def library(
-    _root: None,
-    info: context.Info,
-    workspaceUrl: str,  # noqa: N803
-) -> Any:
+async def library(_root: None, info: context.Info, **given: Any) -> Any:
     """The library of a workspace."""
-    return (await access.require_workspace(info, workspaceUrl)).library
+    return (await access.require_workspace(info, given["workspaceUrl"])).library
 
 
-async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> list[records.Record | DesErrorPayload]:
+async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> list[records.Record]:
     """For each id, the component or an error."""
     visible = await asyncio.gather(*(access.visible(info, "DesComponent", id_) for id_ in ids))
     return [
-        component or DesErrorPayload(f"there is no component {id_}")
+        component or records.ErrorPayload(message=f"there is no component {id_}")
         for id_, component in zip(ids, visible, strict=True)
     ]
 
@@ -209,25 +148,10 @@ async def schematics(
     return design_filters.matching_records(await _documents(variant, info, pcb=False), where)
 
 
-async def thread(
-    _root: None,
-    info: context.Info,
-    projectId: str,  # noqa: N803
-    threadId: str,  # noqa: N803
-) -> records.Record | None:
+async def thread(_root: None, info: context.Info, **given: Any) -> records.Record | None:
     """One comment thread of a project."""
-    thread_ = await access.visible(info, "DesCommentThread", threadId)
-    return thread_ if thread_ is not None and thread_.project_id == projectId else None
-
-
-def mentions(comment: records.Record, _info: context.Info) -> Any:
-    """The ids of the mentioned users."""
-    return comment.mentioned_ids
-
-
-async def mentioned_user(user_id: str, info: context.Info) -> records.Record | None:
-    """A mentioned user."""
-    return await access.loaders(info).one("DesUser", user_id)
+    thread_ = await access.visible(info, "DesCommentThread", given["threadId"])
+    return thread_ if thread_ is not None and thread_.project_id == given["projectId"] else None
 
 
 async def packages(_root: None, info: context.Info) -> list[records.Record]:
@@ -242,13 +166,9 @@ async def package(_root: None, info: context.Info, id: str) -> records.Record | 
     return job if job is not None and job.is_package else None
 
 
-async def export_job(
-    _root: None,
-    info: context.Info,
-    projectExportJobId: str,  # noqa: N803
-) -> records.Record:
+async def export_job(_root: None, info: context.Info, **given: Any) -> records.Record:
     """The export with this id."""
-    return await access.require(info, "DesProjectExportJob", projectExportJobId, "export job")
+    return await access.require(info, "DesProjectExportJob", given["projectExportJobId"], "export job")
 
 
 def download_url(job: records.Record, info: context.Info) -> str:
@@ -261,9 +181,9 @@ def done(_job: records.Record, _info: context.Info) -> str:
     return "DONE"
 
 
-def package_payload(job: records.Record, _info: context.Info) -> PackageCreationPayload:
+def package_payload(job: records.Record, _info: context.Info) -> Any:
     """A package has the id of its job."""
-    return PackageCreationPayload(job.id)
+    return records.PackageCreationPayload(package_id=job.id)
 
 
 def nothing(_record: records.Record, _info: context.Info, **_arguments: object) -> None:
@@ -274,7 +194,7 @@ async def comment_updates(
     _root: None,
     info: context.Info,
     input: dict[str, str],
-) -> AsyncIterator[DesCommentNotification]:
+) -> AsyncIterator[records.Record]:
     """Comment events of a workspace from now on. The event stream is open when this returns."""
     workspace = await access.require_workspace(info, input["workspaceUrl"])
     stream = access.session(info).services.events()
@@ -284,19 +204,19 @@ async def comment_updates(
 
 async def _notifications(
     info: context.Info, workspace: records.Record, events: AsyncIterator[records.Record], stream: Any
-) -> AsyncIterator[DesCommentNotification]:
+) -> AsyncIterator[records.Record]:
     try:
         async for event in events:
             if event.workspace_id == workspace.id:
-                yield DesCommentNotification(event.action, await _notification_data(event, info))
+                yield records.CommentNotification(action=event.action, data=await _notification_data(event, info))
     finally:
         await asyncio.shield(stream.__aexit__(None, None, None))
 
 
-async def _notification_data(event: records.Record, info: context.Info) -> DesCommentNotificationData:
+async def _notification_data(event: records.Record, info: context.Info) -> Any:
     thread, comment = event.thread, event.comment
     author = await access.loaders(info).one("DesUser", comment.modified_by_id)
-    return DesCommentNotificationData(
+    return records.CommentNotificationData(
         comment_author=author.user_name if author else None,
         comment_date=comment.modified_at,
         comment_id=comment.comment_id,
@@ -305,13 +225,12 @@ async def _notification_data(event: records.Record, info: context.Info) -> DesCo
         document_id=thread.context.document_id,
         document_name=thread.document_name,
         project_id=thread.project_id,
-        thread_data=None,
         thread_date=thread.modified_at,
         thread_status=str(thread.status),
     )
 
 
-def notification(event: DesCommentNotification, _info: context.Info, **_arguments: object) -> DesCommentNotification:
+def notification(event: records.Record, _info: context.Info, **_arguments: object) -> records.Record:
     """A notification is the event itself."""
     return event
 
@@ -346,8 +265,6 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "DesReleaseVariant.pcb": board,
     "DesReleaseVariant.schematics": schematics,
     "DesCommentThread.originalStateScreenshotUrl": nothing,
-    "DesComment.mentions": mentions,
-    "DesMention.user": mentioned_user,
     "DesManufacturePackage.downloadUrl": download_url,
     "DesManufacturePackageCreationJob.payload": package_payload,
     "DesManufacturePackageCreationJob.status": done,
