@@ -31,10 +31,9 @@ KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
 
 
 class ProgramLanguage(StrEnum):
-    """Languages of programs; curl is the shell with curl and jq."""
+    """What asks Nexar: a program in Python, or requests by curl."""
 
     python = "python"
-    javascript = "javascript"
     curl = "curl"
 
 
@@ -81,7 +80,10 @@ class ExplainOptions:
     ] = False
     language: Annotated[
         ProgramLanguage | None,
-        typer.Option("--as", help="Print a program that asks the Nexar API itself, and prints v3's fields."),
+        typer.Option(
+            "--as",
+            help="Print what asks the Nexar API: a Python program that prints v3's fields, or its requests by curl.",
+        ),
     ] = None
     fields: Annotated[
         str | None,

@@ -16,7 +16,7 @@ from proxy.kit.wording import counted
 if TYPE_CHECKING:
     from proxy.explain.explainer import Explainer
 
-ENDINGS = {"python": "py", "javascript": "js", "curl": "sh"}
+ENDINGS = {"python": "py", "curl": "sh"}
 NAMES_SHOWN = 3
 
 

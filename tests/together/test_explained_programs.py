@@ -1,6 +1,7 @@
 """Programs that `explain --as` writes give the values of the proxy's own response.
 
-They are run by python, node and sh against the sandbox, with its addresses and credentials in the environment.
+They are run by python and sh against the sandbox, with its addresses and credentials in the environment. The script for
+curl prints the responses of the GraphQL service.
 """
 
 import asyncio
@@ -29,9 +30,8 @@ from proxy.traffic.v3_request import V3Request, parse_target
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-RUNNERS = {"python": (sys.executable, "-I"), "javascript": ("node",), "curl": ("sh",)}
-DIGEST = "50c4ce"  # how the uids of sources begin that nobody recorded
-NEEDED = {"python": (), "javascript": ("node",), "curl": ("curl", "jq")}
+RUNNERS = {"python": (sys.executable, "-I"), "curl": ("sh",)}
+NEEDED = {"python": (), "curl": ("curl",)}
 EVERYTHING = "".join(
     f"&include[]={name}"
     for name in (
@@ -40,7 +40,7 @@ EVERYTHING = "".join(
     )
 )  # fmt: skip
 
-# In each request as many features as there can be, because three programs are started for it.
+# In each request as many features as there can be, because programs are started for it.
 REQUESTS = (
     '/parts/match?queries=[{"mpn":"SN74S74N","reference":"line 1"}]' + EVERYTHING,
     '/parts/match?queries=[{"mpn":"SN74S7","limit":20}]',
@@ -110,52 +110,55 @@ async def run(
     return process.returncode, output.decode(), messages.decode()
 
 
-def values(response: Any, language: str) -> Any:
+def values(response: Any) -> Any:
     """Return what a program prints of a response: neither classes, nor the echo of the request, nor the time."""
     if "results" in response:
         response = {name: response[name] for name in ("results", "hits") if name in response}
-    return without_class(response if language == "python" else without_digests(response))
+    return without_class(response)
 
 
-def without_digests(value: Any) -> Any:
-    """Return a response with null for the uids of sources that are digests, which only Python can compute."""
-    match value:
-        case {"__class__": "Source", "uid": str(uid)} if uid.startswith(DIGEST):
-            return {**value, "uid": None}
-        case dict():
-            return {key: without_digests(each) for key, each in value.items()}
-        case list():
-            return [without_digests(each) for each in value]
-    return value
-
-
-@pytest.mark.parametrize("language", program.LANGUAGES)
 @pytest.mark.parametrize("target", REQUESTS)
 async def test_a_program_prints_the_values_of_the_proxy(
+    target: str, environment: ProxyEnvironment, explainer: Explainer, tmp_path: Path
+) -> None:
+    path, query, _ = parse_target(f"/v3{target}")
+    response = await environment.proxy.get(f"/v3{V3Request(path, query).target(running_proxy.KEY)}")
+    assert response.status == 200, await response.text()
+    code, output, messages = await run(written(explainer, target, "python"), "python", environment, tmp_path)
+    assert (code, messages) == (0, "")
+    assert json.loads(output) == values(await response.json())
+
+
+@pytest.mark.parametrize("target", REQUESTS)
+async def test_curl_prints_the_responses_of_the_graphql_service(
     target: str,
-    language: program.Language,
     environment: ProxyEnvironment,
     explainer: Explainer,
     tmp_path: Path,
     needs_program: Callable[[str], str],
 ) -> None:
-    for name in NEEDED[language]:
-        needs_program(name)
+    needs_program("curl")
     path, query, _ = parse_target(f"/v3{target}")
-    response = await environment.proxy.get(f"/v3{V3Request(path, query).target(running_proxy.KEY)}")
-    assert response.status == 200, await response.text()
-    code, output, messages = await run(written(explainer, target, language), language, environment, tmp_path)
+    explanation = explainer.explain(V3Request(path, query), coalesces=False)
+    names = [operation.name for operation in explanation.operations if operation.condition is None]
+    code, output, messages = await run(written(explainer, target, "curl"), "curl", environment, tmp_path)
     assert (code, messages) == (0, "")
-    assert json.loads(output) == values(await response.json(), language)
+    responses = [json.loads(line) for line in output.splitlines()]
+    assert [response.get("errors") for response in responses] == [None] * max(1, len(names))
+    assert all(next(iter(response["data"])).startswith(("sup", "a0")) for response in responses)
 
 
 FAILURES = {
     "no credentials": (2, "set NEXAR_CLIENT_ID and NEXAR_CLIENT_SECRET", {"NEXAR_CLIENT_SECRET": ""}),
     "wrong secret": (1, "invalid_client", {"NEXAR_CLIENT_SECRET": "a wrong secret"}),
     "nothing listens": (1, "http://127.0.0.1:1/graphql: ", {"NEXAR_GRAPHQL_URL": "http://127.0.0.1:1/graphql"}),
+    "no token": (1, "errors: no access token", {"NEXAR_TOKEN_URL": "errors"}),
+}
+
+
+FAILURES_OF_PYTHON = {
     "GraphQL error": (1, "Nexar: the part limit is reached; and another error", {"NEXAR_GRAPHQL_URL": "errors"}),
     "not JSON": (1, "text: ", {"NEXAR_GRAPHQL_URL": "text"}),
-    "no token": (1, "errors: no access token", {"NEXAR_TOKEN_URL": "errors"}),
 }
 
 
@@ -166,7 +169,7 @@ async def respond(request: web.Request) -> web.Response:
     return web.json_response({"data": None, "errors": [{"message": message} for message in messages]})
 
 
-@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("failure", [*FAILURES, *FAILURES_OF_PYTHON])
 async def test_a_failure_is_a_message_and_an_exit_code(
     failure: str,
     environment: ProxyEnvironment,
@@ -174,7 +177,8 @@ async def test_a_failure_is_a_message_and_an_exit_code(
     tmp_path: Path,
     needs_program: Callable[[str], str],
 ) -> None:
-    code, message, variables = FAILURES[failure]
+    code, message, variables = (FAILURES | FAILURES_OF_PYTHON)[failure]
+    languages = program.LANGUAGES if failure in FAILURES else ("python",)
     app = web.Application()
     app.router.add_post("/{any}", respond)
     async with TestServer(app) as server:
@@ -182,7 +186,7 @@ async def test_a_failure_is_a_message_and_an_exit_code(
         changed = {
             name: str(server.make_url(f"/{value}")) if value.isalpha() else value for name, value in variables.items()
         }
-        for language in program.LANGUAGES:
+        for language in languages:
             for name in NEEDED[language]:
                 needs_program(name)
             text = written(explainer, "/parts/2c3be9310496fffc?show[]=uid", language)
@@ -194,14 +198,11 @@ async def test_a_failure_is_a_message_and_an_exit_code(
 
 
 async def test_an_unknown_uid_is_a_message_and_an_exit_code(
-    environment: ProxyEnvironment, explainer: Explainer, tmp_path: Path, needs_program: Callable[[str], str]
+    environment: ProxyEnvironment, explainer: Explainer, tmp_path: Path
 ) -> None:
-    for language in program.LANGUAGES:
-        for name in NEEDED[language]:
-            needs_program(name)
-        text = written(explainer, "/parts/ffffffffffffffff?show[]=uid", language)
-        result = await run(text, language, environment, tmp_path)
-        assert (result[0], result[1], result[2].strip()) == (1, "", "there is no part with the uid ffffffffffffffff")
+    text = written(explainer, "/parts/ffffffffffffffff?show[]=uid", "python")
+    result = await run(text, "python", environment, tmp_path)
+    assert (result[0], result[1], result[2].strip()) == (1, "", "there is no part with the uid ffffffffffffffff")
 
 
 async def test_fields_restrict_what_is_asked_and_printed(

@@ -1,4 +1,4 @@
-"""Mapping functions as a language-neutral expression tree, which python.py, javascript.py and jq.py print.
+"""Mapping functions as an expression tree, which printer.py prints.
 
 The tree is read from the source that mapping/compiler.py writes for a projection. The rules are so translated in one
 place only: a program cannot understand a rule differently from the proxy.

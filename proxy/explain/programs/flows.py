@@ -6,7 +6,7 @@ comment.
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import graphql
@@ -41,6 +41,13 @@ class Flow:
     omitted: list[str] = field(default_factory=list)
 
 
+class GraphQLRequest(NamedTuple):
+    """Document and variables of a request."""
+
+    document: str
+    variables: dict[str, Any]
+
+
 def of_request(
     explanation: Explanation, parameters: RequestParameters, mappings: Mappings, projection: Projection
 ) -> tuple[Flow, CompiledObject]:
@@ -67,6 +74,14 @@ def of_request(
     (operation,) = operations
     constants = {**_operation(operation), "IDS": operation.variables["ids"]}
     return Flow("parts" if explanation.action == "get_multi" else "part", constants), compiled
+
+
+def graphql_requests(explanation: Explanation, flow: Flow) -> list[GraphQLRequest]:
+    """Return the GraphQL requests of a flow, without those that depend on the response of another one."""
+    if explanation.object != "Part":
+        return [GraphQLRequest(flow.constants["QUERY"], {})]
+    sent = [operation for operation in explanation.operations if operation.condition is None]
+    return [GraphQLRequest(_document(operation), _with_names(operation.variables)) for operation in sent]
 
 
 def _operation(operation: ExplainedOperation, prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Writes a program that asks Nexar what a v3 request asked, and prints it with v3's names."""
+"""Writes what asks Nexar for what a v3 request asked: a Python program that prints v3's names, or requests by curl."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, get_args
 from urllib.parse import quote
 
@@ -8,18 +8,16 @@ from proxy.explain import understanding
 from proxy.explain.changes import addresses
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
-from proxy.explain.programs import expressions, flows, rows
+from proxy.explain.programs import curl_requests, expressions, flows, rows
 from proxy.explain.programs.fields import read, restricted
-from proxy.explain.programs.layouts import JavaScriptLayout, Layout, ProgramText, PythonLayout
-from proxy.explain.programs.shell_layout import CurlLayout
+from proxy.explain.programs.python_program import ProgramText, PythonProgram
 from proxy.model import MappingContext, Path
 from proxy.traffic.v3_request import SAFE, V3Request, parse_target
 from proxy.v3 import endpoints
 from proxy.v3.parsing.request_parameters import RequestParameters
 
-Language = Literal["python", "javascript", "curl"]
+Language = Literal["python", "curl"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
-LAYOUTS: dict[Language, type[Layout]] = {"python": PythonLayout, "javascript": JavaScriptLayout, "curl": CurlLayout}
 
 READABLE = SAFE + '"'
 REQUEST_MAX = 300  # characters of the v3 request in the comment at the top
@@ -43,17 +41,21 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
     flow, compiled = flows.of_request(explanation, parameters, mappings, projection)
+    if language == "curl":
+        title = f"Sends to Nexar what v3's {explanation.endpoint} asked, and prints the responses."
+        requests = flows.graphql_requests(explanation, flow)
+        return curl_requests.write(title, _notes(explanation, (), language), addresses(explainer.settings), requests)
     mapping = expressions.read(compiled, _context(explanation, client, cuts))
     text = ProgramText(
         title=f"Asks Nexar for what v3's {explanation.endpoint} returned, and prints it with v3's names.",
-        notes=list(_notes(explanation, flow, language)),
+        notes=list(_notes(explanation, flow.omitted, language)),
         addresses=addresses(explainer.settings),
         client=(client.country, client.currency),
         flow=flow,
         mapping=mapping,
         tables=rows.of_mappings(mappings.tables),
     )
-    return LAYOUTS[language](text).program()
+    return PythonProgram(text).source()
 
 
 def _request(explanation: Explanation) -> V3Request:
@@ -75,7 +77,7 @@ def _context(explanation: Explanation, client: UnderstoodClient, cuts: dict[Path
     return MappingContext(client.country, client.currency, requested, cuts)
 
 
-def _notes(explanation: Explanation, flow: flows.Flow, language: str) -> Iterator[str]:
+def _notes(explanation: Explanation, omitted: Sequence[str], language: str) -> Iterator[str]:
     """Yield the paragraphs at the top. What a client sent is percent-encoded: it cannot end the comment."""
     request = _request(explanation)
     pairs = (f"{quote(name, safe=READABLE)}={quote(value, safe=READABLE)}" for name, value in request.query)
@@ -84,6 +86,6 @@ def _notes(explanation: Explanation, flow: flows.Flow, language: str) -> Iterato
     yield f"v3 request: {shown}"
     parts = explanation.cost.parts_max if explanation.cost else 0
     yield f"Each run costs at most {parts} part{'s' * (parts != 1)}." if parts else "It costs no parts."
-    if flow.omitted:
-        yield "Left out: " + "; ".join(flow.omitted) + "."
+    if omitted:
+        yield "Left out: " + "; ".join(omitted) + "."
     yield f"Written by v3bridge explain --as {language}. It is yours: change what you like."

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from proxy.explain.explainer import Explainer
     from proxy.explain.inputs import InputRequest
 
-Language = Literal["python", "javascript", "curl"]  # of programs; imported with the first explanation
+Language = Literal["python", "curl"]  # of programs; imported with the first explanation
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 TEXT_MAX = 70_000  # characters: a request line has at most 66 KiB of query
 EXPLAINED_MAX = 5  # requests of one text; a HAR file may have thousands

@@ -47,7 +47,7 @@ def test_a_file_gives_a_program_for_each_kind_of_request(tmp_path: Path) -> None
         (["--fields", "mpn", TARGET], "choose a language with --as"),
         (["--as", "python", "--json", TARGET], "cannot be combined"),
         (["--as", "python", "--fields", "mpm", TARGET], "did you mean mpn?"),
-        (["--as", "ruby", TARGET], "'ruby' is not one of 'python', 'javascript', 'curl'"),
+        (["--as", "ruby", TARGET], "'ruby' is not one of 'python', 'curl'"),
         (["--as", "python", "/v3/parts/match"], "v3 refuses this request: 400"),
         (["--as", "python", "--output", "README.md/x", TARGET], "README.md/x: "),
     ],

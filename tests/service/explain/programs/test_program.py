@@ -24,27 +24,23 @@ def match(*queries: object, more: str = "") -> str:
     return f"/v3/parts/match?queries={quote(json.dumps(queries))}{more}"
 
 
-@pytest.mark.parametrize("language", program.LANGUAGES)
-def test_only_what_the_fields_need_is_in_a_program(language: program.Language, explainer: Explainer) -> None:
-    short = written(explainer, match({"mpn": "A"}), language, "mpn")
+def test_only_what_the_fields_need_is_in_a_program(explainer: Explainer) -> None:
+    short = written(explainer, match({"mpn": "A"}), fields="mpn")
     assert len(short.splitlines()) < 230
-    for name in ("SELLER_UIDS", "SPEC_KEYS", "offer_rank", "offerRank", "inventoryLevel", "timestamp"):
+    for name in ("SELLER_UIDS", "SPEC_KEYS", "offer_rank", "inventoryLevel", "timestamp"):
         assert name not in short
-    whole = written(explainer, match({"mpn": "A"}), language)
-    for name in ("SELLER_UIDS", "offer_?[rR]ank", "inventoryLevel", "timestamp"):
-        assert re.search(name, whole)
+    whole = written(explainer, match({"mpn": "A"}))
+    for name in ("SELLER_UIDS", "offer_rank", "inventoryLevel", "timestamp"):
+        assert name in whole
     assert "SPEC_KEYS" not in whole
 
 
-@pytest.mark.parametrize("language", program.LANGUAGES)
-def test_no_definition_is_unused_or_missing(language: program.Language, explainer: Explainer) -> None:
-    text = written(explainer, match({"mpn": "A"}, {"mpn": "B*"}, more="&include[]=specs&include[]=imagesets"), language)
-    ending = {"python": "py", "javascript": "js", "curl": "jq"}[language]
-    defined = definitions.DEFINITIONS[ending].findall(text)
+def test_no_definition_is_unused_or_missing(explainer: Explainer) -> None:
+    text = written(explainer, match({"mpn": "A"}, {"mpn": "B*"}, more="&include[]=specs&include[]=imagesets"))
+    defined = definitions.DEFINITION.findall(text)
     assert len(defined) == len(set(defined))
-    unused = [name for name in defined if len(re.findall(rf"\b{name}\b", text)) < 2]
-    assert [name for name in unused if not name.startswith("response_")] == []
-    assert {"map_part", "map_image_set"} <= {re.sub("([A-Z])", r"_\1", name).lower() for name in defined}
+    assert [name for name in defined if len(re.findall(rf"\b{name}\b", text)) < 2] == []
+    assert {"map_part", "map_image_set"} <= set(defined)
 
 
 @pytest.mark.parametrize("language", program.LANGUAGES)
@@ -57,15 +53,13 @@ def test_documents_declare_no_variable_that_is_not_set(language: program.Languag
     assert "sortDir: $sortDir" in sorted_page
 
 
-@pytest.mark.parametrize("language", program.LANGUAGES)
-def test_only_programs_for_parts_have_a_market(language: program.Language, explainer: Explainer) -> None:
-    assert "COUNTRY" in written(explainer, match({"mpn": "A"}), language)
-    assert "COUNTRY" not in written(explainer, "/v3/brands/search?q=texas", language)
+def test_only_programs_for_parts_have_a_market(explainer: Explainer) -> None:
+    assert "COUNTRY" in written(explainer, match({"mpn": "A"}))
+    assert "COUNTRY" not in written(explainer, "/v3/brands/search?q=texas")
 
 
 def test_a_default_of_null_is_idiomatic(explainer: Explainer) -> None:
     target = match({"mpn": "A"}, more="&show[]=offers.eligible_region")
-    assert 'partOffer.eligibleRegion ?? ""' in written(explainer, target, "javascript")
     assert '"" if part_offer["eligibleRegion"] is None else' in written(explainer, target)
 
 
@@ -83,7 +77,6 @@ def test_text_of_a_client_is_data(explainer: Explainer) -> None:
         # It is in one line, as JSON, and percent-encoded in the comment.
         assert "\u2028" not in text
         assert "\r" not in text
-        assert not re.search(r"^(?:END|JSON|JQ)$\n(?!\))", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("language", program.LANGUAGES)

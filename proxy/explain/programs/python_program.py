@@ -1,0 +1,141 @@
+"""A program in Python: settings, documents, `main`, what it calls, the mapping, tables, in this order."""
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from proxy.explain.changes import Addresses
+from proxy.explain.programs import definitions, rows
+from proxy.explain.programs.expressions import MappingProgram
+from proxy.explain.programs.flows import Flow
+from proxy.explain.programs.printer import Printer, indented, quoted
+
+MAPPING_NOTE = "v3's objects from Nexar's, field by field."
+LINE = 110  # characters of a line of a table
+
+
+class ProgramText(NamedTuple):
+    """What a program is made of. `notes` are the paragraphs at its top; `tables` are all that there are."""
+
+    title: str
+    notes: list[str]
+    addresses: Addresses
+    client: tuple[str, str]
+    flow: Flow
+    mapping: MappingProgram
+    tables: dict[str, Any]
+
+
+class PythonProgram:
+    """Puts a program together, for Python 3.11 or newer and its standard library."""
+
+    def __init__(self, text: ProgramText) -> None:
+        self._text = text
+        self._printer = Printer()
+        self._mapping = [self._printer.function(function) for function in text.mapping.functions]
+
+    def source(self) -> str:
+        """Return the whole program."""
+        source = "\n\n\n".join(filter(None, self._body()))
+        modules = ["json", "os", "sys", "urllib.error", "urllib.parse", "urllib.request"]
+        modules += [name for name in ("hashlib", "re") if f"{name}." in source]
+        imports = [f"import {name}" for name in sorted(modules)]
+        if "datetime." in source:
+            imports.append("from datetime import UTC, datetime")
+        graphql_url, token_url, scope = map(quoted, self._text.addresses)
+        # Lists depend on neither country nor currency.
+        has_market = {"COUNTRY", "CURRENCY"} & definitions.constants(source)
+        country, currency = map(quoted, self._text.client)
+        head = [
+            f'#!/usr/bin/env python3\n"""{self._text.title}\n\n'
+            "    NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… python3 this_file.py\n\n"
+            'It needs nothing but Python 3.11 or newer.\n"""',
+            comments(self._text.notes),
+            "\n".join(imports),
+            f'GRAPHQL_URL = os.environ.get("NEXAR_GRAPHQL_URL", {graphql_url})\n'
+            f'TOKEN_URL = os.environ.get("NEXAR_TOKEN_URL", {token_url})\n'
+            f"SCOPE = {scope}" + (f"\nCOUNTRY, CURRENCY = {country}, {currency}" if has_market else ""),
+        ]
+        return "\n\n".join(head) + "\n\n" + source + '\n\n\nif __name__ == "__main__":\n    main()\n'
+
+    def _body(self) -> list[str]:
+        """Return the blocks behind the settings."""
+        name = f"main_{self._text.flow.main}"
+        main = self._with_mapping(definitions.known()[name]).replace(name, "main", 1)
+        blocks = self._used([main, *self._mapping])
+        transforms = {name: block for name, block in blocks.items() if name in definitions.transforms()}
+        requests = self._in_order({name: block for name, block in blocks.items() if name not in transforms})
+        mapping = [*self._mapping, *self._in_order(transforms)]
+        mapping[0] = f"# {MAPPING_NOTE}\n{mapping[0]}"
+        functions = [main, *requests, *mapping]
+        read = set().union(*map(definitions.constants, functions))
+        constants = self._text.flow.constants
+        # An operation has documents of its own.
+        documents = {name: value for name, value in constants.items() if re.fullmatch(r"QUERY_\d+", name)}
+        constants = documents | {name: value for name, value in constants.items() if name in read}
+        tables = [self._table(name, table) for name, table in self._text.tables.items() if name in read]
+        return [grouped(self._constant(*pair) for pair in constants.items()), *functions, "\n\n".join(tables)]
+
+    def _used(self, texts: Iterable[str]) -> dict[str, str]:
+        """Return the definitions that some texts use, with the calls of the mapping."""
+        choices = self._text.flow.choices
+        blocks = definitions.used(texts, lambda name: choices.get(name, name))
+        return {name: self._with_mapping(block) for name, block in blocks.items()}
+
+    def _with_mapping(self, block: str) -> str:
+        entry = self._text.mapping.entry
+        # A uid is passed where the mapping compares it with that of the part.
+        if len(entry.parameters) == 1:
+            block = re.sub(r"\bMAP\(([^(),]*), [^(),]*\)", r"MAP(\1)", block)
+        return re.sub(r"\bMAP\b", entry.name, block)
+
+    def _in_order(self, blocks: dict[str, str]) -> list[str]:
+        """Return definitions in the order of their files, callers first."""
+        names = {definition: name for name, definition in self._text.flow.choices.items()}
+        places = {names.get(name, name): place for place, name in enumerate(definitions.known())}
+        return [blocks[name] for name in sorted(blocks, key=places.__getitem__)]
+
+    def _constant(self, name: str, value: Any) -> str:
+        is_document = name.startswith(("QUERY", "COUNT_QUERY")) and isinstance(value, str)
+        return f"{name} = {_document(value) if is_document else self._printer.literal(value)}"
+
+    def _table(self, name: str, table: Any) -> str:
+        """Return a table with its note, in as few lines as have room for it."""
+        if isinstance(table, dict):
+            items = [f"{quoted(key)}: {self._printer.literal(value)}" for key, value in table.items()]
+            opening, closing = "{", "}"
+        else:
+            items = [*map(quoted, table)]
+            opening, closing = "[", "]"
+        return f"# {rows.NOTES[name]}\n{name} = {opening}\n{indented(filled(items))}\n{closing}"
+
+
+def _document(text: str) -> str:
+    return quoted(text) if '"""' in text or "\\" in text else f'"""\n{text}\n"""'
+
+
+def comments(paragraphs: Iterable[str]) -> str:
+    """Return paragraphs as lines of a comment. A request is broken between its parameters."""
+    lines = [line for text in paragraphs for line in textwrap.wrap(text.replace("&", "& "), LINE)]
+    return "\n".join(f"# {line.replace('& ', '&')}" for line in lines)
+
+
+def grouped(assignments: Iterable[str]) -> str:
+    """Return assignments, with a blank line around each that has several lines."""
+    text, *others = [*assignments] or [""]
+    is_short = "\n" not in text
+    for each in others:
+        was_short, is_short = is_short, "\n" not in each
+        text += f"{'' if was_short and is_short else chr(10)}\n{each}"
+    return text
+
+
+def filled(items: Iterable[str]) -> str:
+    """Return items with commas between them, in lines that are as long as allowed."""
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(lines[-1]) + len(item) > LINE - 6:
+            lines.append("")
+        lines[-1] += f"{item}, "
+    return "\n".join(line.rstrip() for line in lines).rstrip(",")
