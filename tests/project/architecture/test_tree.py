@@ -31,7 +31,7 @@ def test_unit_tests_have_the_names_of_their_modules(root: Path) -> None:
     """`proxy/stores/sqlite.py` is tested by `test_sqlite.py`, and subjects of it by `test_sqlite_*.py`."""
     tests = [test for part in UNIT_TESTS for test in sorted((root / part).rglob("test_*.py"))]
     tests = [test for test in tests if not test.is_relative_to(root / "tests/service/cases")]
-    assert len(tests) > 100
+    assert tests
     assert [str(test.relative_to(root)) for test in tests if not _module(root, test)] == []
 
 

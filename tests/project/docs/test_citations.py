@@ -19,7 +19,7 @@ def test_every_cited_section_exists() -> None:
         and name != "tests/project/docs/test_citations.py"
         for page, section in citations.cited((ROOT / name).read_text(encoding="utf-8"))
     ]
-    assert len(cited) > 500
+    assert cited
     assert [place for place in cited if place[2] not in citations.sections(place[1])] == []
 
 

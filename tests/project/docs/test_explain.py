@@ -48,7 +48,6 @@ def test_every_command_runs_and_prints_what_the_page_shows(page: Page, tmp_path:
     (tmp_path / "our.yaml").write_text(OUR)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = [line for block in page.blocks("sh") for line in block.text.splitlines()]
-    assert len(commands) == 11
     printed = [_run(tmp_path, command) for command in commands]
 
     first, file, trace = (block.text for block in page.blocks("text"))

@@ -46,22 +46,6 @@ def test_man_shows_the_man_page_without_warnings(needs_program: Callable[[str], 
     assert max(len(line) for line in done.stdout.splitlines() if "://" not in line) <= int(columns)
 
 
-def test_screenshots_are_small() -> None:
-    names = {
-        "portal",
-        "ide",
-        "report",
-        "workbook",
-        "admin-overview",
-        "admin-clients",
-        "admin-requests",
-        "admin-explain",
-    }
-    images = list((ROOT / "docs/images").glob("*.png"))
-    assert {image.stem for image in images} == names
-    assert [image.name for image in images if image.stat().st_size > 150_000] == []
-
-
 def test_the_guide_lists_every_page_of_the_admin_interface(pages: dict[str, Page]) -> None:
     rows = [[page.title, page.summary] for page in admin_pages.PAGES]
     assert pages["docs/how-to/admin.md"].table("page") == rows

@@ -97,11 +97,3 @@ def test_page_lists_exactly_the_events_of_the_code(
     listed = {row[0].strip("`"): (set(row[1].split(", ")), _code(row[2])) for row in rows}
     assert len(listed) == len(rows)
     assert listed == logged_events
-
-
-def test_every_event_has_a_meaning_and_an_action(pages: dict[str, Page]) -> None:
-    assert all(row[3] and row[4] for row in pages["docs/reference/log-events.md"].table("event"))
-
-
-def test_event_names_are_noun_and_verb_without_values(logged_events: dict[str, tuple[set[str], set[str]]]) -> None:
-    assert [name for name in logged_events if not re.fullmatch(r"[A-Za-z-]+( [A-Za-z-]+){1,4}", name)] == []

@@ -63,7 +63,7 @@ def test_every_key_is_used_in_an_example(page: Any) -> None:
 def test_every_example_is_in_the_mapping_files(page: Any) -> None:
     real = _real()
     blocks = page.blocks("yaml", "")
-    assert len(blocks) >= 8
+    assert blocks
     for block in blocks:
         for name, said in _parse(block).items():
             fields = said.pop("fields", {})

@@ -55,7 +55,7 @@ def test_rules_and_dashboard_use_metrics_and_routes_that_exist(rules: Any, dashb
     expressions = [rule["expr"] for rule in rules.values()] + _queries(dashboard)
     variables = [each.get("definition", "") for each in dashboard["templating"]["list"]]
     named = set(METRIC.findall(" ".join(expressions + variables)))
-    assert len(named) > 20
+    assert named
     assert named - _exposed() == set()
     families = {re.sub("_(bucket|sum|count)$", "", name) for name in _exposed()}
     shown = set(METRIC.findall(" ".join(_queries(dashboard))))

