@@ -237,6 +237,11 @@ def _newer(path: Path) -> None:
     _marked(path, f"PRAGMA user_version = {file.VERSION + 1}")
 
 
+def _earlier(path: Path) -> None:
+    _begun(path)
+    _marked(path, "PRAGMA user_version = 1")
+
+
 def _odd_row(path: Path) -> None:
     _begun(path)
     _marked(path, "INSERT INTO row VALUES ('user', 'u-1', '{\"id\": 1}')")
@@ -275,6 +280,10 @@ def _folder(path: Path) -> None:
         (_text, "it is not a sandbox's state file"),
         (_foreign, "it is not a sandbox's state file"),
         (_newer, f"a newer version has written it (format {file.VERSION + 1}; this one knows {file.VERSION})"),
+        (
+            _earlier,
+            f"an earlier version has written it (format 1; this one knows {file.VERSION}); in another file its ",
+        ),
         (_odd_row, "user u-1 cannot be read: "),
         (_no_such_address, "user u-1 cannot be read: user N: 'nobody' is not an e-mail address"),
         (_no_key, "key K cannot be read: "),

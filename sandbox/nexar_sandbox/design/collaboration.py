@@ -83,7 +83,7 @@ def delete_comment(store: design_store.DesignStore, *, by: str, place: str, id: 
 
 
 def _parent(store: design_store.DesignStore, place: str, id_: str) -> records.Record:
-    """The thread or task that has comments. Raises LookupError."""
+    """Return the thread or task that has comments. Raises LookupError."""
     if place == "threads":
         return store.tables[records.CommentThread].find(id_, "comment thread")
     return store.tables[records.Task].find(id_, "task")

@@ -12,19 +12,19 @@ BREAKS = 4
 
 
 def stable_id(*words: object) -> str:
-    """An opaque id that is the same for the same arguments."""
+    """Return an opaque id that is the same for the same arguments."""
     return hashlib.blake2b("\n".join(map(str, words)).encode(), digest_size=9).hexdigest()
 
 
 def part_choices(part: catalog_records.Part, catalog: store.Catalog) -> tuple[records.Record, ...]:
-    """The part itself, and parts of other makers with the same MPN, as part choices."""
+    """Return the part itself, and parts of other makers with the same MPN, as part choices."""
     similar_parts = (catalog.part(id_) for id_ in part.similar_ids)
     others = (other for other in similar_parts if other is not None and other.mpn == part.mpn)
     return tuple(part_choice(each, catalog, place) for place, each in enumerate((part, *others), 1))
 
 
 def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: int) -> records.Record:
-    """A part of the catalog as a part choice."""
+    """Return a part of the catalog as a part choice."""
     listed = (seller for seller in catalog.sellers_of(part) if seller.offers and not seller.is_broker)
     choice: records.Record = records.ManufacturerPart(
         company_name=part.manufacturer.name,
@@ -52,18 +52,18 @@ def _supplier(seller: catalog_records.SellerOffers) -> records.Record:
 
 
 def parameters(part: catalog_records.Part) -> tuple[records.Record, ...]:
-    """The specs of a part, by attribute name."""
+    """Return the specs of a part, by attribute name."""
     return tuple(records.Parameter(name=spec.attribute.name, value=spec.display_value) for spec in part.specs)
 
 
 def footprint(part: catalog_records.Part) -> str:
-    """The footprint name: the package of the part if the catalog has it, else its MPN."""
+    """Return the footprint name: the package of the part if the catalog has it, else its MPN."""
     cases = (spec.display_value for spec in part.specs if spec.attribute.shortname == "case_package")
     return next(cases, part.mpn)
 
 
 def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_records.Part | None:
-    """The part of the catalog with this maker and MPN, or None."""
+    """Return the part of the catalog with this maker and MPN, or None."""
     try:
         hits = catalog.match(
             catalog_records.MatchQuery(mpn=number, manufacturer=company), catalog_records.SearchConditions()
@@ -75,7 +75,7 @@ def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_reco
 
 
 def life_cycle_state(workspace_id: str, index: int) -> records.Record:
-    """A life cycle state by its index in sample_workspaces.STATES."""
+    """Return a life cycle state by its index in sample_workspaces.STATES."""
     name, description, is_allowed = sample_workspaces.STATES[index]
     state: records.Record = records.LifeCycleState(
         life_cycle_state_id=stable_id(workspace_id, "state", name),

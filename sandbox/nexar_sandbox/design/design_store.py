@@ -54,8 +54,8 @@ class DesignStore:
                 self._tables = await self._open_tables()
 
     async def _open_tables(self) -> tables.DesignTables:
-        """The saved tables, or the sample data. That is saved in one transaction when it is complete, because other
-        services save theirs meanwhile."""
+        """Return the saved tables, or the sample data. That is saved in one transaction when it is complete, because
+        other services save theirs meanwhile."""
         data = tables.DesignTables(self._state_store)
         users = data[records.User]
         if not len(data[records.Workspace]):
@@ -76,11 +76,11 @@ class DesignStore:
         return data
 
     def now(self) -> str:
-        """The current time as RFC 3339 text."""
+        """Return the current time as RFC 3339 text."""
         return timestamps.rfc3339(self._clock.now())
 
     def new_id(self, kind: str) -> str:
-        """A new, unused id."""
+        """Return a new, unused id."""
         self._numbers["last"] = number = self._numbers.get("last", 0) + 1
         return components.stable_id(self._seed, "made", kind, number)
 
@@ -89,7 +89,7 @@ class DesignStore:
         return self.tables.put(self.stamped(record, by, **fields))
 
     def stamped(self, record: Any, by: str, **fields: Any) -> records.Record:
-        """A new record of this class, with author and time in the fields that it has for them. Raises
+        """Return a new record of this class, with author and time in the fields that it has for them. Raises
         msgspec.ValidationError."""
         stamps = {**self._change_stamps(by), "created_by_id": by, "created_at": self.now()}
         new: records.Record = msgspec.convert({**_known(record, stamps), **fields}, record)
@@ -100,7 +100,7 @@ class DesignStore:
         return self.tables.put(self.changed(row, by, **fields))
 
     def changed(self, row: records.Record, by: str, **fields: Any) -> records.Record:
-        """The record with these fields, author and time."""
+        """Return the record with these fields, author and time."""
         return msgspec.structs.replace(row, **_known(type(row), self._change_stamps(by)), **fields)
 
     def _change_stamps(self, by: str) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _known(record: type[records.Record], fields: dict[str, str]) -> dict[str, st
 
 
 def members_of(users: user_directory.UserDirectory) -> tuple[records.Record, ...]:
-    """The users who can sign in, as users of workspaces."""
+    """Return the users who can sign in, as users of workspaces."""
     return tuple(
         records.User(
             id=user.id,

@@ -25,7 +25,7 @@ class CommentEvents:
 
     @contextmanager
     def subscribe(self) -> Iterator[AsyncIterator[records.Record]]:
-        """The events from now on, until the block ends or the service stops."""
+        """Yield the events from now on, until the block ends or the service stops."""
         queue: asyncio.Queue[records.Record | None] = asyncio.Queue(MAX_QUEUED)
         self._subscribers.add(queue)
         try:

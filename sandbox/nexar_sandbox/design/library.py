@@ -44,7 +44,7 @@ def create_component(
 
 
 def _folder(store: design_store.DesignStore, by: str, workspace_id: str, path: str) -> str:
-    """The id of the folder with this path, which is created if it is missing."""
+    """Return the id of the folder with this path, which is created if it is missing."""
     for folder in store.tables[records.Folder]:
         if folder.path == path and folder.workspace_id == workspace_id:
             return str(folder.id)
@@ -84,7 +84,7 @@ def update_part_choices(
 
 
 def _choice(store: design_store.DesignStore, company: str, number: str) -> records.Record:
-    """The part of the catalog as part choice; without suppliers if the catalog does not have it."""
+    """Return the part of the catalog as part choice; without suppliers if the catalog does not have it."""
     part = components.find_part(store.catalog, company, number)
     if part is not None:
         return components.part_choice(part, store.catalog, 0)

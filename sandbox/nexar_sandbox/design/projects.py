@@ -104,7 +104,7 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def _build_zip(store: design_store.DesignStore, project: records.Record, variant: records.Record) -> bytes:
-    """The ZIP of a variant: bill of materials and placement as CSV."""
+    """Return the ZIP of a variant: bill of materials and placement as CSV."""
     bom = store.tables[records.Bom].find(variant.bom_id, "BOM")
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -123,7 +123,7 @@ class _RecordMaker:
 
 
 def _unwrapped(type_: TypeNode) -> tuple[str, bool, bool]:
-    """The name of the type (of a connection that of its nodes), whether it is a list, and whether it is nullable."""
+    """Return the name of the type (of a connection that of its nodes), whether it is a list, whether it is nullable."""
     is_nullable = not isinstance(type_, NonNullTypeNode)
     inner: Any = type_
     is_list = False

@@ -46,7 +46,7 @@ class DesignService:
         self._journal = exchanges
 
     def app(self) -> web.Application:
-        """The service as an application."""
+        """Return the service as an application."""
         app = web.Application(middlewares=[self._record_exchange])
         for route, change in self._changes.items():
             method, path = route.split()
@@ -122,7 +122,7 @@ def _json_response(content: object, status: int = 200) -> web.Response:
 
 
 def _pattern(request: web.Request) -> str:
-    """The path with placeholders for ids."""
+    """Return the path with placeholders for ids."""
     resource = request.match_info.route.resource
     if resource is None:
         return "(nothing)"

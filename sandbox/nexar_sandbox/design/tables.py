@@ -24,11 +24,11 @@ class Table:
         return len(self._rows)
 
     def get(self, key: str) -> records.Record | None:
-        """The record with this key, or None."""
+        """Return the record with this key, or None."""
         return self._rows.get(key)
 
     def find(self, key: str, noun: str) -> records.Record:
-        """The record with this key. Raises LookupError; `noun` is the kind of record in its message."""
+        """Return the record with this key. Raises LookupError; `noun` is the kind of record in its message."""
         row = self.get(key)
         if row is None:
             raise LookupError(f"there is no {noun} {key}")
@@ -73,7 +73,7 @@ class DesignTables:
         return self._tables[record]
 
     def of_service(self, service: str) -> dict[str, Table]:
-        """The tables of a service by name."""
+        """Return the tables of a service by name."""
         return {table.kind.table: table for table in self._tables.values() if table.kind.service == service}
 
     def put(self, row: records.Record) -> records.Record:

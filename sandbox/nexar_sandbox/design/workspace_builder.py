@@ -12,6 +12,7 @@ from nexar_sandbox.catalog import records as catalog_records
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import components, records, sample_workspaces, tables, timestamps
 
+DAY = 86_400
 # Projects use the first parts of a category, which have the most offers.
 PARTS_PER_CATEGORY = 200
 THREADS_PER_PROJECT = 3
@@ -43,7 +44,7 @@ class WorkspaceBuilder:
         self._seed = seed
         # A source for each workspace, so that a change of one leaves the others as they are.
         self._rng = random.Random(f"{seed}:{sample.slug}")  # noqa: S311 (sample data, not cryptography)
-        self._past = timestamps.PastTimes(now, self._rng)
+        self._now = now
         self._part_ids: dict[str, tuple[str, ...]] = {}
         self._components: dict[str, records.Record] = {}
         self._folders: dict[str, records.Record] = {}
@@ -56,6 +57,10 @@ class WorkspaceBuilder:
             self._build_project(template)
             yield
         self._data.put(self._build_definition())
+
+    def _ago(self, days: int) -> str:
+        """Return a time about `days` days ago."""
+        return timestamps.rfc3339(self._now - days * DAY - self._rng.randrange(DAY))
 
     def _build_workspace(self, *, is_default: bool) -> Any:
         id_ = components.stable_id(self._seed, "workspace", self._sample.slug)
@@ -79,8 +84,8 @@ class WorkspaceBuilder:
                 version="1.0",
                 created_by_id=leader,
                 updated_by_id=leader,
-                created_at=self._past.ago(900),
-                updated_at=self._past.ago(3),
+                created_at=self._ago(900),
+                updated_at=self._ago(3),
             ),
         )
 
@@ -103,7 +108,7 @@ class WorkspaceBuilder:
             workspace_id=self._workspace.id,
             name="Part Request",
             workflow_type="PartRequest",
-            created_at=self._past.ago(700),
+            created_at=self._ago(700),
             created_by=self._users[0].user_name,
             variables=(
                 records.Parameter(name="Manufacturer", value=""),
@@ -186,8 +191,8 @@ class WorkspaceBuilder:
                 comment=part.mpn,
                 description=part.short_description,
                 footprint_name=components.footprint(part),
-                created_at=self._past.ago(self._rng.randrange(200, 800)),
-                modified_at=self._past.ago(self._rng.randrange(1, 200)),
+                created_at=self._ago(self._rng.randrange(200, 800)),
+                modified_at=self._ago(self._rng.randrange(1, 200)),
                 is_managed=True,
                 # Three in four are approved for production.
                 life_cycle_state=components.life_cycle_state(self._workspace.id, self._rng.choice((0, 1, 1, 1))),
@@ -199,7 +204,7 @@ class WorkspaceBuilder:
 
     def _folder(self, category: catalog_records.Category) -> records.Record:
         if category.path not in self._folders:
-            created_at = self._past.ago(850)
+            created_at = self._ago(850)
             self._folders[category.path] = self._data.put(
                 records.Folder(
                     id=components.stable_id(self._workspace.id, "folder", category.path),
@@ -217,7 +222,7 @@ class WorkspaceBuilder:
         return self._folders[category.path]
 
     def _bom(self, variant: records.Record, placements: Sequence[_Placement]) -> Any:
-        """The bill of materials of a variant; a part on several sheets is one line."""
+        """Return the bill of materials of a variant; a part on several sheets is one line."""
         by_part: dict[str, list[_Placement]] = {}
         for placement in placements:
             by_part.setdefault(placement.component.id, []).append(placement)
@@ -260,7 +265,7 @@ class WorkspaceBuilder:
             project_id=project_id,
             release_id=f"R{number:03d}",
             description="Prototypes" if number == 1 else "First series",
-            created_at=self._past.ago(120 - 40 * number),
+            created_at=self._ago(120 - 40 * number),
             variants=_variants(project_id, id_),
         )
 
@@ -282,8 +287,8 @@ class WorkspaceBuilder:
             description=template.description,
             created_by_id=leader.id,
             updated_by_id=self._rng.choice(self._users).id,
-            created_at=self._past.ago(400),
-            updated_at=self._past.ago(self._rng.randrange(1, 30)),
+            created_at=self._ago(400),
+            updated_at=self._ago(self._rng.randrange(1, 30)),
             parameters=(
                 records.Parameter(name="Client", value=template.client),
                 records.Parameter(name="Engineer", value=f"{leader.first_name} {leader.last_name}"),
@@ -295,7 +300,7 @@ class WorkspaceBuilder:
                     revision_id=components.stable_id(id_, "commit", number),
                     message=message,
                     author=self._rng.choice(self._users).user_name,
-                    created_at=self._past.ago(20 + 60 * number),
+                    created_at=self._ago(20 + 60 * number),
                     files=tuple(records.FileChange(path=each.document_name) for each in documents[: number + 1]),
                 )
                 for number, message in enumerate(sample_workspaces.COMMITS)
@@ -320,7 +325,7 @@ class WorkspaceBuilder:
         )
 
     def _thread(self, project: records.Record, number: int, item: records.Record) -> Any:
-        """A comment thread about a design item."""
+        """Return a comment thread about a design item."""
         id_ = components.stable_id(project.id, "thread", number)
         comments = tuple(self._comment(id_, index) for index in range(self._rng.randint(1, 3)))
         document = next(each for each in project.documents if each.document_id == item.sheet_id)
@@ -347,7 +352,7 @@ class WorkspaceBuilder:
 
     def _comment(self, thread_id: str, index: int) -> Any:
         author = self._rng.choice(self._users).id
-        when = self._past.ago(30 - 8 * index)
+        when = self._ago(30 - 8 * index)
         return records.Comment(
             comment_id=components.stable_id(thread_id, "comment", index),
             text=self._rng.choice(sample_workspaces.COMMENTS),
@@ -359,7 +364,7 @@ class WorkspaceBuilder:
 
     def _task(self, project: records.Record, number: int, name: str, description: str) -> Any:
         author = self._rng.choice(self._users).id
-        when = self._past.ago(25)
+        when = self._ago(25)
         return records.Task(
             id=components.stable_id(project.id, "task", number),
             workspace_id=self._workspace.id,
@@ -383,7 +388,7 @@ def _document(project_id: str, name: str, *, is_pcb: bool = False) -> Any:
 
 
 def _variants(project_id: str, owner_id: str) -> tuple[Any, ...]:
-    """The variants of a project or release, `owner_id`, each with its own bill of materials."""
+    """Return the variants of a project or release, `owner_id`, each with its own bill of materials."""
     return tuple(
         records.Variant(project_id=project_id, name=name, bom_id=components.stable_id(owner_id, "bom", name))
         for name in (BASE, LITE)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MARK = 0x76336273  # SQLite's application_id: whose file it is
-VERSION = 1
+VERSION = 2  # raised when rows are stored in another form
 MODE = 0o600  # it holds secrets
 _TABLE = "CREATE TABLE row (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
 _PUT = "INSERT INTO row VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
@@ -23,8 +23,8 @@ class StateError(Exception):
 class StateFile:
     """An open state file. A change is written when the call returns, or StateError is raised.
 
-    The constructor raises ValueError, which names the file, if the file is another program's or a newer version's, is
-    not writable, or is locked by another sandbox.
+    The constructor raises ValueError, which names the file, if the file is another program's or another version's,
+    is not writable, or is locked by another sandbox.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,8 +91,12 @@ class StateFile:
         is_empty = run("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
         if mark != MARK and not (is_empty and mark == version == 0):
             raise ValueError("it is not a sandbox's state file")
-        if version > VERSION:
-            raise ValueError(f"a newer version has written it (format {version}; this one knows {VERSION})")
+        if version not in (0, VERSION):
+            other = "a newer" if version > VERSION else "an earlier"
+            raise ValueError(
+                f"{other} version has written it (format {version}; this one knows {VERSION}); in another file its "
+                "users, applications, sign-ins and design data are lost"
+            )
         self._path.chmod(MODE)
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = NORMAL")

@@ -8,7 +8,7 @@ from nexar_sandbox.graphql import context, design_loaders, errors
 
 
 def session(info: context.Info) -> design_loaders.DesignSession:
-    """The request's session. Operations on design data are executed only with one."""
+    """Return the request's session. Operations on design data are executed only with one."""
     design_session = info.context.design
     if design_session is None:
         raise errors.DesignError("design data needs a user's token")
@@ -16,12 +16,12 @@ def session(info: context.Info) -> design_loaders.DesignSession:
 
 
 def loaders(info: context.Info) -> design_loaders.DesignLoaders:
-    """The request's loaders."""
+    """Return the request's loaders."""
     return session(info).loaders
 
 
 async def user(info: context.Info) -> records.Record:
-    """The caller. Raises DesignError for a user who is in no workspace."""
+    """Return the caller. Raises DesignError for a user who is in no workspace."""
     user_id = session(info).user_id
     design_user = await loaders(info).one("DesUser", user_id)
     if design_user is None:
@@ -30,13 +30,13 @@ async def user(info: context.Info) -> records.Record:
 
 
 async def visible(info: context.Info, of: str, id_: str) -> records.Record | None:
-    """The record of this GraphQL type with this id if the user may see it, or None."""
+    """Return the record of this GraphQL type with this id if the user may see it, or None."""
     record = await loaders(info).one(of, id_)
     return record if record is not None and await _may_see(info, record) else None
 
 
 async def require(info: context.Info, of: str, id_: str, noun: str) -> records.Record:
-    """The record with this id. Raises DesignError if the user cannot see it; `noun` is the kind of record."""
+    """Return the record with this id. Raises DesignError if the user cannot see it; `noun` is the kind of record."""
     record = await visible(info, of, id_)
     if record is None:
         raise errors.DesignError(f"there is no {noun} {id_}")
@@ -44,20 +44,20 @@ async def require(info: context.Info, of: str, id_: str, noun: str) -> records.R
 
 
 async def workspaces(info: context.Info) -> list[records.Record]:
-    """The workspaces of the user."""
+    """Return the workspaces of the user."""
     workspace_ids = (await user(info)).workspace_ids
     return [workspace for workspace in await loaders(info).all("DesWorkspace") if workspace.id in workspace_ids]
 
 
 async def workspace_at(info: context.Info, url: str) -> records.Record | None:
-    """The workspace with this URL if the user is in it, or None."""
+    """Return the workspace with this URL if the user is in it, or None."""
     workspace_ids = (await user(info)).workspace_ids
     matching = await loaders(info).where("DesWorkspace", "url", url.rstrip("/"))
     return next((workspace for workspace in matching if workspace.id in workspace_ids), None)
 
 
 async def require_workspace(info: context.Info, url: str) -> records.Record:
-    """The workspace with this URL. Raises DesignError if the user is not in it."""
+    """Return the workspace with this URL. Raises DesignError if the user is not in it."""
     workspace = await workspace_at(info, url)
     if workspace is None:
         raise errors.DesignError(f"there is no workspace {url}")

@@ -59,7 +59,7 @@ def _is_selected_workflow(_project: records.Record, workflow: records.Record, ar
 
 
 def _is_on_board(_board: records.Record, item: records.Record, arguments: Mapping[str, Any]) -> bool:
-    """A board has the items of all sheets."""
+    """Return true unless other designators are asked for: a board has the items of all sheets."""
     return arguments.get("designators") is None or item.designator in arguments["designators"]
 
 
@@ -82,7 +82,7 @@ SELECTED: dict[str, Selection] = {
 
 
 def resolvers(schema: GraphQLSchema) -> dict[tuple[str, str], GraphQLFieldResolver]:
-    """The resolvers by type and field. A field that has none is read from the record."""
+    """Return the resolvers by type and field. A field that has none is read from the record."""
     found: dict[tuple[str, str], GraphQLFieldResolver] = {}
     for type_name in records.KINDS:
         kind = schema.type_map[type_name]
@@ -124,7 +124,7 @@ def _query_resolver(field: GraphQLField) -> GraphQLFieldResolver | None:
 
 
 def _target(field: GraphQLField) -> tuple[str, bool]:
-    """The type of a field, or of the items of its list or page; and whether it is one of those."""
+    """Return the type of a field, or of the items of its list or page; and whether it is one of those."""
     name = get_named_type(field.type).name
     return name.removesuffix("Connection"), name.endswith("Connection") or is_list_type(get_nullable_type(field.type))
 
@@ -198,7 +198,7 @@ def _matching(items: Sequence[records.Record], arguments: Mapping[str, Any]) -> 
 
 
 def _page(items: list[records.Record], field: GraphQLField, target: str, arguments: Mapping[str, Any]) -> Any:
-    """The page that the arguments select; all items if the field has no pages."""
+    """Return the page that the arguments select; all items if the field has no pages."""
     if "first" not in field.args:
         return items
     return connections.page(items, arguments, attrgetter(records.KINDS[target].key))

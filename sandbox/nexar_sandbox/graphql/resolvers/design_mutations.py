@@ -29,7 +29,7 @@ Mutation: TypeAlias = Callable[[context.Info, Input], Awaitable[records.Record]]
 
 
 def _mutation(change: Mutation) -> GraphQLFieldResolver:
-    """The resolver of a mutation, which returns errors of the service in its payload."""
+    """Return the resolver of a mutation, which returns errors of the service in its payload."""
 
     async def resolve(_root: None, info: context.Info, input: Input) -> MutationPayload:
         try:
@@ -52,12 +52,12 @@ async def _send(info: context.Info, request: str, of: Any, **fields: Any) -> rec
 
 
 def _given(fields: Input, *names: str) -> Input:
-    """The fields with these names that are not null."""
+    """Return the fields with these names that are not null."""
     return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
 async def _thread_path(info: context.Info, fields: Input) -> str:
-    """The path of a thread of a project. Raises DesignError."""
+    """Return the path of a thread of a project. Raises DesignError."""
     project = await access.require(info, "DesProject", fields["entityId"], "project")
     thread = await access.require(info, "DesCommentThread", fields["commentThreadId"], "comment thread")
     if thread.project_id != project.id:
@@ -66,12 +66,12 @@ async def _thread_path(info: context.Info, fields: Input) -> str:
 
 
 async def _task_path(info: context.Info, fields: Input) -> str:
-    """The path of a task. Raises DesignError."""
+    """Return the path of a task. Raises DesignError."""
     return f"/tasks/{(await access.require(info, 'DesTask', fields['taskId'], 'task')).id}"
 
 
 def _segment(id_: str) -> str:
-    """The id, if it is safe as a path segment. Raises DesignError."""
+    """Return the id, if it is safe as a path segment. Raises DesignError."""
     if not id_.isalnum() or not id_.isascii():
         raise errors.DesignError(f"there is nothing with the id {id_!r}")
     return id_
@@ -274,7 +274,7 @@ async def _create_job(info: context.Info, fields: Input, name: str, kind: str, *
 
 
 def _created(attribute: str, missing: str | None = "") -> GraphQLFieldResolver:
-    """The resolver of an id of a payload: `missing` if nothing was created."""
+    """Return the resolver of an id of a payload: `missing` if nothing was created."""
 
     def resolve(payload: MutationPayload, _info: context.Info) -> Any:
         return missing if payload.record is None else getattr(payload.record, attribute)
@@ -283,12 +283,12 @@ def _created(attribute: str, missing: str | None = "") -> GraphQLFieldResolver:
 
 
 def first_comment(payload: MutationPayload, _info: context.Info) -> str:
-    """The id of the first comment of a new thread."""
+    """Return the id of the first comment of a new thread."""
     return "" if payload.record is None else str(payload.record.comments[0].comment_id)
 
 
 def _record(payload: MutationPayload) -> records.Record:
-    """The record. Raises DesignError if the mutation was rejected: the payload shows no errors."""
+    """Return the record. Raises DesignError if the mutation was rejected: the payload shows no errors."""
     if payload.record is None:
         raise errors.DesignError(payload.errors[0].message)
     record: records.Record = payload.record
@@ -296,12 +296,12 @@ def _record(payload: MutationPayload) -> records.Record:
 
 
 def created_task(payload: MutationPayload, _info: context.Info) -> records.Record:
-    """The new task."""
+    """Return the new task."""
     return _record(payload)
 
 
 def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
-    """The id of the workflow."""
+    """Return the id of the workflow."""
     return str(_record(payload).workflow_id)
 
 

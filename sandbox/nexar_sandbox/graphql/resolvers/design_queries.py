@@ -33,33 +33,33 @@ _MEASURES = {
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
-    """The member type of the union for a value."""
+    """Return the member type of the union for a value."""
     return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
 
 
 async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | None = None) -> list[records.Record]:
-    """The workspaces of the caller that match the filter."""
+    """Return the workspaces of the caller that match the filter."""
     return design_filters.matching_records(await access.workspaces(info), where)
 
 
 async def workspace_by_url(_root: None, info: context.Info, **given: Any) -> records.Record | None:
-    """The workspace with this URL."""
+    """Return the workspace with this URL."""
     return await access.workspace_at(info, given["workspaceUrl"])
 
 
 def location(workspace: records.Record, info: context.Info) -> Any:
-    """The location of a workspace."""
+    """Return the location of a workspace."""
     origin = access.session(info).origin
     return records.WorkspaceLocation(name=workspace.region, api_service_url=origin + API_PATH, files_service_url=origin)
 
 
 async def locations(_root: None, info: context.Info) -> list[records.Record]:
-    """The distinct locations of the caller's workspaces."""
+    """Return the distinct locations of the caller's workspaces."""
     return list(dict.fromkeys(location(workspace, info) for workspace in await access.workspaces(info)))
 
 
 async def team(_root: None, info: context.Info, **given: Any) -> records.Record:
-    """The team of a workspace."""
+    """Return the team of a workspace."""
     return await access.require_workspace(info, given["workspaceUrl"])
 
 
@@ -72,19 +72,19 @@ async def users(_root: None, info: context.Info, ids: list[str], **given: Any) -
 
 
 async def user_by_auth(_root: None, info: context.Info) -> records.Record:
-    """The caller."""
+    """Return the caller."""
     return await access.user(info)
 
 
 async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.Record | None:
-    """A user who shares a workspace with the caller."""
+    """Return a user who shares a workspace with the caller."""
     user = await access.loaders(info).one("DesUser", id)
     workspace_ids = set((await access.user(info)).workspace_ids)
     return user if user is not None and workspace_ids & set(user.workspace_ids) else None
 
 
 async def user_groups(member: records.Record, info: context.Info) -> list[records.Record]:
-    """The user's groups in all workspaces that both are in."""
+    """Return the user's groups in all workspaces that both are in."""
     return [
         group
         for workspace in await access.workspaces(info)
@@ -94,7 +94,7 @@ async def user_groups(member: records.Record, info: context.Info) -> list[record
 
 
 async def library(_root: None, info: context.Info, **given: Any) -> Any:
-    """The library of a workspace."""
+    """Return the library of a workspace."""
     return (await access.require_workspace(info, given["workspaceUrl"])).library
 
 
@@ -108,13 +108,13 @@ async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> 
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Record | None:
-    """A component by the id of its revision."""
+    """Return a component by the id of its revision."""
     matching = await access.loaders(info).where("DesComponent", "revision_id", id)
     return await access.visible(info, "DesComponent", matching[0].id) if matching else None
 
 
 def parameter_type(parameter: records.Record, _info: context.Info) -> str:
-    """The quantity of the parameter, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
+    """Return the quantity of the parameter, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
     number, _, unit = parameter.value.rpartition(" ")
     if not number or not re.fullmatch(r"[-+]?[\d.]+", number):
         return "TEXT"
@@ -122,12 +122,12 @@ def parameter_type(parameter: records.Record, _info: context.Info) -> str:
 
 
 def preview_url(project: records.Record, info: context.Info) -> str:
-    """The URL of a preview image."""
+    """Return the URL of a preview image."""
     return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}"
 
 
 def latest_revision(project: records.Record, _info: context.Info) -> Any:
-    """The latest commit."""
+    """Return the latest commit."""
     return project.revisions[0]
 
 
@@ -137,14 +137,14 @@ async def _documents(variant: records.Record, info: context.Info, *, pcb: bool) 
 
 
 async def board(variant: records.Record, info: context.Info) -> records.Record | None:
-    """The board, or None."""
+    """Return the board, or None."""
     return next(iter(await _documents(variant, info, pcb=True)), None)
 
 
 async def schematics(
     variant: records.Record, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Record]:
-    """The sheets that match the filter."""
+    """Return the sheets that match the filter."""
     return design_filters.matching_records(await _documents(variant, info, pcb=False), where)
 
 
@@ -161,28 +161,28 @@ async def packages(_root: None, info: context.Info) -> list[records.Record]:
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.Record | None:
-    """The package with this id, or None."""
+    """Return the package with this id, or None."""
     job = await access.visible(info, "DesManufacturePackage", id)
     return job if job is not None and job.is_package else None
 
 
 async def export_job(_root: None, info: context.Info, **given: Any) -> records.Record:
-    """The export with this id."""
+    """Return the export with this id."""
     return await access.require(info, "DesProjectExportJob", given["projectExportJobId"], "export job")
 
 
 def download_url(job: records.Record, info: context.Info) -> str:
-    """The download URL of the file."""
+    """Return the download URL of the file."""
     return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
 
 
 def done(_job: records.Record, _info: context.Info) -> str:
-    """Always DONE: jobs are completed when they are created, and one that fails is rejected."""
+    """Return DONE: jobs are completed when they are created, and one that fails is rejected."""
     return "DONE"
 
 
 def package_payload(job: records.Record, _info: context.Info) -> Any:
-    """A package has the id of its job."""
+    """Return the result of a package creation; a package has the id of its job."""
     return records.PackageCreationPayload(package_id=job.id)
 
 
@@ -231,7 +231,7 @@ async def _notification_data(event: records.Record, info: context.Info) -> Any:
 
 
 def notification(event: records.Record, _info: context.Info, **_arguments: object) -> records.Record:
-    """A notification is the event itself."""
+    """Return the event, which is the notification."""
     return event
 
 
