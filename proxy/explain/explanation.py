@@ -3,7 +3,6 @@
 Values of one request, except in RequestKind. No value holds an API key or a client secret.
 """
 
-import inspect
 import json
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -69,7 +68,7 @@ class ExplainedOperation(_Value, frozen=True, kw_only=True):
     """GraphQL operation that the proxy sends. `document` is pretty-printed; what is sent differs in blanks only.
 
     `queries` are the positions of the v3 queries (or uids) that it resolves. `records` is the path of the records in
-    `data` that the v3 objects are mapped from, such as `supMultiMatch[].parts[]`; empty if it returns none.
+    the response data that the v3 objects are mapped from, such as `supMultiMatch[].parts[]`; empty if it returns none.
     `condition` says when it is sent; None: always, unless a cache has the results.
     """
 
@@ -236,23 +235,3 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-PAGE = "docs/reference/explain.schema.json"
-RENEW = f"python -c 'from proxy.explain import explanation; print(explanation.json_schema_text(), end=\"\")' > {PAGE}"
-
-
-def json_schema_text() -> str:
-    """Render the JSON Schema (2020-12) of what `--json` writes. Readers should tolerate additional keys."""
-    roots, parts = msgspec.json.schema_components([Explanation, ExplainedFile], ref_template="#/$defs/{name}")
-    for part in parts.values():
-        part["required"] = list(part["properties"])
-        part["description"] = inspect.cleandoc(part["description"]).replace("\n", " ")
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What v3bridge explain --json writes",
-        "description": "One request, a file of requests, or a list: a curl command can have several URLs.",
-        "anyOf": [*roots, {"type": "array", "items": roots[0]}],
-        "$defs": parts,
-    }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

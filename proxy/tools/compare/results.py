@@ -4,8 +4,6 @@
 Texts may come from client data and hold no key. Times are seconds since 1970; shares are between 0 and 1.
 """
 
-import inspect
-import json
 import re
 from typing import Any, Literal
 
@@ -180,31 +178,3 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_encodable(each) for each in value]
     return value
-
-
-PAGE = "docs/reference/compare.schema.json"
-RENEW = f"python -c 'from proxy.tools.compare import results; print(results.json_schema_text(), end=\"\")' > {PAGE}"
-
-
-def json_schema() -> dict[str, Any]:
-    """Build the JSON Schema (2020-12). Objects have all of their keys; readers should tolerate additional ones."""
-    (root,), parts = msgspec.json.schema_components([ComparisonResult], ref_template="#/$defs/{name}")
-    for part in parts.values():
-        part["required"] = list(part["properties"])
-        part["description"] = inspect.cleandoc(part["description"]).replace("\n", " ")
-    parts["ComparisonResult"]["properties"]["schema"] = {
-        "const": SCHEMA,
-        "description": "The version of this format: another number is another format.",
-    }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What v3bridge compare --json writes",
-        "description": inspect.cleandoc(__doc__ or "").replace("\n", " "),
-        **root,
-        "$defs": parts,
-    }
-
-
-def json_schema_text() -> str:
-    """Render the schema file."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

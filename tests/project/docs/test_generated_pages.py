@@ -1,6 +1,7 @@
 """Pages that scripts of docs/ generate are up to date."""
 
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from docs import json_schema
 from proxy.web.admin import pages as admin_pages
 
 from .conftest import ROOT, Page
@@ -30,6 +32,16 @@ def test_a_generated_file_is_what_its_script_prints(monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(ROOT)
     fresh = importlib.import_module(f"docs.{script}").page()
     assert (ROOT / name).read_text() == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
+
+
+@pytest.mark.parametrize("command", ["compare", "explain"])
+def test_a_schema_is_what_its_script_prints_and_describes_fields_that_exist(command: str) -> None:
+    name = f"docs/reference/{command}.schema.json"
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text == json_schema.page(command), f"renew it with: python -m docs.json_schema {command} > {name}"
+    parts = json.loads(text)["$defs"]
+    for part in parts.values():
+        assert set(re.findall(r"`([a-z_]+)`", part["description"])) <= part["properties"].keys(), part["title"]
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
