@@ -34,6 +34,11 @@ hypothesis.settings.load_profile("v3bridge")
 TEST_SECONDS = 300
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that changes what tests of bytes expect."""
+    parser.addoption("--renew-responses", action="store_true", help="record the responses of the tests that hold bytes")
+
+
 def _limit_time() -> Generator[None, Any, Any]:
     with time_limit.limited(TEST_SECONDS):
         return (yield)

@@ -154,7 +154,5 @@ def _run(case: Any) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    test = module.test_response_and_operations_match_the_case
-    (parameters,) = [mark.args[1] for mark in test.pytestmark if mark.name == "parametrize"]
-    assert len(parameters) == 1
-    asyncio.run(test(*getattr(parameters[0], "values", parameters)))
+    (target,) = module.TARGETS
+    asyncio.run(module.run_case(*target.values))

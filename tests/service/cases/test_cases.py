@@ -9,19 +9,24 @@ reply.json       where it is not a 200 of JSON: its `status`, `content_type`, `h
 operations.json  the upstream operations: the variables, and words that documents must (`asks`) or must not
                  (`omits`) hold; no file, no operation
 settings.json    changes of the proxy's configuration
+
+expected.json is compared by value, and may leave out fields. The bytes of every response are on record in responses.txt
+beside this file, which `pytest tests/service/cases --renew-responses` renews, for a new case, too.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import msgspec
 import pytest
-from support import explained_response, running_proxy, scripted_upstream
+from support import explained_response, recorded_responses, running_proxy, scripted_upstream
 
 from proxy.explain.explanation import Explanation
+from proxy.kit import clock
 
 HERE = Path(__file__).parent
 CASES = sorted(folder for folder in HERE.iterdir() if (folder / "request.txt").exists())
@@ -41,13 +46,40 @@ def _targets() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("case, method, target", _targets())
-async def test_response_and_operations_match_the_case(case: Path, method: str, target: str) -> None:
+@pytest.fixture(scope="module")
+def recording(pytestconfig: pytest.Config) -> Iterator[recorded_responses.RecordedResponses]:
+    renewed = pytestconfig.getoption("--renew-responses")
+    with recorded_responses.opened(HERE / "responses.txt", renewed=renewed) as opened:
+        yield opened
+
+
+TARGETS = _targets()
+
+
+@pytest.mark.parametrize("case, method, target", TARGETS)
+async def test_response_and_operations_match_the_case(
+    case: Path,
+    method: str,
+    target: str,
+    recording: recorded_responses.RecordedResponses,
+    request: pytest.FixtureRequest,
+) -> None:
+    response = await run_case(case, method, target)
+    difference = recording.difference(request.node.callspec.id, response, await response.text())
+    assert not difference, difference
+
+
+def test_recorded_responses_are_those_of_the_cases(recording: recorded_responses.RecordedResponses) -> None:
+    assert recording.names == {str(target.id) for target in TARGETS}
+
+
+async def run_case(case: Path, method: str, target: str) -> aiohttp.ClientResponse:
+    """Check a target of a case by all files of the case; the response has been read."""
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*_answers(case))
         options = {"coalescing": {"enabled": False}, **_read(case, "settings.json", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
-        async with running_proxy.running(_one_by_one(settings)) as client:
+        async with running_proxy.running(_one_by_one(settings), clock.ManualClock()) as client:
             response = await client.get(_with_key(target), method=method)
             text = await response.text()
     _check_reply(response, text, {"status": 200, "content_type": "application/json", **_read(case, "reply.json", {})})
@@ -59,6 +91,7 @@ async def test_response_and_operations_match_the_case(case: Path, method: str, t
     _check_operations(upstream.requests, _read(case, "operations.json", []))
     explanation = explained_response.explain(settings, method, _with_key(target), upstream.requests, _answers(case))
     _check_explanation(explanation, response.status, body, upstream.requests)
+    return response
 
 
 def _read(case: Path, name: str, default: Any) -> Any:

@@ -1,0 +1,27 @@
+"""Test that responses to 2 000 generated requests are those on record, in responses.txt beside this file."""
+
+from pathlib import Path
+
+import pytest
+from support import generated_requests, recorded_responses
+from together.comparing.comparison import GenerateRequests
+from together.environment import ProxyEnvironment
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
+REQUESTS = 2_000
+
+
+async def test_generated_requests_get_the_recorded_bytes(
+    environment: ProxyEnvironment, generate_requests: GenerateRequests, pytestconfig: pytest.Config
+) -> None:
+    requests = await generate_requests(REQUESTS)
+    renewed = pytestconfig.getoption("--renew-responses")
+    different: list[str] = []
+    with recorded_responses.opened(Path(__file__).with_name("responses.txt"), renewed=renewed) as recording:
+        for request in requests:
+            response = await environment.proxy.get(f"/v3{request.target(generated_requests.KEY)}")
+            name = f"{request.origin} {request.path}"
+            if difference := recording.difference(name, response, await response.text()):
+                different.append(difference)
+    assert not different, "\n".join(different)
+    assert len(recording.names) == REQUESTS
