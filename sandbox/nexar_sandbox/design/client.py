@@ -23,22 +23,17 @@ class DesignClient:
     def __init__(self, session: aiohttp.ClientSession, urls: Mapping[str, str]) -> None:
         self._session, self.urls = session, urls
 
-    async def all(self, kind: records.RecordKind) -> list[records.Record]:
-        """Every record of a table."""
-        rows: list[records.Record] = await self._get(kind, list[kind.record])  # type: ignore[name-defined]
-        return rows
-
-    async def by_id(self, kind: records.RecordKind, ids: Sequence[str]) -> list[records.Record | None]:
-        """For each id, its record or None."""
-        of: Any = list[kind.record | None]  # type: ignore[name-defined]
-        rows: list[records.Record | None] = await self._get(kind, of, kind.key, ids)
-        return rows
-
-    async def where(self, kind: records.RecordKind, field: str, values: Sequence[str]) -> list[list[records.Record]]:
-        """For each value, the records that have it in this field."""
-        of: Any = list[list[kind.record]]  # type: ignore[name-defined]
-        rows: list[list[records.Record]] = await self._get(kind, of, field, values)
-        return rows
+    async def get(self, kind: records.RecordKind, field: str, values: Sequence[str]) -> list[Any]:
+        """Return for each value the records that have it in this field: one or None if it is the key, else a list.
+        Without a field, return one list of every record."""
+        record: Any = kind.record
+        url = f"{self.urls[kind.service]}/{kind.table}"
+        if not field:
+            return [await self._request("GET", url, list[record])]
+        of: Any = list[record | None] if field == kind.key else list[list[record]]
+        params = [(field, value) for value in values]
+        found: list[Any] = await self._request("GET", url, of, params=params)
+        return found
 
     async def change(self, method: str, service: str, path: str, of: Any, content: object) -> records.Record:
         """Send POST, PATCH or DELETE; return the resulting record. Raises DesignServiceError."""
@@ -53,10 +48,6 @@ class DesignClient:
             # The empty line says that the subscription has begun.
             await response.content.readline()
             yield _lines(response)
-
-    async def _get(self, kind: records.RecordKind, of: Any, field: str = "", values: Sequence[str] = ()) -> Any:
-        params = [(field, value) for value in values]
-        return await self._request("GET", f"{self.urls[kind.service]}/{kind.table}", of, params=params)
 
     async def _request(self, method: str, url: str, of: Any, **options: Any) -> Any:
         async with self._session.request(method, url, **options) as response:

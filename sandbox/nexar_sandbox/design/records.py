@@ -76,7 +76,7 @@ _OBJECTS = {node.name.value: node for node in SCHEMA.definitions if isinstance(n
 _SCALARS: dict[str, type] = {"ID": str, "String": str, "DateTime": str, "Int": int, "Decimal": float, "Boolean": bool}
 _SCALARS |= {node.name.value: str for node in SCHEMA.definitions if isinstance(node, EnumTypeDefinitionNode)}
 _IDS: Any = (tuple[str, ...], ())
-_OPTIONAL_ID: Any = (str | None, None)
+_OPTIONAL_TEXT: Any = (str | None, None)
 
 
 class _RecordMaker:
@@ -185,7 +185,7 @@ DesignItem = _make.kind("DesDesignItem", "projects/items", project_id=str, sheet
 WorkflowDefinition = _make.kind(
     "DesWorkflowDefinition", "projects/definitions", "workflow_definition_id", workspace_id=str
 )
-Workflow = _make.kind("DesWorkflow", "projects/workflows", "workflow_id", workspace_id=str, project_id=_OPTIONAL_ID)
+Workflow = _make.kind("DesWorkflow", "projects/workflows", "workflow_id", workspace_id=str, project_id=_OPTIONAL_TEXT)
 
 Position2D = _make.kind("DesPosition2D")
 Rectangle = _make.kind("DesRectangle")
@@ -199,9 +199,9 @@ CommentThread = _make.kind(
     id=str,
     project_id=str,
     workspace_id=str,
-    document_name=_OPTIONAL_ID,
+    document_name=_OPTIONAL_TEXT,
 )
-Task = _make.kind("DesTask", "collaboration/tasks", workspace_id=str, project_id=_OPTIONAL_ID)
+Task = _make.kind("DesTask", "collaboration/tasks", workspace_id=str, project_id=_OPTIONAL_TEXT)
 # What the query service makes of other records; nothing of it is stored.
 WorkspaceLocation = _make.kind("DesWorkspaceLocation")
 ErrorPayload = _make.kind("DesErrorPayload")

@@ -4,7 +4,6 @@ A DataLoader for each table and field batches lookups until no other task can ru
 of the request. `clear` it after a mutation.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,46 +28,33 @@ class DesignLoaders:
         """Return the record with this id, or None."""
         if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
-        kind = records.KINDS[of]
-
-        async def load(ids: list[str]) -> list[records.Record | None]:
-            return await self._client.by_id(kind, ids)
-
-        record: records.Record | None = await self._load(kind, kind.key, id_, load)
+        record: records.Record | None = await self._load(of, records.KINDS[of].key, id_)
         return record
 
     async def where(self, of: str, field: str, value: str) -> list[records.Record]:
         """Return the records that have this value in the field."""
         if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
-        kind = records.KINDS[of]
-
-        async def load(values: list[str]) -> list[list[records.Record]]:
-            return await self._client.where(kind, field, values)
-
-        rows: list[records.Record] = await self._load(kind, field, value, load)
+        rows: list[records.Record] = await self._load(of, field, value)
         return rows
 
     async def all(self, of: str) -> list[records.Record]:
         """Return every record."""
-        kind = records.KINDS[of]
-
-        async def load(keys: list[str]) -> list[list[records.Record]]:
-            rows = await self._client.all(kind)
-            return [rows for _ in keys]
-
-        rows: list[records.Record] = await self._load(kind, "", "", load)
+        rows: list[records.Record] = await self._load(of, "", "")
         return rows
 
     def clear(self) -> None:
         """Discard cached records after a change."""
         self._loaders.clear()
 
-    async def _load(
-        self, kind: records.RecordKind, field: str, value: str, load: Callable[[list[str]], Awaitable[Any]]
-    ) -> Any:
+    async def _load(self, of: str, field: str, value: str) -> Any:
+        kind = records.KINDS[of]
+
+        async def load(values: list[str]) -> list[Any]:
+            return await self._client.get(kind, field, values)
+
         if (kind, field) not in self._loaders:
-            self._loaders[kind, field] = DataLoader(load, max_batch_size=BATCH_SIZE)  # type: ignore[arg-type]
+            self._loaders[kind, field] = DataLoader(load, max_batch_size=BATCH_SIZE)
         return await self._loaders[kind, field].load(value)
 
 
