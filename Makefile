@@ -33,7 +33,7 @@ PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 -
 # What a user installs, checked as an index would check it.
 DIST = rm -rf dist && for part in . sandbox; do $(BIN)/python -m build --no-isolation --outdir dist $$part > /dev/null || exit 1; done && $(BIN)/twine check --strict dist/*
 
-.PHONY: help run test programs check types structure dist hooks bench docs format constraints clean
+.PHONY: help run test test-fast programs check check-service check-tools check-sandbox types structure dist hooks bench docs format constraints clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +41,8 @@ help:
 	@echo "make test         every test, about 12 minutes on two cores; what is skipped is named at the end"
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
 	@echo "make check        format, lint, types, import contracts, architecture, tests: what CI runs"
+	@echo "make check-service, check-tools, check-sandbox   the same with the tests of one part"
+	@echo "make test-fast    the tests of the service and the tools that start no servers, in about two minutes"
 	@echo "make bench        the measurements of bench/"
 	@echo "make docs         the documentation as a searchable site in build/docs; a broken link is an error"
 	@echo "make dist         wheel and source distribution in dist/, checked with twine"
@@ -60,14 +62,27 @@ test: $(TEST) $(CLIENTS)
 programs:
 	@.ci/programs --install
 
-check: $(TEST) $(CLIENTS)
+# What `check` does before the tests.
+define CHECKS
 	@echo "check 1/7: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
 	@echo "check 2/7: lint"
 	@$(BIN)/ruff check --quiet .
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types structure
+endef
+
+check: $(TEST) $(CLIENTS)
+	$(CHECKS)
 	@echo "check 7/7: tests"
 	@$(PYTEST) -rs --ignore=tests/project/architecture $(ARGS)
+
+check-service check-tools check-sandbox: check-%: $(TEST)
+	$(CHECKS)
+	@echo "check 7/7: tests of the $*"
+	@$(PYTEST) -rs tests/$* $(ARGS)
+
+test-fast: $(TEST)
+	@$(PYTEST) tests/service tests/tools $(ARGS)
 
 # Steps of check, beside each other, because each keeps one core busy for half a minute.
 types:
