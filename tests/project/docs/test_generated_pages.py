@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from docs import json_schema
+from docs import json_schema, sandbox_deviations
 from proxy.web.admin import pages as admin_pages
 
 from .conftest import ROOT, Page
 
 
-@pytest.mark.parametrize("script", ["command_line", "diagnoses", "sandbox_behaviour"])
+@pytest.mark.parametrize("script", ["command_line", "diagnoses"])
 def test_a_generated_page_is_what_its_script_prints(
     pages: dict[str, Page], monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
@@ -23,6 +23,11 @@ def test_a_generated_page_is_what_its_script_prints(
     fresh = importlib.import_module(f"docs.{script}").page()
     name = f"docs/reference/{script.replace('_', '-')}.md"
     assert pages[name].text == fresh, f"{name} is stale; renew it with: python -m docs.{script} > {name}"
+
+
+def test_the_table_of_deviations_is_what_its_script_writes(pages: dict[str, Page]) -> None:
+    page = pages["docs/reference/sandbox.md"]
+    assert page.text == sandbox_deviations.page(), "stale; renew it with: python -m docs.sandbox_deviations"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""The table of deviations in docs/reference/sandbox.md: `python -m docs.sandbox_deviations`.
+
+Writes the end of the page, made of their declarations; tests/project/docs holds the page to it.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import orjson
+
+from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.deviations import DEVIATIONS
+
+PAGE = Path(__file__).parent / "reference/sandbox.md"
+HEAD = """| deviation | behaviour | meaning | default | with the deviation |
+|---|---|---|---|---|
+"""
+ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
+
+
+def page() -> str:
+    """Return the whole page, which ends with the table."""
+    return PAGE.read_text(encoding="utf-8").partition(HEAD)[0] + HEAD + "".join(_rows())
+
+
+def _rows() -> Iterator[str]:
+    hints = get_type_hints(Behaviour, include_extras=True)
+    defaults = dataclasses.asdict(Behaviour())
+    for name, changes in DEVIATIONS.items():
+        for field, value in changes.items():
+            (meaning,) = hints[field].__metadata__
+            cells = (f"`{name}`", f"`{field}`", meaning, _value(defaults[field]), _value(value))
+            yield f"| {' | '.join(cell.translate(ESCAPED) for cell in cells)} |\n"
+
+
+def _value(value: Any) -> str:
+    text = orjson.dumps(value, default=list).decode()
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
