@@ -1,6 +1,7 @@
 """Listening sockets that a service manager holds (socket activation): checked, and used instead of own ones.
 
 Such a socket stays open while the program is replaced: connections wait in its queue, and none is refused.
+Two programs on one port by SO_REUSEPORT would lose the connections in the queue of the one that ends.
 """
 
 import socket

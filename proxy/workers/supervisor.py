@@ -4,6 +4,9 @@ Used by the command line if `listen.workers` is above 1. Each worker is a proces
 and listening socket; the kernel distributes connections among them (SO_REUSEPORT). From a socket of the service manager
 all of them accept, so that connections in its queue outlive each of them. Imports nothing of the web package, so that
 the supervisor stays small.
+
+Not gunicorn: workers start in an order (the curl line is printed once all accept), the embedded sandbox runs in the
+parent, and workers have an event loop of their own.
 """
 
 import asyncio

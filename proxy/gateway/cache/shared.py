@@ -1,7 +1,9 @@
 """Shared response cache: results of other workers, of earlier runs and, through Redis, of other machines.
 
 Used for queries that the cache in memory does not have. What the shared cache does not have either is claimed in it, so
-that all workers together execute a query once. Entries hold records, not items: any projection can be made from them.
+that all workers together execute a query once. A claim is taken before its entry is read: its owner releases it only
+after the entry is stored, so no entry that is stored in between is missed. Entries hold records, not items: any
+projection can be made from them.
 
 Requests never depend on it. While its store is in trouble they go on without it; entries are stored after the response
 has been sent, several at a time.
