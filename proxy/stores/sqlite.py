@@ -116,7 +116,7 @@ class SqliteStore:
     async def settle(self, settlement: Settlement) -> None:
         await self._write(lambda rows: _settle(rows, settlement))
 
-    def journal(self, owner: str) -> journal.FileJournal:
+    def journal(self, owner: str) -> journal.FileJournal | None:
         return journal.FileJournal(self._path, owner)
 
     async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
@@ -158,10 +158,11 @@ class SqliteStore:
         return [ExhaustedQuota(*row) for row in rows]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
-        await self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", kind, owner, text)
+        statement = "INSERT INTO notes VALUES (?, ?, ?) ON CONFLICT (kind, owner) DO UPDATE SET text = excluded.text"
+        await self._change(statement, kind, owner, text)
 
     async def notes(self, kind: str) -> dict[str, str]:
-        return dict(await self._read("SELECT owner, text FROM notes WHERE kind = ?", kind))
+        return dict(await self._read("SELECT owner, text FROM notes WHERE kind = ? ORDER BY rowid", kind))
 
     async def drop_note(self, kind: str, owner: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
@@ -225,15 +226,20 @@ class SqliteStore:
 
     def _in_thread(self, begin: str, work: Callable[[Connection], R]) -> R:
         self._file.check()
-        self._connection.execute(begin)
-        try:
-            result = work(self._connection)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # the first error counts
-                self._connection.execute("ROLLBACK")
-            raise
-        return result
+        return committed(self._connection, begin, work)
+
+
+def committed(connection: Connection, begin: str, work: Callable[[Connection], R]) -> R:
+    """Return what `work` returns, in a transaction."""
+    connection.execute(begin)
+    try:
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # the first error counts
+            connection.execute("ROLLBACK")
+        raise
+    return result
 
 
 def _delete_expired(rows: Connection, now: float) -> None:

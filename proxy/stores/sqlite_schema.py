@@ -153,6 +153,13 @@ def has_path(descriptor: int, path: Path) -> bool:
         return False
 
 
+def create(connection: sqlite3.Connection) -> None:
+    """Make the tables."""
+    # Not executescript(), which would commit a transaction first.
+    for statement in _SCHEMA.split(";\n"):
+        connection.execute(statement)
+
+
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Set the connection up, and make the tables of a new file."""
     write_ahead(connection, path)
@@ -163,9 +170,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if version not in (0, VERSION):  # tables of an unknown schema would be misread, so that usage is lost
         raise errors.ConfigError(f"store: {path}: {other_version(version)}")
     if version == 0:  # else nothing is written: the disk may be full
-        # Not executescript(), which would commit the transaction first.
-        for statement in _SCHEMA.split(";\n"):
-            connection.execute(statement)
+        create(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
 

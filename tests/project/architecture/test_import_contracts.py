@@ -82,7 +82,7 @@ OFFENCES = [
     ("tools.compare.newpackage", "", COMPARISON),
     ("gateway", "import redis", REDIS),
     ("stores", "from redis import asyncio", REDIS),
-    ("stores.sqlite", "import proxy.stores.memory", BACKENDS),
+    ("stores.sqlite", "import proxy.stores.redis", BACKENDS),
     ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
     ("nexar_sandbox.catalog", "from graphql import build_schema", CATALOG),
     ("nexar_sandbox.catalog", "import aiohttp", CATALOG),

@@ -57,17 +57,6 @@ async def test_batch_that_is_sent_again_is_added_once(store: Store, manual_clock
     assert (await stored(store))[1] == [CallerCount(TODAY, ERP, 5, 1, 7)]
 
 
-async def test_memory_forgets_batches(manual_clock: clock.ManualClock) -> None:
-    store = MemoryStore(manual_clock)
-    sizes = []
-    for batch in range(1_000):
-        await store.add_callers(str(batch), [seen(ERP, 1)], [CallerCount(TODAY, ERP, 1, 0, 0)])
-        manual_clock.advance(BATCH_SECONDS / 10)
-        sizes.append(len(store._once))
-    assert sizes[-1] == sizes[100] <= 11
-    assert (await stored(store))[1] == [CallerCount(TODAY, ERP, 1_000, 0, 0)]
-
-
 async def test_only_the_days_asked_for_are_read(store: Store) -> None:
     days = [TODAY - 395, TODAY - 30, TODAY - 29, TODAY]
     await store.add_callers("1", [seen(ERP, 1)], [CallerCount(day, ERP, 1, 0, 0) for day in days])
