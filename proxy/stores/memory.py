@@ -11,12 +11,11 @@ from proxy.stores import sqlite, sqlite_schema
 R = TypeVar("R")
 
 
-class MemoryStore(sqlite.SqliteStore):
+class MemoryStore(sqlite.SqlStore):
     """Store on one connection. Nothing is awaited: memory is quick, and every operation is atomic by itself."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        super().__init__(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), clock)
         sqlite_schema.create(self._connection)
         self._close = weakref.finalize(self, self._connection.close)
 

@@ -37,37 +37,16 @@ Connection = sqlite3.Connection
 SEQUENCES_KEPT = 7 * 86_400.0  # seconds that the last settlement of a dead owner is remembered: it is booked once
 
 
-class SqliteStore:
-    """Store in a file. Made by `open`."""
+class SqlStore:
+    """Store on a connection. How a transaction is carried out is the subclass's."""
 
-    def __init__(self, path: Path, connection: Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
-        self._path = path
-        self._file = sqlite_schema.WatchedFile(path)
+    def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection = connection
-        self._thread = thread
         self._clock = clock
-        self._closed = False
 
-    @classmethod
-    async def open(cls, path: Path, clock: Clock, *, reads_only: bool = False) -> "SqliteStore":
-        """Open the store in a file, which is made where it is missing. Raises ConfigError."""
-        # One thread: SQLite runs one writer at a time anyway, and a connection serves one transaction at a time.
-        thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-        try:
-            connect = partial(sqlite_schema.connect, path, reads_only=reads_only)
-            connection = await asyncio.get_running_loop().run_in_executor(thread, connect)
-        except BaseException:
-            thread.shutdown()
-            raise
-        store = cls(path, connection, thread, clock)
-
-        # Another process may be writing: the clean-up is optional, because the next start repeats it.
-        with contextlib.suppress(errors.StoreUnavailable):
-            await store._write(lambda rows: _delete_expired(rows, clock.now()))
-            for file, settlement in journal.left_behind(path):
-                await store.settle(settlement)
-                file.unlink(missing_ok=True)
-        return store
+    async def _transaction(self, begin: str, work: Callable[[Connection], R]) -> R:
+        """Return what `work` returns, in a transaction that `begin` begins."""
+        raise NotImplementedError
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         now = self._clock.now()
@@ -116,9 +95,6 @@ class SqliteStore:
     async def settle(self, settlement: Settlement) -> None:
         await self._write(lambda rows: _settle(rows, settlement))
 
-    def journal(self, owner: str) -> journal.FileJournal | None:
-        return journal.FileJournal(self._path, owner)
-
     async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
         statement = (
             "INSERT INTO ledger VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
@@ -129,10 +105,6 @@ class SqliteStore:
     async def heartbeat(self, owner: str, seconds: float) -> None:
         now = self._now()
         await self._write(lambda rows: _heartbeat(rows, owner, now, now + seconds))
-
-    async def check_writable(self) -> None:
-        await self._write(lambda _: self._file.check_folder())
-        await self.put_note("writable", "", str(self._now()))
 
     async def usage(self, entries: Sequence[LedgerEntry]) -> list[EntryUsage]:
         return await self._transaction("BEGIN", lambda rows: [_usage(rows, entry) for entry in entries])
@@ -194,13 +166,6 @@ class SqliteStore:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
 
-    async def aclose(self) -> None:
-        if not self._closed:
-            self._closed = True
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
-            self._file.close()
-            self._thread.shutdown()
-
     def _now(self) -> float:
         return self._clock.now()
 
@@ -215,6 +180,52 @@ class SqliteStore:
     # meanwhile.
     async def _write(self, work: Callable[[Connection], R]) -> R:
         return await self._transaction("BEGIN IMMEDIATE", work)
+
+
+class SqliteStore(SqlStore):
+    """Store in a file. Made by `open`."""
+
+    def __init__(self, path: Path, connection: Connection, thread: ThreadPoolExecutor, clock: Clock) -> None:
+        super().__init__(connection, clock)
+        self._path = path
+        self._file = sqlite_schema.WatchedFile(path)
+        self._thread = thread
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, clock: Clock, *, reads_only: bool = False) -> "SqliteStore":
+        """Open the store in a file, which is made where it is missing. Raises ConfigError."""
+        # One thread: SQLite runs one writer at a time anyway, and a connection serves one transaction at a time.
+        thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        try:
+            connect = partial(sqlite_schema.connect, path, reads_only=reads_only)
+            connection = await asyncio.get_running_loop().run_in_executor(thread, connect)
+        except BaseException:
+            thread.shutdown()
+            raise
+        store = cls(path, connection, thread, clock)
+
+        # Another process may be writing: the clean-up is optional, because the next start repeats it.
+        with contextlib.suppress(errors.StoreUnavailable):
+            await store._write(lambda rows: _delete_expired(rows, clock.now()))
+            for file, settlement in journal.left_behind(path):
+                await store.settle(settlement)
+                file.unlink(missing_ok=True)
+        return store
+
+    def journal(self, owner: str) -> journal.FileJournal:
+        return journal.FileJournal(self._path, owner)
+
+    async def check_writable(self) -> None:
+        await self._write(lambda _: self._file.check_folder())
+        await self.put_note("writable", "", str(self._now()))
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
+            self._file.close()
+            self._thread.shutdown()
 
     async def _transaction(self, begin: str, work: Callable[[Connection], R]) -> R:
         if self._closed:
