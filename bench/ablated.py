@@ -49,7 +49,7 @@ def _route_everything() -> None:
     dispatcher = fast_path.dispatcher
 
     def routed_only(app: web.Application, routed: Handler) -> Handler:
-        app[fast_path.DIRECT].clear()
+        app.get(fast_path.DIRECT, {}).clear()  # the admin interface has none
         return dispatcher(app, routed)
 
     fast_path.dispatcher = routed_only
