@@ -10,11 +10,11 @@ from typing import Any, get_type_hints
 
 import orjson
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.deviations import DEVIATIONS
 
 PAGE = Path(__file__).parent / "reference/sandbox.md"
-HEAD = """| deviation | behaviour | meaning | default | with the deviation |
+HEAD = """| deviation | behavior | meaning | default | with the deviation |
 |---|---|---|---|---|
 """
 ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
@@ -26,8 +26,8 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    hints = get_type_hints(Behaviour, include_extras=True)
-    defaults = dataclasses.asdict(Behaviour())
+    hints = get_type_hints(Behavior, include_extras=True)
+    defaults = dataclasses.asdict(Behavior())
     for name, changes in DEVIATIONS.items():
         for field, value in changes.items():
             (meaning,) = hints[field].__metadata__

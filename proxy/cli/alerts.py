@@ -25,7 +25,7 @@ app = typer.Typer(help="Alerts: receivers, and what they got.", no_args_is_help=
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
 _NO_RECEIVERS = "alerts: the configuration has no webhooks and no commands; docs/how-to/alerts.md shows how to add one"
-_COLOURS = {"delivered": "green", "pending": "yellow"}
+_COLORS = {"delivered": "green", "pending": "yellow"}
 
 
 class AttemptRow(NamedTuple):
@@ -119,7 +119,7 @@ def _table(recent: "list[AlertRecord]") -> Table:
         deliveries = [
             Text.assemble(
                 f"{each.receiver} ",
-                (each.state, _COLOURS.get(each.state, "red")),
+                (each.state, _COLORS.get(each.state, "red")),
                 f" ({each.reason})" if each.reason else "",
             )
             for each in record.deliveries

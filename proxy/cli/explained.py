@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import config
-from proxy.cli.shown import COLOURS, FILE_WIDTH
+from proxy.cli.shown import COLORS, FILE_WIDTH
 from proxy.explain.explanation import (
     VALUE_MAX,
     CacheUse,
@@ -31,7 +31,7 @@ from proxy.explain.explanation import (
 )
 from proxy.kit.wording import counted, printable
 
-KIND_COLOURS = {**COLOURS, "no feature": "red", "emptied": "yellow"}
+KIND_COLORS = {**COLORS, "no feature": "red", "emptied": "yellow"}
 DIRECTLY = "To ask the Nexar API without this proxy"
 QUERIES_SHOWN = 5  # cache entries that are listed
 NARROW = 110  # columns of a terminal below which two columns are one
@@ -114,7 +114,7 @@ def _title(kind: RequestKind) -> str:
     return " · ".join(texts)
 
 
-def _request(explanation: Explanation, queries: bool, colours: bool, cache_notes: bool) -> Iterator[RenderableType]:
+def _request(explanation: Explanation, queries: bool, colors: bool, cache_notes: bool) -> Iterator[RenderableType]:
     """Yield what is known of a request before its response."""
     yield from title(explanation)
     if explanation.error is not None:
@@ -124,7 +124,7 @@ def _request(explanation: Explanation, queries: bool, colours: bool, cache_notes
         yield _indented(_text("Nothing is sent upstream, and nothing is paid."))
         return
     yield from _section("Understood as", _understood(explanation))
-    yield from _section("Sent to the Nexar API", _operations(explanation, queries, colours))
+    yield from _section("Sent to the Nexar API", _operations(explanation, queries, colors))
     if explanation.operations and (caches := list(_caches(explanation.cache, cache_notes))):
         yield from _section("Caches", caches)
 
@@ -166,7 +166,7 @@ def _understood(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def _query(query: UnderstoodQuery) -> Text:
-    """Return a query: what was sent, and its defaults in a fainter colour."""
+    """Return a query: what was sent, and its defaults in a fainter color."""
     text = Text()
     for name, value in query.keys.items():
         if name in query.given:
@@ -183,15 +183,15 @@ def _default(value: ParameterValue) -> str:
     return f"{value.name} {'none' if value.value in (None, [], '') else shown_value(value.value)}"
 
 
-def _operations(explanation: Explanation, queries: bool, colours: bool) -> Iterator[RenderableType]:
+def _operations(explanation: Explanation, queries: bool, colors: bool) -> Iterator[RenderableType]:
     if not explanation.operations:
         yield _text("nothing: the proxy knows the response without it")
     for number, operation in enumerate(explanation.operations, 1):
         yield from _operation(number, operation, explanation)
         if queries:
-            yield Padding(_code(operation.document, "graphql", colours), (1, 0, 1, 3))
+            yield Padding(_code(operation.document, "graphql", colors), (1, 0, 1, 3))
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
-            yield Padding(_code(variables, "json", colours), (0, 0, 1, 3))
+            yield Padding(_code(variables, "json", colors), (0, 0, 1, 3))
     if any("<id" in shown_value(list(each.variables.values())) for each in explanation.operations):
         yield _text(
             f"<id of …> stands for what the list of {', '.join(explanation.lists)} says; the search is not sent if "
@@ -269,7 +269,7 @@ def _as_in(explanation: Explanation, number: int, shown: Explanation) -> str | N
 
 
 def _name(name: str, field: ExplainedField, depth: int) -> Text:
-    return Text.assemble("  " * depth, (printable(name), KIND_COLOURS[field.kind]))
+    return Text.assemble("  " * depth, (printable(name), KIND_COLORS[field.kind]))
 
 
 def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
@@ -288,8 +288,8 @@ def _changes(changes: Iterable[Change]) -> Table:
     return table
 
 
-def _code(text: str, language: str, colours: bool) -> RenderableType:
-    return Syntax(text, language, background_color="default", word_wrap=True) if colours else _text(text)
+def _code(text: str, language: str, colors: bool) -> RenderableType:
+    return Syntax(text, language, background_color="default", word_wrap=True) if colors else _text(text)
 
 
 def _table(*headings: str) -> Table:

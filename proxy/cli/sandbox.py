@@ -21,7 +21,7 @@ from proxy.workers import listening
 
 if TYPE_CHECKING:
     from nexar_sandbox import app, settings
-    from nexar_sandbox import behaviour as behaviours
+    from nexar_sandbox import behavior as behaviors
 
 DESIGN_PORTS = 4
 # Below this number of parts, starting processes takes longer than it saves.
@@ -88,7 +88,7 @@ def sandbox(
             faults=fault or [],
             rate=legacy_rate or None,
             disturbances=disturb or [],
-            behaviour=_behaviour(observed, deviation or []),
+            behavior=_behavior(observed, deviation or []),
             state=state,
             no_auth=no_auth,
             admin_hosts=[host, *(admin_host or [])],
@@ -122,7 +122,7 @@ def _settings(
     faults: list[str],
     rate: int | None,
     disturbances: list[str],
-    behaviour: "behaviours.Behaviour",
+    behavior: "behaviors.Behavior",
     state: Path | None,
     no_auth: bool,
     admin_hosts: list[str],
@@ -148,7 +148,7 @@ def _settings(
         state=state,
         no_auth=no_auth,
         admin_hosts=tuple(admin_hosts),
-        behaviour=behaviour,
+        behavior=behavior,
         faults=tuple(fault for text in faults for fault in sandbox_faults.parse_faults(text)),
         legacy=legacy.LegacySettings(
             requests_per_second=rate, disturbances=tuple(kinds.PARSER.parse(text) for text in disturbances)
@@ -156,11 +156,11 @@ def _settings(
     )
 
 
-def _behaviour(observed: Path | None, names: list[str]) -> "behaviours.Behaviour":
-    """Return the behaviour that was observed, with deviations. Raises ValueError for an unknown deviation."""
+def _behavior(observed: Path | None, names: list[str]) -> "behaviors.Behavior":
+    """Return the behavior that was observed, with deviations. Raises ValueError for an unknown deviation."""
     from nexar_sandbox import deviations
 
-    return deviations.behaviour(names, None if observed is None else conform.observed_behaviour(observed))
+    return deviations.behavior(names, None if observed is None else conform.observed_behavior(observed))
 
 
 async def _sandbox(host: str, port: int, settings: "settings.SandboxSettings") -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from proxy.mapping import coverage as coverage_of
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
-COLOURS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
+COLORS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
 
 
 def table_console() -> Console:
@@ -75,7 +75,7 @@ def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:
         extra = " [include\\[]]" if row.include else ""
         table.add_row(
             f"{row.object}.{row.field}{extra}",
-            Text(row.kind, style=COLOURS[row.kind]),
+            Text(row.kind, style=COLORS[row.kind]),
             Text(row.upstream),
             Text(row.note + (f" (plan feature {row.feature})" if row.feature else "")),
             end_section=number + 1 < len(rows) and rows[number + 1].object != row.object,

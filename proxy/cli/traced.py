@@ -160,7 +160,7 @@ def _show(traced: Sequence[TracedRequest], settings: config.Config) -> None:
     output.print_lines(lines)
 
 
-def _lines(traced: TracedRequest, place: str, colours: bool) -> Iterator[RenderableType]:
+def _lines(traced: TracedRequest, place: str, colors: bool) -> Iterator[RenderableType]:
     yield from output.title(traced.explanation)
     executed = traced.trace
     if executed is None:
@@ -177,7 +177,7 @@ def _lines(traced: TracedRequest, place: str, colours: bool) -> Iterator[Rendera
     yield _text("\nResult", "bold")
     yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in _result(executed))
     yield _text("\nResponse", "bold")
-    yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in _response(executed, colours))
+    yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in _response(executed, colors))
 
 
 def _steps(executed: Trace) -> Table:
@@ -254,7 +254,7 @@ def _result(executed: Trace) -> Iterator[Text]:
         yield _text(f"ignored (X-V3-Unsupported): {', '.join(executed.unsupported)}", "yellow")
 
 
-def _response(executed: Trace, colours: bool) -> Iterator[RenderableType]:
+def _response(executed: Trace, colors: bool) -> Iterator[RenderableType]:
     """Yield the beginning of the response, indented."""
     if isinstance(executed.response, str):
         text = executed.response
@@ -262,7 +262,7 @@ def _response(executed: Trace, colours: bool) -> Iterator[RenderableType]:
         text = json.dumps(json.loads(bytes(executed.response)), indent=2, ensure_ascii=False)
     lines = text.splitlines()
     text = printable("\n".join(line[:LINE_MAX] for line in lines[:RESPONSE_LINES]))
-    yield Syntax(text, "json", background_color="default") if colours else Text(text)
+    yield Syntax(text, "json", background_color="default") if colors else Text(text)
     if len(lines) > RESPONSE_LINES:
         yield _text(f"… {len(lines) - RESPONSE_LINES} more lines; --json has all", "dim")
 

@@ -30,7 +30,7 @@ _NUMBERS = ("used", "uncertain", "limit", "remaining")
 _COLUMNS = ("application", "key", "period", *_NUMBERS, "%", "resets", "runs out")
 _UNLIMITED = 10_000  # columns of a terminal that any table fits
 
-_WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its colour
+_WARM, _HOT = 80.0, 95.0  # per cent from which a bar changes its color
 _DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
 
 
@@ -221,8 +221,8 @@ def _bar(percent: float | None) -> Text:
     if percent is None:
         return Text("")
     full = min(BAR, round(BAR * percent / 100))
-    colour = "red" if percent >= _HOT else "yellow" if percent >= _WARM else "green"
-    return Text.assemble(("█" * full, colour), ("·" * (BAR - full), "dim"), f" {percent:5.1f}")
+    color = "red" if percent >= _HOT else "yellow" if percent >= _WARM else "green"
+    return Text.assemble(("█" * full, color), ("·" * (BAR - full), "dim"), f" {percent:5.1f}")
 
 
 def _expected_end(row: "UsageRow") -> Text:

@@ -60,13 +60,13 @@ WRONG_NAME = Diagnosis(
 )
 CLOCK_WRONG = Diagnosis(
     "clock_wrong",
-    "this machine does not synchronise its clock",
-    "synchronise the clock (chrony, systemd-timesyncd or ntpd); in a container, that of its host",
+    "this machine does not synchronize its clock",
+    "synchronize the clock (chrony, systemd-timesyncd or ntpd); in a container, that of its host",
 )
 CLOCK_INEXACT = Diagnosis(
     "clock_inexact",
     "this machine's clock drifts",
-    "synchronise the clock (chrony, systemd-timesyncd or ntpd)",
+    "synchronize the clock (chrony, systemd-timesyncd or ntpd)",
     "warning",
 )
 DIAGNOSES: Mapping[routes.Step, Diagnosis] = {

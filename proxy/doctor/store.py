@@ -101,7 +101,7 @@ REDIS_NOT_DURABLE = Diagnosis(
 SLOW = Diagnosis(
     "store_slow",
     "each booking waits for the store, and the store takes long: a slow disk, or Redis on another continent",
-    "move the store nearer: a local disk, or Redis in the same data centre",
+    "move the store nearer: a local disk, or Redis in the same data center",
     "warning",
 )
 

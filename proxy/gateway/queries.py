@@ -101,7 +101,7 @@ class MatchQueries:
         self._documents = compiled.documents
         self._context = request.context
         self._queries = [query for query in parameters.queries if query.error is None]
-        # By all queries of the request, not by its misses: else a cached neighbour would change which operation
+        # By all queries of the request, not by its misses: else a cached neighbor would change which operation
         # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
         self.keys = [request.key("match", parameters.exact_only, *query.criteria) for query in self._queries]

@@ -15,7 +15,7 @@ import msgspec
 
 Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-# Words that a reader of logs may recognise; any six digits that no recorded uid begins with would do.
+# Words that a reader of logs may recognize; any six digits that no recorded uid begins with would do.
 TAGS: dict[str, str] = {
     "Seller": "5e11e4",
     "Brand": "b4a2d0",

@@ -31,7 +31,7 @@ class FilteredMatches(NamedTuple):
     certain: bool
 
 
-def normalise(number: str) -> str:
+def normalize(number: str) -> str:
     """Return letters and digits in upper case: the form for comparisons that ignore punctuation."""
     return "".join(filter(str.isalnum, number)).upper()
 
@@ -40,7 +40,7 @@ def literal(pattern: str) -> str:
     """Return the longest piece of a number with wildcards: the search text of a partial search."""
     if WILDCARD not in pattern:
         return pattern
-    return max(pattern.split(WILDCARD), key=lambda piece: len(normalise(piece)))
+    return max(pattern.split(WILDCARD), key=lambda piece: len(normalize(piece)))
 
 
 def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> MatchTest | None:
@@ -55,10 +55,10 @@ def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> Match
         return _like(number, exact_only)
     if not partial:
         return None
-    # Most requests name the number as upstream spells it: equal texts need not be normalised.
-    normalised = normalise(number)
+    # Most requests name the number as upstream spells it: equal texts need not be normalized.
+    normalized = normalize(number)
     return lambda part, aka: (
-        part.mpn == number or normalise(part.mpn) == normalised or (aka is not None and normalise(aka) == normalised)
+        part.mpn == number or normalize(part.mpn) == normalized or (aka is not None and normalize(aka) == normalized)
     )
 
 
@@ -104,6 +104,6 @@ def _has_sku(part: Any, sku: str) -> bool:
 
 
 def _like(pattern: str, exact_only: bool) -> MatchTest:
-    prepare = str if exact_only else normalise
+    prepare = str if exact_only else normalize
     matches = wildcards.matcher(WILDCARD.join(map(prepare, pattern.split(WILDCARD))))
     return lambda part, aka: matches(prepare(part.mpn)) or bool(aka and matches(prepare(aka)))

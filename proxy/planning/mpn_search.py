@@ -63,7 +63,7 @@ class MpnSearchPlan:
         _check_q(supported.request.q, mpns)
         self._request = supported.request
         # A number of punctuation only matches nothing, and the upstream may refuse it.
-        self._mpns = tuple(number for number in mpns if exact_match.normalise(number))
+        self._mpns = tuple(number for number in mpns if exact_match.normalize(number))
         self._criteria = search_filters.translate(tables, conditions)
         self._sorting = _sorting(tables, supported.request)
         ignored = supported.request.sortby != SearchRequest().sortby and self._sorting is None
@@ -132,8 +132,8 @@ def _check(condition: Condition) -> None:
 
 def _check_q(q: str, mpns: tuple[str, ...]) -> None:
     """Raise BadRequest if `q` is anything but the number: nothing else is known to contain its words."""
-    number_in_q = exact_match.normalise(q)
-    if number_in_q and any(number_in_q != exact_match.normalise(number) for number in mpns):
+    number_in_q = exact_match.normalize(q)
+    if number_in_q and any(number_in_q != exact_match.normalize(number) for number in mpns):
         raise errors.BadRequest(
             f"q and a filter by {FIELD} cannot be combined, because the service finds parts by either; "
             f"leave q out, or put its words into filters such as brand.name"

@@ -65,7 +65,7 @@ class RequestLog:
 
     def write(self, fields: RequestFieldValues, seconds: float, request_id: str) -> None:
         """Log a request that took `seconds`, at a level that is enabled."""
-        # At a terminal, where lines are coloured by structlog and nobody counts microseconds.
+        # At a terminal, where lines are colored by structlog and nobody counts microseconds.
         if self._renderer is None:
             self._write_by_structlog(RequestFields._make(fields), round(seconds * 1000, 1), request_id)
             return

@@ -1,7 +1,7 @@
 """Side over HTTP: concurrency, rate, time and size limits, retries and redirects.
 
 Every request yields a SideResponse, with the reason of a failure if need be. Reasons name no address and hold no key.
-Retry-After is honoured up to a limit. Redirects to another origin are refused, because the request carries an API key.
+Retry-After is honored up to a limit. Redirects to another origin are refused, because the request carries an API key.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class RequestPacer:
 
 
 CONNECT_SECONDS = 10.0
-RETRY_DELAY_MAX = 30.0  # longest Retry-After that is honoured; with a longer one, the response counts as it is
+RETRY_DELAY_MAX = 30.0  # longest Retry-After that is honored; with a longer one, the response counts as it is
 WAITS = (1.0, 2.0, 4.0)  # seconds before each retry, where the side does not send Retry-After
 REDIRECTS = 3
 REDIRECTED = (301, 302, 303, 307, 308)

@@ -119,7 +119,7 @@ def read_json(body: bytes) -> JsonDocument:
 
 
 def _read_fast(body: bytes) -> JsonDocument | None:
-    """Parse with msgspec, if that loses nothing: the value must serialise to the same bytes, without duplicate keys or
+    """Parse with msgspec, if that loses nothing: the value must serialize to the same bytes, without duplicate keys or
     lost digits.
     """
     if SPACED.search(body, 0, 500):
@@ -147,7 +147,7 @@ def _read_carefully(body: bytes) -> JsonDocument:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Return true if there are more than DEPTH_MAX levels, which other functions could not walk or serialise."""
+    """Return true if there are more than DEPTH_MAX levels, which other functions could not walk or serialize."""
     try:
         return not orjson.dumps(value, _digits)  # orjson rejects deep values
     except orjson.JSONEncodeError:  # and other values, so the depth is measured

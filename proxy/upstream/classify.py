@@ -17,7 +17,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 SERVICE = "the GraphQL service"
-# It has no code; the contract recognises it by the start of its message, under status 200 or 500.
+# It has no code; the contract recognizes it by the start of its message, under status 200 or 500.
 PART_LIMIT = "You have exceeded your part limit"
 NO_PARTS = "this plan has no parts"  # how an error for a part limit of 0 begins
 INVALID_TOKEN = "AuthInvalidToken"  # noqa: S105 - a code of the service

@@ -44,7 +44,7 @@ def is_absolute_uri(uri: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SandboxApplication:
-    """An OAuth client of the sandbox. `part_limit` is parts a calendar month, `application_id` a GUID, `organisation`
+    """An OAuth client of the sandbox. `part_limit` is parts a calendar month, `application_id` a GUID, `organization`
     its owner's id.
 
     `flows` are the grants that it may use; a user's flow includes refresh tokens. `redirect_uris` are the exact URIs to
@@ -61,7 +61,7 @@ class SandboxApplication:
     domains: tuple[str, ...] = ("supply",)
     redirect_uris: tuple[str, ...] = ()
     flows: frozenset[str] = frozenset({CLIENT_CREDENTIALS})
-    organisation: str = user_directory.DEFAULT_ORGANISATION.id
+    organization: str = user_directory.DEFAULT_ORGANIZATION.id
     description: str | None = None
     created: float | None = None
     deleted: bool = False
@@ -135,15 +135,15 @@ class ApplicationRegistry:
         """All applications, oldest first."""
         return tuple(self._by_application.values())
 
-    def of_organisation(self, organisation: str) -> tuple[SandboxApplication, ...]:
-        """Return the applications of the organisation with this id, oldest first."""
+    def of_organization(self, organization: str) -> tuple[SandboxApplication, ...]:
+        """Return the applications of the organization with this id, oldest first."""
         return tuple(
-            application for application in self._by_application.values() if application.organisation == organisation
+            application for application in self._by_application.values() if application.organization == organization
         )
 
-    def deleted_by(self, organisation: str) -> tuple[SandboxApplication, ...]:
-        """Return the deleted applications of the organisation, in order of deletion."""
-        return tuple(application for application in self._deleted.values() if application.organisation == organisation)
+    def deleted_by(self, organization: str) -> tuple[SandboxApplication, ...]:
+        """Return the deleted applications of the organization, in order of deletion."""
+        return tuple(application for application in self._deleted.values() if application.organization == organization)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
         """Return the application with this client id."""
@@ -174,18 +174,18 @@ class ApplicationRegistry:
             self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
             del self._by_application[removed.application_id.lower()]
             del self._by_client[removed.client_id]
-            if self._for_ide.get(removed.organisation) == removed.application_id:
-                del self._for_ide[removed.organisation]
+            if self._for_ide.get(removed.organization) == removed.application_id:
+                del self._for_ide[removed.organization]
 
-    def ide_application(self, organisation: str) -> SandboxApplication | None:
-        """Return the application that the IDE uses: the chosen one, else the organisation's first."""
-        application = self.by_application(self._for_ide.get(organisation, ""))
-        return application or next(iter(self.of_organisation(organisation)), None)
+    def ide_application(self, organization: str) -> SandboxApplication | None:
+        """Return the application that the IDE uses: the chosen one, else the organization's first."""
+        application = self.by_application(self._for_ide.get(organization, ""))
+        return application or next(iter(self.of_organization(organization)), None)
 
     def choose_for_ide(self, application_id: str) -> None:
         """Let the IDE use this application. Raises KeyError if there is none."""
         application = self._by_application[application_id.lower()]
-        self._for_ide[application.organisation] = application.application_id
+        self._for_ide[application.organization] = application.application_id
 
     def _put(self, application: SandboxApplication) -> None:
         holder = self.by_client_id(application.client_id)

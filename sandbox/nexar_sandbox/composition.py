@@ -108,13 +108,13 @@ def _shared(
         rng=rng,
         state_store=state_store,
         catalog=catalog,
-        schema_variants=schema.SchemaVariants(full_schema, settings.behaviour),
+        schema_variants=schema.SchemaVariants(full_schema, settings.behavior),
         request_counts=journal.RequestCounts(),
         journal=journal.RequestJournal(clock),
         faults=fault_injector,
         part_usage=part_usage.PartUsage(clock, lambda: fault_injector.quota, state_store),
         applications=applications.ApplicationRegistry(settings.applications, state_store),
-        users=user_directory.UserDirectory(settings.organisations, settings.users, state_store),
+        users=user_directory.UserDirectory(settings.organizations, settings.users, state_store),
     )
 
 

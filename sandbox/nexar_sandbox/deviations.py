@@ -1,4 +1,4 @@
-"""Deviations of the sandbox from the contract, by name: each changes the behaviour in one respect.
+"""Deviations of the sandbox from the contract, by name: each changes the behavior in one respect.
 
 They show that a check of the assumptions finds what differs. A name is that of the assumption that it contradicts.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 
 DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     # Parts by id, lists
@@ -182,11 +182,11 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
     "jwt-validity": {"jwt_validity": 600},
     "discovery": {"discovery": False},
 }
-"""Changed fields of `Behaviour` by the name of the deviation."""
+"""Changed fields of `Behavior` by the name of the deviation."""
 
 
-def behaviour(names: Iterable[str], base: Behaviour | None = None) -> Behaviour:
-    """Return `base`, by default the contract's behaviour, with these deviations. Raises ValueError for an unknown name,
+def behavior(names: Iterable[str], base: Behavior | None = None) -> Behavior:
+    """Return `base`, by default the contract's behavior, with these deviations. Raises ValueError for an unknown name,
     and for two deviations that change the same field to different values."""
     changes: dict[str, Any] = {}
     for name in names:
@@ -195,7 +195,7 @@ def behaviour(names: Iterable[str], base: Behaviour | None = None) -> Behaviour:
         for field, value in DEVIATIONS[name].items():
             if changes.setdefault(field, value) != value:
                 raise ValueError(f"the deviation {name} contradicts another one: both change {field}")
-    return replace(base or Behaviour(), **changes)
+    return replace(base or Behavior(), **changes)
 
 
 def _known(name: str) -> str:

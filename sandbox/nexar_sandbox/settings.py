@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nexar_sandbox import behaviour as behaviours
+from nexar_sandbox import behavior as behaviors
 from nexar_sandbox import faults as faults_of
 from nexar_sandbox import user_directory
 from nexar_sandbox.applications import DEFAULT_APPLICATION, SandboxApplication
@@ -29,11 +29,11 @@ class SandboxSettings:
     valid token, for the first application with supply data and the first user. `execution_timeout`: seconds per query,
     as in the service's software; `answer_fields`: maximum number of fields of a response, repeated ones included.
     `issuer` None: the URL of the token request. `faults` are active from the start. `users` may sign in, each in one of
-    the `organisations`. `legacy` configures the old v3 service. `state` is the state file; the applications,
-    organisations and users of the settings are then initial values only. None: in memory.
+    the `organizations`. `legacy` configures the old v3 service. `state` is the state file; the applications,
+    organizations and users of the settings are then initial values only. None: in memory.
     `design_port`: the port of the first design service, the others use the following ones; 0: free ones.
     /admin is also served under the host names in `admin_hosts`.
-    `prepared` is the catalog file, which is created if it is missing. `behaviour` has what may differ
+    `prepared` is the catalog file, which is created if it is missing. `behavior` has what may differ
     from the contract.
     """
 
@@ -42,7 +42,7 @@ class SandboxSettings:
     prepared: Path | None = None
     seed: int = 1
     applications: tuple[SandboxApplication, ...] = (DEFAULT_APPLICATION,)
-    organisations: tuple[user_directory.Organisation, ...] = (user_directory.DEFAULT_ORGANISATION,)
+    organizations: tuple[user_directory.Organization, ...] = (user_directory.DEFAULT_ORGANIZATION,)
     users: tuple[user_directory.SandboxUser, ...] = user_directory.DEFAULT_USERS
     refresh_lifetime: int = 30 * 86_400
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
@@ -57,7 +57,7 @@ class SandboxSettings:
     legacy: legacy_settings.LegacySettings = field(default_factory=legacy_settings.LegacySettings)
     design_port: int = 0
     admin_hosts: tuple[str, ...] = ()
-    behaviour: behaviours.Behaviour = field(default_factory=behaviours.Behaviour)
+    behavior: behaviors.Behavior = field(default_factory=behaviors.Behavior)
 
     def __post_init__(self) -> None:
         if self.refresh_lifetime < 1:

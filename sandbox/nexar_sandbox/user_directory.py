@@ -1,4 +1,4 @@
-"""Directory of organisations and their users with password hashes.
+"""Directory of organizations and their users with password hashes.
 
 The identity service authenticates users; the portal and the `adm*` queries list and change them at run time.
 Applications are in `applications.py`.
@@ -20,7 +20,7 @@ EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Organisation:
+class Organization:
     """Owner of applications and users. `id` is a GUID, `created` in seconds since 1970; None: existed at the start."""
 
     id: str
@@ -30,14 +30,14 @@ class Organisation:
 
 @dataclass(frozen=True, slots=True)
 class SandboxUser:
-    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by `hash_password`, `organisation` an id,
-    `created` as of an organisation."""
+    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by `hash_password`, `organization` an id,
+    `created` as of an organization."""
 
     id: str
     email: str
     name: str
     password: str
-    organisation: str
+    organization: str
     created: float | None = None
 
     def __post_init__(self) -> None:
@@ -60,21 +60,21 @@ class SandboxUser:
 
 # Default users. The sandbox protects nothing, so their passwords may be public:
 # "sandbox-ada" and "sandbox-grace". They are hashed here because hashing dominates the start-up time.
-DEFAULT_ORGANISATION = Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
+DEFAULT_ORGANIZATION = Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
 DEFAULT_USERS = (
     SandboxUser(
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a01",
         "ada@sandbox.example",
         "Ada Sandbox",
         "scrypt$16384$8$1$b2YgYWRhLCBub3Qga2VwdA==$AoomPb9Xs5KvoVBZZC9Zqpjzl7lxKtxkHprc2DNcfag=",
-        DEFAULT_ORGANISATION.id,
+        DEFAULT_ORGANIZATION.id,
     ),
     SandboxUser(
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a02",
         "grace@sandbox.example",
         "Grace Sandbox",
         "scrypt$16384$8$1$b2YgZ3JhY2UsIHB1YmxpYw==$pI94KWg9jdO1l3ijoxdO8qLPG91w4x8fgxGixOikVNI=",
-        DEFAULT_ORGANISATION.id,
+        DEFAULT_ORGANIZATION.id,
     ),
 )
 DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
@@ -102,41 +102,41 @@ def verify_password(password: str, stored_hash: str) -> bool:
 
 
 class UserDirectory:
-    """Organisations and users. E-mail addresses are unique, ignoring case."""
+    """Organizations and users. E-mail addresses are unique, ignoring case."""
 
     def __init__(
         self,
-        organisations: Iterable[Organisation],
+        organizations: Iterable[Organization],
         users: Iterable[SandboxUser],
         state_store: state.StateStore | None = None,
     ) -> None:
         """Add the given ones only if the state is new."""
         self._state_store = state_store = state_store or state.StateStore()
-        self._organisations = state_store.rows("organisation", Organisation)
+        self._organizations = state_store.rows("organization", Organization)
         self._users = state_store.rows("user", SandboxUser)
         if state_store.is_new:
-            for organisation in organisations:
-                self.add_organisation(organisation)
+            for organization in organizations:
+                self.add_organization(organization)
             for user in users:
                 self.add(user)
 
     @property
-    def organisations(self) -> tuple[Organisation, ...]:
+    def organizations(self) -> tuple[Organization, ...]:
         """All of them, oldest first."""
-        return tuple(self._organisations.values())
+        return tuple(self._organizations.values())
 
     @property
     def all(self) -> tuple[SandboxUser, ...]:
         """All users, oldest first."""
         return tuple(self._users.values())
 
-    def organisation(self, id_: str) -> Organisation | None:
-        """Return the organisation with this id."""
-        return self._organisations.get(id_)
+    def organization(self, id_: str) -> Organization | None:
+        """Return the organization with this id."""
+        return self._organizations.get(id_)
 
-    def of_organisation(self, organisation: str) -> tuple[SandboxUser, ...]:
-        """Return the users of the organisation with this id, oldest first."""
-        return tuple(user for user in self._users.values() if user.organisation == organisation)
+    def of_organization(self, organization: str) -> tuple[SandboxUser, ...]:
+        """Return the users of the organization with this id, oldest first."""
+        return tuple(user for user in self._users.values() if user.organization == organization)
 
     def by_id(self, id_: str) -> SandboxUser | None:
         """Return the user with this id."""
@@ -153,27 +153,27 @@ class UserDirectory:
         first = {user.id: user.password for user in DEFAULT_USERS}
         return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
-    def add_organisation(self, organisation: Organisation) -> None:
-        """Add an organisation. Raises ValueError if its id is taken."""
-        if organisation.id in self._organisations:
-            raise ValueError(f"organisation {organisation.name}: its id is taken")
-        self._organisations[organisation.id] = organisation
+    def add_organization(self, organization: Organization) -> None:
+        """Add an organization. Raises ValueError if its id is taken."""
+        if organization.id in self._organizations:
+            raise ValueError(f"organization {organization.name}: its id is taken")
+        self._organizations[organization.id] = organization
 
-    def replace_organisation(self, organisation: Organisation) -> None:
-        """Replace the organisation with this id. Raises KeyError if there is none."""
-        if organisation.id not in self._organisations:
-            raise KeyError(organisation.id)
-        self._organisations[organisation.id] = organisation
+    def replace_organization(self, organization: Organization) -> None:
+        """Replace the organization with this id. Raises KeyError if there is none."""
+        if organization.id not in self._organizations:
+            raise KeyError(organization.id)
+        self._organizations[organization.id] = organization
 
-    def remove_organisation(self, id_: str) -> None:
-        """Remove an organisation with its users. Raises KeyError if there is none."""
+    def remove_organization(self, id_: str) -> None:
+        """Remove an organization with its users. Raises KeyError if there is none."""
         with self._state_store.transaction():
-            del self._organisations[id_]
-            for user in self.of_organisation(id_):
+            del self._organizations[id_]
+            for user in self.of_organization(id_):
                 del self._users[user.id]
 
     def add(self, user: SandboxUser) -> None:
-        """Add a user. Raises ValueError if the id or address is taken, or the organisation does not exist."""
+        """Add a user. Raises ValueError if the id or address is taken, or the organization does not exist."""
         if user.id in self._users:
             raise ValueError(f"user {user.email}: the id is taken")
         self._check(user)
@@ -201,8 +201,8 @@ class UserDirectory:
         holder = self.by_email(user.email)
         if holder is not None and holder.id != user.id:
             raise ValueError(f"user {user.email}: the address is taken")
-        if user.organisation not in self._organisations:
-            raise ValueError(f"user {user.email}: there is no organisation {user.organisation}")
+        if user.organization not in self._organizations:
+            raise ValueError(f"user {user.email}: there is no organization {user.organization}")
 
 
 def _base64(raw: bytes) -> str:

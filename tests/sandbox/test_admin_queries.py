@@ -1,4 +1,4 @@
-"""The adm* queries: visibility of organisations, users and applications (contract graphql.md §5.4)."""
+"""The adm* queries: visibility of organizations, users and applications (contract graphql.md §5.4)."""
 
 import dataclasses
 from collections.abc import AsyncIterator
@@ -11,13 +11,13 @@ from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
 
-OTHERS = user_directory.Organisation("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
+OTHERS = user_directory.Organization("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
 LIN = dataclasses.replace(
     user_directory.DEFAULT_USERS[0],
     id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c002",
     email="lin@others.example",
     name="Lin van Others",
-    organisation=OTHERS.id,
+    organization=OTHERS.id,
     created=1_700_000_100.0,
 )
 THEIRS = dataclasses.replace(
@@ -26,7 +26,7 @@ THEIRS = dataclasses.replace(
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c003",
     client_id="client-theirs",
     client_secret="secret-theirs",
-    organisation=OTHERS.id,
+    organization=OTHERS.id,
 )
 DESIGN_ONLY = dataclasses.replace(
     THEIRS,
@@ -34,7 +34,7 @@ DESIGN_ONLY = dataclasses.replace(
     application_id="9c1d6b11-9a86-4b37-8a64-2c50d0a6c004",
     client_id="client-boards",
     client_secret="secret-boards",
-    organisation=user_directory.DEFAULT_ORGANISATION.id,
+    organization=user_directory.DEFAULT_ORGANIZATION.id,
     domains=("design",),
     description="only boards",
     created=1_600_000_000.0,
@@ -50,10 +50,10 @@ BY_ID = "query($id: String!) { admApplicationById(id: $id) { name deleted supply
 
 @pytest.fixture
 async def member(start_design: StartDesignSandbox) -> AsyncIterator[DesignClient]:
-    """A client with a token of Ada of the organisation Sandbox, in a sandbox with another organisation."""
+    """A client with a token of Ada of the organization Sandbox, in a sandbox with another organization."""
     async with start_design(
         applications=(APPLICATION, applications.DEFAULT_APPLICATION, DESIGN_ONLY, THEIRS),
-        organisations=(user_directory.DEFAULT_ORGANISATION, OTHERS),
+        organizations=(user_directory.DEFAULT_ORGANIZATION, OTHERS),
         users=(*user_directory.DEFAULT_USERS, LIN),
     ) as ready:
         yield ready
@@ -68,9 +68,9 @@ async def own(caller: SandboxClient) -> Any:
     return organization
 
 
-async def test_a_user_sees_users_and_applications_of_the_own_organisation_only(member: DesignClient) -> None:
+async def test_a_user_sees_users_and_applications_of_the_own_organization_only(member: DesignClient) -> None:
     found = await own(member)
-    assert (found["id"], found["name"], found["isDefault"]) == (user_directory.DEFAULT_ORGANISATION.id, "Sandbox", True)
+    assert (found["id"], found["name"], found["isDefault"]) == (user_directory.DEFAULT_ORGANIZATION.id, "Sandbox", True)
     assert found["createdDate"] == "2023-11-14T22:13:20Z"
     assert found["invitations"] == []
     assert [(one["userName"], one["firstName"], one["lastName"]) for one in found["users"]] == [
@@ -82,10 +82,10 @@ async def test_a_user_sees_users_and_applications_of_the_own_organisation_only(m
         applications.DEFAULT_APPLICATION.name,
         DESIGN_ONLY.name,
     ]
-    assert {one["organizationId"] for one in found["applications"]} == {user_directory.DEFAULT_ORGANISATION.id}
+    assert {one["organizationId"] for one in found["applications"]} == {user_directory.DEFAULT_ORGANIZATION.id}
 
 
-async def test_a_user_token_shows_the_users_organisation_instead_of_the_applications(member: DesignClient) -> None:
+async def test_a_user_token_shows_the_users_organization_instead_of_the_applications(member: DesignClient) -> None:
     password = user_directory.DEFAULT_PASSWORD
     await member.log_in(grant_type="password", username=LIN.email, password=password, scope="design.domain user.access")
     found = await own(member)
@@ -102,11 +102,11 @@ async def test_a_user_token_shows_the_users_organisation_instead_of_the_applicat
     assert [one["id"] for one in found["applications"]] == [THEIRS.application_id]
 
 
-async def test_an_application_token_shows_the_applications_organisation(member: DesignClient) -> None:
+async def test_an_application_token_shows_the_applications_organization(member: DesignClient) -> None:
     await log_in(member, THEIRS)
     assert (await own(member))["id"] == OTHERS.id
     await log_in(member, applications.DEFAULT_APPLICATION)
-    assert (await own(member))["id"] == user_directory.DEFAULT_ORGANISATION.id
+    assert (await own(member))["id"] == user_directory.DEFAULT_ORGANIZATION.id
 
 
 async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts(
@@ -120,7 +120,7 @@ async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts
         "description": "only boards",
         "deleted": False,
         "createdDate": "2020-09-13T12:26:40Z",
-        "organizationId": user_directory.DEFAULT_ORGANISATION.id,
+        "organizationId": user_directory.DEFAULT_ORGANIZATION.id,
         "scopes": [{"applicationId": id_, "scope": "design.domain"}],
         "security": {"applicationId": id_, "clientId": "client-boards", "clientSecret": DESIGN_ONLY.client_secret},
         "supplyCounts": None,
@@ -130,7 +130,7 @@ async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts
     assert (both["description"], both["supplyCounts"]) == (None, {"partCounter": 0, "partLimit": 1000})
 
 
-async def test_an_application_of_another_organisation_is_null(member: DesignClient) -> None:
+async def test_an_application_of_another_organization_is_null(member: DesignClient) -> None:
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
     assert (await member.get(BY_ID, id=DESIGN_ONLY.application_id.upper()))["admApplicationById"] == {
         "name": "boards",
@@ -162,7 +162,7 @@ async def test_admin_queries_show_changes_at_once(member: DesignClient, manual_c
     assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
 
 
-async def test_a_removed_user_has_no_organisation(start: StartSandbox) -> None:
+async def test_a_removed_user_has_no_organization(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
         own_id = {"id": caller.sandbox.default_application.application_id}
@@ -170,8 +170,8 @@ async def test_a_removed_user_has_no_organisation(start: StartSandbox) -> None:
         assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
 
 
-async def test_no_auth_requests_show_the_first_users_organisation(start: StartSandbox) -> None:
+async def test_no_auth_requests_show_the_first_users_organization(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         response = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
     (found,) = response.data["admOrganizations"]
-    assert (found["id"], len(found["users"])) == (user_directory.DEFAULT_ORGANISATION.id, 2)
+    assert (found["id"], len(found["users"])) == (user_directory.DEFAULT_ORGANIZATION.id, 2)

@@ -88,7 +88,7 @@ def test_part_numbers_are_found_exactly_by_prefix_and_by_substring(
         mpn = rng.choice(everything)[1]
         start = rng.choice([0, 0, rng.randrange(len(mpn))])
         q = rng.choice([str.lower, str])(mpn[start : start + rng.randrange(1, 12)])
-        if not matching.normalise(q):
+        if not matching.normalize(q):
             continue
         conditions, where = _condition(rng, everything)
         found = catalog.search_mpn(q, conditions)
@@ -154,7 +154,7 @@ def _apart(counted: Any) -> Any:
 
 def test_completions_are_the_most_offered_numbers(catalog: Any, oracle: Any, everything: Any, rng: Any) -> None:
     for _ in range(40):
-        start = matching.normalise(rng.choice(everything)[1])[: rng.randrange(1, 8)]
+        start = matching.normalize(rng.choice(everything)[1])[: rng.randrange(1, 8)]
         shown = [one.text for one in catalog.suggest(start, part_numbers_only=True)]
         assert shown == list(dict.fromkeys(oracle.suggestions(start, 10)))
 

@@ -58,7 +58,7 @@ def test_blank_lines_are_ignored(own: Any) -> None:
         ("{not json", "malformed"),
         ({"mpn": "X"}, "missing required field `manufacturer`"),
         ({"mpn": 5, "manufacturer": "TI"}, "Expected `str`, got `int` - at `$.mpn`"),
-        ({"mpn": "X", "manufacturer": "TI", "colour": "red"}, "unknown field `colour`"),
+        ({"mpn": "X", "manufacturer": "TI", "flavor": "red"}, "unknown field `flavor`"),
         ({"mpn": "--", "manufacturer": "TI"}, "mpn '--' has no letter or digit"),
         ({"mpn": "X", "manufacturer": " "}, "manufacturer ' ' has no letter or digit"),
         ({"mpn": "X", "manufacturer": "77"}, "manufacturer: there is none with id 77"),

@@ -46,7 +46,7 @@ def _only(**filters: Any) -> Any:
         ({"mpn": "\ud800"}, set()),
     ],
 )
-def test_a_match_is_exact_after_normalising(catalog: Any, query: Any, ids: Any) -> None:
+def test_a_match_is_exact_after_normalizing(catalog: Any, query: Any, ids: Any) -> None:
     assert set(catalog.match(records.MatchQuery(**query), ANY).ids) == ids
 
 
@@ -179,7 +179,7 @@ def test_cad_filters_agree_with_the_parts(catalog: Any) -> None:
 @pytest.mark.parametrize(
     "filters,message",
     [
-        ({"colour": ["red"]}, "there is no key 'colour'"),
+        ({"flavor": ["red"]}, "there is no key 'flavor'"),
         ({"cad_models": ["step"]}, "not 'step'"),
         ({"resistance": ["(low__high)"]}, r"resistance has no range '\(low__high\)'"),
     ],

@@ -18,7 +18,7 @@ from nexar_sandbox.catalog import currencies, matching, records, skus, units
     ],
 )
 def test_normalization_keeps_letters_and_digits_only(text: str, same: str) -> None:
-    assert matching.normalise(text) == same
+    assert matching.normalize(text) == same
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_currency_without_a_rate_converts_to_nothing() -> None:
 @pytest.mark.parametrize("variant", [0, 1, 2])
 def test_an_order_code_leads_back_to_its_part(seller: str, part_id: int, variant: int) -> None:
     made = skus.sku(seller, skus.SkuInput(part_id, 370, "SN74-S74.N", variant))
-    read = skus.candidates(matching.normalise(made))
+    read = skus.candidates(matching.normalize(made))
     assert part_id in read.ids or "SN74S74N" in read.mpns
 
 

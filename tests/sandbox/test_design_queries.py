@@ -122,7 +122,7 @@ async def test_a_user_added_later_is_in_the_team(designer: DesignClient) -> None
         "late@sandbox.example",
         "Late Comer",
         user_directory.DEFAULT_USERS[0].password,
-        user_directory.DEFAULT_ORGANISATION.id,
+        user_directory.DEFAULT_ORGANIZATION.id,
     )
     designer.sandbox.users.add(late)
     data = await designer.get("query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }", a=AURORA)
@@ -286,7 +286,7 @@ async def test_a_workspace_is_visible_to_its_members_only(designer: DesignClient
         "g@sandbox.example",
         "Grace O",
         user_directory.DEFAULT_USERS[0].password,
-        user_directory.DEFAULT_ORGANISATION.id,
+        user_directory.DEFAULT_ORGANIZATION.id,
     )
     designer.sandbox.users.add(grace)
     form = {

@@ -154,7 +154,7 @@ async def test_a_protocol_violation_closes_the_socket(designer: DesignClient, me
         assert socket.close_code == code
 
 
-async def test_a_ping_gets_a_pong_before_initialisation(designer: DesignClient) -> None:
+async def test_a_ping_gets_a_pong_before_initialization(designer: DesignClient) -> None:
     async with designer.socket() as socket:
         for message in ({"type": "pong"}, {"type": "ping", "payload": {"at": 1}}):
             await socket.send_json(message)

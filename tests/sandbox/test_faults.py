@@ -7,7 +7,7 @@ import pytest
 from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, received, statuses, struck, until
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
 
@@ -174,7 +174,7 @@ async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxCli
 async def test_a_quota_fault_without_a_number_exhausts_every_month(
     start: StartSandbox, manual_clock: clock.ManualClock
 ) -> None:
-    async with start(behaviour=Behaviour(token_lifetime=90 * 86_400)) as caller:
+    async with start(behavior=Behavior(token_lifetime=90 * 86_400)) as caller:
         await caller.ask(PARTS)
         declare(caller, "quota")
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 3. ")

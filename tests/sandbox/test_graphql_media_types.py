@@ -6,7 +6,7 @@ import pytest
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import transport
 
 GRAPHQL = "application/graphql-response+json"
@@ -114,7 +114,7 @@ async def test_an_exceeded_part_limit_gets_the_configured_status_in_every_media_
     start: StartSandbox, accept: str, status: int
 ) -> None:
     small = applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=0)
-    async with start(applications=(small,), behaviour=Behaviour(part_limit_status=status)) as caller:
+    async with start(applications=(small,), behavior=Behavior(part_limit_status=status)) as caller:
         response = await send(caller, accept, {"query": '{ supSearch(q: "") { hits } }'})
     assert (response.status, response.body["data"]) == (status, None)
 

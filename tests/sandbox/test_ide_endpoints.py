@@ -1,4 +1,4 @@
-"""Endpoints of the IDE: nothing before the sign-in, then the organisation's application and a token."""
+"""Endpoints of the IDE: nothing before the sign-in, then the organization's application and a token."""
 
 import dataclasses
 from collections.abc import AsyncIterator
@@ -13,27 +13,27 @@ from nexar_sandbox import applications, user_directory
 from nexar_sandbox.state import file
 from proxy.kit import clock, windows
 
-GUESTS = user_directory.Organisation("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
+GUESTS = user_directory.Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
 GUEST = dataclasses.replace(
-    user_directory.DEFAULT_USERS[1], id="guest", email="guest@sandbox.example", organisation=GUESTS.id
+    user_directory.DEFAULT_USERS[1], id="guest", email="guest@sandbox.example", organization=GUESTS.id
 )
 OTHERS = dataclasses.replace(
     applications.DEFAULT_APPLICATION,
     name="of others",
     application_id="app-of-others",
     client_id="client-of-others",
-    organisation=GUESTS.id,
+    organization=GUESTS.id,
 )
 PARTS = '{ supSearchMpn(q: "LM358", limit: 1) { hits } }'
 
 
 @pytest.fixture
 async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
-    """A sandbox with two organisations; the first has an application for parts, then one for users' tokens."""
+    """A sandbox with two organizations; the first has an application for parts, then one for users' tokens."""
     known = (OTHERS, applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION)
     async with start(
         applications=known,
-        organisations=(user_directory.DEFAULT_ORGANISATION, GUESTS),
+        organizations=(user_directory.DEFAULT_ORGANIZATION, GUESTS),
         users=(*user_directory.DEFAULT_USERS, GUEST),
         token_windows=(),
     ) as ready:
@@ -70,7 +70,7 @@ async def test_a_sign_in_from_the_ide_returns_to_the_ide(page: IdePageClient) ->
     assert 'id="ide"' in seen.page
 
 
-async def test_the_ide_uses_the_first_application_of_the_organisation(
+async def test_the_ide_uses_the_first_application_of_the_organization(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
     await page.sign_in()
@@ -88,7 +88,7 @@ async def test_the_ide_uses_the_first_application_of_the_organisation(
     assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
 
 
-async def test_the_ide_does_not_use_an_application_of_another_organisation(
+async def test_the_ide_does_not_use_an_application_of_another_organization(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
     await page.sign_in(GUEST, "sandbox-grace")

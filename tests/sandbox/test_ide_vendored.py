@@ -1,4 +1,4 @@
-"""Vendored files: they equal the manifest, have their licences, and can be fetched again."""
+"""Vendored files: they equal the manifest, have their licenses, and can be fetched again."""
 
 import io
 import json
@@ -28,7 +28,7 @@ def test_vendored_file_names_have_the_version() -> None:
         assert {file.name.startswith(f"{package.name}-{package.version}.") for file in package.files} == {True}
 
 
-def test_every_vendored_package_has_its_licence() -> None:
+def test_every_vendored_package_has_its_license() -> None:
     text = (assets.VENDORED / assets.LICENSES).read_text(encoding="utf-8")
     assert {package.name for package in vendoring.packages()} <= set(text.split())
     for words in ("Permission is hereby granted", "SIL OPEN FONT LICENSE", "Redistribution and use"):

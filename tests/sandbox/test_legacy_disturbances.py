@@ -204,7 +204,7 @@ async def test_disturbances_are_declared_listed_and_removed_over_http(legacy: Le
         assert (await response.json())["disturbances"] == [drift, {"kind": "fewer-parts", "share": 0.1}]
     for body, complaint in (
         (b"[", "the body is not JSON: "),
-        (b'["flapping field=colour"]', "parts have no field colour"),
+        (b'["flapping field=flavor"]', "parts have no field flavor"),
         (b'["slowness", "slowness"]', "only one is allowed"),
         (b'{"kind": "slowness"}', "disturbances must be a list, not "),
     ):

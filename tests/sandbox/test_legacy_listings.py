@@ -125,8 +125,8 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(legacy: LegacyCli
 @pytest.mark.parametrize(
     "mistake",
     [
-        "limit=101", "start=1001", "limit=ten", "sortby=colour+asc", "sortby=name+up", "filter[fields][colour][]=red",
-        "facet[fields][colour][include]=1", "stats[name][include]=1", "filter[queries][]=red",
+        "limit=101", "start=1001", "limit=ten", "sortby=flavor+asc", "sortby=name+up", "filter[fields][flavor][]=red",
+        "facet[fields][flavor][include]=1", "stats[name][include]=1", "filter[queries][]=red",
         "facet[fields][name][include]=maybe",
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ async def test_results_have_the_order_of_the_queries(legacy: LegacyClient) -> No
 
 
 async def test_every_query_is_echoed_with_all_nine_keys(legacy: LegacyClient) -> None:
-    queries = quote(json.dumps([{"mpn": "X1", "colour": "red"}, "no query"]))
+    queries = quote(json.dumps([{"mpn": "X1", "flavor": "red"}, "no query"]))
     body = await legacy.read(f"/parts/match?queries={queries}&exact_only=0")
     defaults = dict.fromkeys(("mpn", "brand", "sku", "seller", "mpn_or_sku", "reference"))
     plain = {"__class__": "PartsMatchQuery", "q": "", "start": 0, "limit": 3, **defaults}

@@ -114,10 +114,10 @@ async def test_array_parameters_are_accepted_in_every_spelling(legacy: LegacyCli
         ("show[]=mpn&show[]=uid", {"mpn", "uid"}),
         ("show[]=short_description", set()),
         ("show[]=short_description&include[]=short_description", {"short_description"}),
-        ("show[]=colour", set()),
-        ("show[]=colour&show[]=mpn", {"mpn"}),
+        ("show[]=flavor", set()),
+        ("show[]=flavor&show[]=mpn", {"mpn"}),
         (
-            "hide[]=offers&hide[]=colour",
+            "hide[]=offers&hide[]=flavor",
             {"__class__", "brand", "manufacturer", "mpn", "octopart_url", "redirected_uids", "uid"},
         ),
     ],
@@ -146,7 +146,7 @@ async def test_dotted_paths_select_nested_fields_without_class(legacy: LegacyCli
 )
 async def test_slice_selects_a_range_of_a_list(legacy: LegacyClient, text: str, cut: slice) -> None:
     whole = await legacy.read(f"/parts/{TEXAS}")
-    part = await legacy.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[colour]=0:1")
+    part = await legacy.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[flavor]=0:1")
     assert part == {**whole, "offers": whole["offers"][cut]}
 
 

@@ -80,7 +80,7 @@ async def test_filter_queries_support_ranges_groups_and_several_fields(
 @pytest.mark.parametrize(
     "query",
     [
-        "red", "colour:red", f"{RESISTANCE}:{{1 TO 5}}", "NOT mpn:A", "mpn:A OR uid:B", "mpn:A~", "mpn:(",
+        "red", "flavor:red", f"{RESISTANCE}:{{1 TO 5}}", "NOT mpn:A", "mpn:A OR uid:B", "mpn:A~", "mpn:(",
         f"{RESISTANCE}:[a TO b]",
     ],
 )  # fmt: skip
@@ -171,7 +171,7 @@ async def test_parts_are_ordered_by_prices_specs_and_several_fields(legacy: Lega
 
 
 @pytest.mark.parametrize(
-    "mistake", ["sortby=colour+asc", "sortby=category_uids+asc", "stats[mpn][include]=1", "filter[fields][colour]=x"]
+    "mistake", ["sortby=flavor+asc", "sortby=category_uids+asc", "stats[mpn][include]=1", "filter[fields][flavor]=x"]
 )
 async def test_an_unknown_filter_field_gets_400(legacy: LegacyClient, mistake: str) -> None:
     assert (await legacy.get(f"/parts/search?q=resistor&{mistake}")).status == 400

@@ -6,7 +6,7 @@ import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, part_usage
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
 COUNTS = "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
@@ -69,7 +69,7 @@ async def test_a_request_is_rejected_after_the_limit_is_reached(start: StartSand
 
 
 async def test_the_status_at_the_limit_can_be_the_documented_500(start: StartSandbox) -> None:
-    async with start(applications=small(0), behaviour=Behaviour(part_limit_status=500)) as caller:
+    async with start(applications=small(0), behavior=Behavior(part_limit_status=500)) as caller:
         response = await caller.ask(SEARCH)
     assert response.status == 500
     assert response.messages[0].startswith("You have exceeded your part limit of 0.")
@@ -84,7 +84,7 @@ async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
 async def test_usage_resets_on_the_first_of_the_month_in_utc(
     start: StartSandbox, manual_clock: clock.ManualClock
 ) -> None:
-    async with start(applications=small(7), behaviour=Behaviour(token_lifetime=60 * 86_400)) as caller:
+    async with start(applications=small(7), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
         await caller.ask(SEARCH)
         first = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
         manual_clock.advance(first - manual_clock.now() - 1)

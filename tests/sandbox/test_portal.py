@@ -1,4 +1,4 @@
-"""The portal over sockets, without scripts: applications that work at once, seen by their organisation alone."""
+"""The portal over sockets, without scripts: applications that work at once, seen by their organization alone."""
 
 import re
 from collections.abc import AsyncIterator
@@ -12,12 +12,12 @@ from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
 
-ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+ELSEWHERE = user_directory.Organization("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
 KAY = user_directory.SandboxUser(
     "u-kay", "kay@elsewhere.example", "Alan Kay", user_directory.DEFAULT_USERS[0].password, ELSEWHERE.id
 )
 THEIRS = applications.SandboxApplication(
-    "Their secret plan", "app-theirs", "client-theirs", "s-theirs", organisation=ELSEWHERE.id
+    "Their secret plan", "app-theirs", "client-theirs", "s-theirs", organization=ELSEWHERE.id
 )
 CALLBACK = "http://localhost:3000/login"
 READY_PATH = f"/portal/applications/{applications.DEFAULT_APPLICATION.application_id}"
@@ -25,7 +25,7 @@ SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 
 
 class PortalClient(NamedTuple):
-    """A user of the Sandbox organisation at the portal, signed in; beside it a caller of the sandbox."""
+    """A user of the Sandbox organization at the portal, signed in; beside it a caller of the sandbox."""
 
     caller: SandboxClient
     visitor: PageBrowser
@@ -49,9 +49,9 @@ class PortalClient(NamedTuple):
 @pytest.fixture
 async def portal(start: StartSandbox) -> AsyncIterator[PortalClient]:
     known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION, THEIRS)
-    organisations, users = (user_directory.DEFAULT_ORGANISATION, ELSEWHERE), (*user_directory.DEFAULT_USERS, KAY)
+    organizations, users = (user_directory.DEFAULT_ORGANIZATION, ELSEWHERE), (*user_directory.DEFAULT_USERS, KAY)
     async with (
-        start(applications=known, organisations=organisations, users=users, token_windows=()) as caller,
+        start(applications=known, organizations=organizations, users=users, token_windows=()) as caller,
         PageBrowser(caller.sandbox.url) as visitor,
     ):
         await visitor.sign_in(await visitor.open("/portal"))
@@ -77,7 +77,7 @@ async def test_a_sign_in_returns_to_the_requested_page(portal: PortalClient) -> 
         assert (page.status, page.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
 
 
-async def test_the_portal_lists_the_applications_of_the_organisation_with_usage(portal: PortalClient) -> None:
+async def test_the_portal_lists_the_applications_of_the_organization_with_usage(portal: PortalClient) -> None:
     await portal.caller.ask(SEARCH)
     page = await portal.visitor.open("/portal")
     assert heading(page) == "Applications of Sandbox"
@@ -97,8 +97,8 @@ async def test_a_new_application_works_at_once(portal: PortalClient, manual_cloc
     )
     assert "For &lt;b&gt;us&lt;/b&gt;" in page.page
     assert said(await portal.visitor.open(str(page.address))) == ""  # it is said once
-    assert (application.organisation, application.created) == (
-        user_directory.DEFAULT_ORGANISATION.id,
+    assert (application.organization, application.created) == (
+        user_directory.DEFAULT_ORGANIZATION.id,
         manual_clock.now(),
     )
     assert (application.domains, application.part_limit) == (("supply",), 2_000)
@@ -212,10 +212,10 @@ async def test_redirect_uris_are_added_and_removed(portal: PortalClient) -> None
 
 async def test_the_portal_chooses_the_application_of_the_ide(portal: PortalClient) -> None:
     chosen = portal.caller.sandbox.applications.ide_application
-    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_APPLICATION
+    assert chosen(user_directory.DEFAULT_ORGANIZATION.id) == applications.DEFAULT_APPLICATION
     other = await portal.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
     page = await portal.visitor.fill(other, "/ide")
-    assert chosen(user_directory.DEFAULT_ORGANISATION.id) == applications.DEFAULT_DESIGN_APPLICATION
+    assert chosen(user_directory.DEFAULT_ORGANIZATION.id) == applications.DEFAULT_DESIGN_APPLICATION
     assert "uses this application" in page.page
 
 
@@ -282,8 +282,8 @@ async def test_admin_queries_show_applications_of_the_portal(portal: PortalClien
     query = "{ admOrganizations { applications { name description deleted createdDate supplyCounts { partLimit } } } }"
 
     async def last() -> object:
-        (organisation,) = (await portal.caller.ask(query)).data["admOrganizations"]
-        return organisation["applications"][-1]
+        (organization,) = (await portal.caller.ask(query)).data["admOrganizations"]
+        return organization["applications"][-1]
 
     await portal.new(name="Line one", description="For us", plan="standard")
     made = {
@@ -299,14 +299,14 @@ async def test_admin_queries_show_applications_of_the_portal(portal: PortalClien
     assert await last() == {**made, "deleted": True}
 
 
-async def test_an_organisation_may_have_no_application(portal: PortalClient) -> None:
+async def test_an_organization_may_have_no_application(portal: PortalClient) -> None:
     for application in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
         portal.caller.sandbox.applications.remove(application.application_id)
     page = await portal.visitor.open("/portal")
     assert (page.status, "There is no application yet" in page.page) == (200, True)
 
 
-async def test_another_organisations_application_does_not_exist(portal: PortalClient) -> None:
+async def test_another_organizations_application_does_not_exist(portal: PortalClient) -> None:
     path = f"/portal/applications/{THEIRS.application_id}"
     for page in ("", "/edit", "/secret", "/plan", "/delete"):
         seen = await portal.visitor.open(path + page)
@@ -331,7 +331,7 @@ async def test_a_portal_form_without_a_csrf_token_changes_nothing(portal: Portal
 
 
 async def test_the_portal_adds_and_removes_users(portal: PortalClient) -> None:
-    page = await portal.visitor.open("/portal/organisation")
+    page = await portal.visitor.open("/portal/organization")
     assert "grace@sandbox.example" in page.page
     assert KAY.email not in page.page
     fields = {"name": "Edsger Dijkstra", "email": "ed@sandbox.example", "password": " goto harmful "}
@@ -344,7 +344,7 @@ async def test_the_portal_adds_and_removes_users(portal: PortalClient) -> None:
         assert heading(await other.open("/portal")) == "Applications of Sandbox"
         user = portal.caller.sandbox.users.by_email(fields["email"])
         assert user
-        path = f"/portal/organisation/users/{user.id}/remove"
+        path = f"/portal/organization/users/{user.id}/remove"
         await portal.visitor.fill(await portal.visitor.open(path), "/remove")
         assert (await other.open("/portal")).address.path == "/account/login"
     assert await portal.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
@@ -361,24 +361,24 @@ NOT_A_USER: list[tuple[dict[str, str], str]] = [
 
 async def test_an_invalid_user_form_is_rejected(portal: PortalClient) -> None:
     good = {"name": "Ed", "email": "ed@sandbox.example", "password": "goto harmful"}
-    page = await portal.visitor.open("/portal/organisation")
+    page = await portal.visitor.open("/portal/organization")
     for fields, complaint in NOT_A_USER:
         seen = await portal.visitor.fill(page, "/users", {**good, **fields})
         assert (seen.status, complaint in seen.page) == (400, True), fields
         assert "goto harmful" not in seen.page
-    assert len(portal.caller.sandbox.users.of_organisation(user_directory.DEFAULT_ORGANISATION.id)) == 2
+    assert len(portal.caller.sandbox.users.of_organization(user_directory.DEFAULT_ORGANIZATION.id)) == 2
 
 
 async def test_the_signed_in_and_foreign_users_cannot_be_removed(portal: PortalClient) -> None:
     for user in (user_directory.DEFAULT_USERS[0], KAY):
-        assert (await portal.visitor.open(f"/portal/organisation/users/{user.id}/remove")).status == 404
+        assert (await portal.visitor.open(f"/portal/organization/users/{user.id}/remove")).status == 404
     assert len(portal.caller.sandbox.users.all) == 3
 
 
-async def test_the_organisation_can_be_renamed(portal: PortalClient) -> None:
-    page = await portal.visitor.open("/portal/organisation")
-    assert heading(await portal.visitor.fill(page, "/name", {"organisation": "Works"})) == "Works"
-    wrong = await portal.visitor.fill(page, "/name", {"organisation": ""})
+async def test_the_organization_can_be_renamed(portal: PortalClient) -> None:
+    page = await portal.visitor.open("/portal/organization")
+    assert heading(await portal.visitor.fill(page, "/name", {"organization": "Works"})) == "Works"
+    wrong = await portal.visitor.fill(page, "/name", {"organization": ""})
     assert (wrong.status, heading(wrong)) == (400, "Works")
 
 
@@ -395,6 +395,6 @@ async def test_the_home_page_links_to_every_service(portal: PortalClient) -> Non
 
 
 async def test_portal_pages_have_a_strict_content_security_policy(portal: PortalClient) -> None:
-    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organisation"):
+    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organization"):
         page = await portal.visitor.open(path)
         assert not re.search("<script|style=", page.page)

@@ -11,7 +11,7 @@ from support import design_client, legacy_client
 from support.design_client import APPLICATION, DesignClient
 
 from nexar_sandbox import app, faults, settings, user_directory
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from nexar_sandbox.legacy_v3 import settings as legacy_settings
@@ -58,7 +58,7 @@ async def both(own: Any) -> Any:
         *user_directory.DEFAULT_USERS[1:],
     )
     async with (
-        _started(1, *own[0], users=others, behaviour=Behaviour(token_lifetime=3600)) as first,
+        _started(1, *own[0], users=others, behavior=Behavior(token_lifetime=3600)) as first,
         _started(2, *own[1]) as second,
     ):
         yield first, second

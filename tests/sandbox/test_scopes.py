@@ -80,9 +80,9 @@ async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) ->
     async with start(applications=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
         response = await caller.ask(both)
-        organisation = await caller.ask("{ admOrganizations { name } }")
+        organization = await caller.ask("{ admOrganizations { name } }")
     assert refused(response) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
-    assert organisation.data["admOrganizations"]
+    assert organization.data["admOrganizations"]
 
 
 async def test_the_schema_needs_no_scope(start: StartSandbox) -> None:

@@ -57,19 +57,19 @@ async def test_users_and_applications_are_restored(start_on: Opens) -> None:
     ada, grace = user_directory.DEFAULT_USERS
     async with start_on() as authorization_flow:
         sandbox = authorization_flow.caller.sandbox
-        sandbox.users.replace_organisation(replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
+        sandbox.users.replace_organization(replace(user_directory.DEFAULT_ORGANIZATION, name="Renamed"))
         sandbox.users.replace(replace(ada, name="Ada Lovelace"))
         sandbox.users.remove(grace.id)
         sandbox.applications.replace(replace(desks.DESIGN, name="Changed"))
         sandbox.applications.add(desks.OTHER)
         sandbox.applications.choose_for_ide(desks.OTHER.application_id)
         sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
-        before = (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all)
+        before = (sandbox.users.organizations, sandbox.users.all, sandbox.applications.all)
     async with start_on() as authorization_flow:
         sandbox = authorization_flow.caller.sandbox
-        assert (sandbox.users.organisations, sandbox.users.all, sandbox.applications.all) == before
-        assert sandbox.applications.ide_application(user_directory.DEFAULT_ORGANISATION.id) == desks.OTHER
-        assert [one.name for one in sandbox.applications.deleted_by(user_directory.DEFAULT_ORGANISATION.id)] == [
+        assert (sandbox.users.organizations, sandbox.users.all, sandbox.applications.all) == before
+        assert sandbox.applications.ide_application(user_directory.DEFAULT_ORGANIZATION.id) == desks.OTHER
+        assert [one.name for one in sandbox.applications.deleted_by(user_directory.DEFAULT_ORGANIZATION.id)] == [
             applications.DEFAULT_APPLICATION.name
         ]
         assert (await authorization_flow.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
@@ -134,7 +134,7 @@ async def test_expired_rows_are_removed_from_the_state_file(
     with sqlite3.connect(path) as database:
         kinds = {row[0] for row in database.execute("SELECT DISTINCT kind FROM row")}
     database.close()
-    assert not kinds & {"session", "refresh_token", "authorisation"}
+    assert not kinds & {"session", "refresh_token", "authorization"}
 
 
 async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, path: Path) -> None:
@@ -249,7 +249,7 @@ def _odd_row(path: Path) -> None:
 
 def _no_such_address(path: Path) -> None:
     _begun(path)
-    user = json.dumps({"id": "u-1", "email": "nobody", "name": "N", "password": "x", "organisation": "o"})
+    user = json.dumps({"id": "u-1", "email": "nobody", "name": "N", "password": "x", "organization": "o"})
     _marked(path, f"INSERT INTO row VALUES ('user', 'u-1', '{user}')")
 
 

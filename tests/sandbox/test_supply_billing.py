@@ -56,8 +56,8 @@ async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     [
         'supSearch(q: "", limit: 101) { results { part { id } } }',
         'supSearch(q: "", start: 1001) { results { part { id } } }',
-        'supSearch(q: "", filters: {colour: ["red"]}) { results { part { id } } }',
-        'supSearch(q: "", sort: "colour") { results { part { id } } }',
+        'supSearch(q: "", filters: {flavor: ["red"]}) { results { part { id } } }',
+        'supSearch(q: "", sort: "flavor") { results { part { id } } }',
         'supSearch(q: "", currency: "XXX") { results { part { id } } }',
         'supSearch(q: "", country: "XX") { results { part { id } } }',
         'supSearch(q: "", customPricingCredentials: [{apiName: "Acme"}]) { results { part { id } } }',

@@ -85,7 +85,7 @@ async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None
 @pytest.mark.parametrize(
     "filters, message",
     [
-        ({"colour": ["Red"]}, "filters: there is no key 'colour'"),
+        ({"flavor": ["Red"]}, "filters: there is no key 'flavor'"),
         ({"resistance": [True]}, "filter resistance must be a list of strings, not [True]"),
         ({"resistance": {"min": 1}}, "filter resistance must be a list of strings, not {'min': 1}"),
         ({"resistance": [["1"]]}, "filter resistance must be a list of strings, not [['1']]"),

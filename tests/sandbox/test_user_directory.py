@@ -8,19 +8,19 @@ import pytest
 from nexar_sandbox import applications, settings, user_directory
 
 ADA, GRACE = user_directory.DEFAULT_USERS
-ELSEWHERE = user_directory.Organisation("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
+ELSEWHERE = user_directory.Organization("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
 FIRST, SECOND = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
 
 
 @pytest.fixture
 def directory() -> user_directory.UserDirectory:
-    return user_directory.UserDirectory((user_directory.DEFAULT_ORGANISATION, ELSEWHERE), user_directory.DEFAULT_USERS)
+    return user_directory.UserDirectory((user_directory.DEFAULT_ORGANIZATION, ELSEWHERE), user_directory.DEFAULT_USERS)
 
 
-def test_a_sandbox_has_one_organisation_with_two_users() -> None:
+def test_a_sandbox_has_one_organization_with_two_users() -> None:
     chosen = settings.SandboxSettings()
-    assert [organisation.name for organisation in chosen.organisations] == ["Sandbox"]
-    assert {user.organisation for user in chosen.users} == {chosen.organisations[0].id}
+    assert [organization.name for organization in chosen.organizations] == ["Sandbox"]
+    assert {user.organization for user in chosen.users} == {chosen.organizations[0].id}
     assert len(chosen.users) == 2
 
 
@@ -59,7 +59,7 @@ def test_users_can_be_added_changed_and_removed(directory: user_directory.UserDi
     kay = user_directory.SandboxUser("k", "kay@sandbox.example", "Alan Curtis Kay", ADA.password, ELSEWHERE.id)
     directory.add(kay)
     assert (kay.given_name, kay.family_name) == ("Alan", "Curtis Kay")
-    assert directory.of_organisation(ELSEWHERE.id) == (kay,)
+    assert directory.of_organization(ELSEWHERE.id) == (kay,)
     moved = dataclasses.replace(kay, email="alan@sandbox.example")
     directory.replace(moved)
     assert (directory.by_email("kay@sandbox.example"), directory.by_id("k")) == (None, moved)
@@ -71,11 +71,11 @@ def test_users_can_be_added_changed_and_removed(directory: user_directory.UserDi
         directory.replace(moved)
 
 
-def test_removing_an_organisation_removes_its_users(directory: user_directory.UserDirectory) -> None:
-    directory.replace_organisation(dataclasses.replace(user_directory.DEFAULT_ORGANISATION, name="Renamed"))
-    assert [one.name for one in directory.organisations] == ["Renamed", "Elsewhere"]
-    directory.remove_organisation(user_directory.DEFAULT_ORGANISATION.id)
-    assert (directory.organisations, directory.all) == ((ELSEWHERE,), ())
+def test_removing_an_organization_removes_its_users(directory: user_directory.UserDirectory) -> None:
+    directory.replace_organization(dataclasses.replace(user_directory.DEFAULT_ORGANIZATION, name="Renamed"))
+    assert [one.name for one in directory.organizations] == ["Renamed", "Elsewhere"]
+    directory.remove_organization(user_directory.DEFAULT_ORGANIZATION.id)
+    assert (directory.organizations, directory.all) == ((ELSEWHERE,), ())
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_removing_an_organisation_removes_its_users(directory: user_directory.Us
     [
         ({"id": ADA.id}, "the id is taken"),
         ({"email": "ADA@sandbox.example"}, "the address is taken"),
-        ({"organisation": "nowhere"}, "there is no organisation nowhere"),
+        ({"organization": "nowhere"}, "there is no organization nowhere"),
         ({"email": "no address"}, "is not an e-mail address"),
     ],
 )
@@ -100,12 +100,12 @@ def test_an_email_address_of_another_user_is_rejected(directory: user_directory.
         directory.replace(dataclasses.replace(GRACE, email=ADA.email))
 
 
-def test_applications_are_found_by_both_ids_and_by_their_organisation() -> None:
+def test_applications_are_found_by_both_ids_and_by_their_organization() -> None:
     known = applications.ApplicationRegistry((FIRST, SECOND))
-    assert known.all == known.of_organisation(user_directory.DEFAULT_ORGANISATION.id) == (FIRST, SECOND)
+    assert known.all == known.of_organization(user_directory.DEFAULT_ORGANIZATION.id) == (FIRST, SECOND)
     assert known.by_client_id(SECOND.client_id) is SECOND
     assert known.by_application(SECOND.application_id.upper()) is SECOND
-    assert known.of_organisation("nowhere") == ()
+    assert known.of_organization("nowhere") == ()
 
 
 def test_a_changed_application_is_found_by_its_new_client_id_only() -> None:
@@ -134,11 +134,11 @@ def test_applications_may_not_share_an_id() -> None:
 
 def test_the_ide_application_is_the_first_until_another_is_chosen() -> None:
     known = applications.ApplicationRegistry((FIRST, SECOND))
-    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is FIRST
+    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is FIRST
     known.choose_for_ide(SECOND.application_id)
-    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is SECOND
+    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is SECOND
     known.remove(SECOND.application_id)
-    assert known.ide_application(user_directory.DEFAULT_ORGANISATION.id) is FIRST
+    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is FIRST
     assert known.ide_application(ELSEWHERE.id) is None
 
 

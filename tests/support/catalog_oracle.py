@@ -41,12 +41,12 @@ class CatalogOracle:
 
     def by_text(self, q: str, where: str = "1", order: str = "") -> list[str]:
         """supSearch."""
-        typed = [word for word in q.split() if matching.normalise(word)]
+        typed = [word for word in q.split() if matching.normalize(word)]
         if not typed:
             return self.everything(where, order)
         phrases = " AND ".join(_phrase(word, i == len(typed) - 1) for i, word in enumerate(typed))
         relevance = f"CASE WHEN p.norm = ? THEN -1e9 ELSE bm25(words, 10.0, 4.0, 3.0, 2.0, 1.0) END, {BEST}"
-        params = () if order else (matching.normalise(q),)
+        params = () if order else (matching.normalize(q),)
         return self._ids(
             f"SELECT p.id FROM words JOIN parts p ON p.id = words.rowid WHERE words MATCH ? AND {where}"
             f" ORDER BY {order or relevance}",
@@ -60,7 +60,7 @@ class CatalogOracle:
             "SELECT p.id, CASE WHEN n.aka THEN n.mpn END, closeness(?1, n.mpn) AS rank"
             " FROM names n JOIN parts p ON p.id = n.part"
             f" WHERE instr(n.norm, ?2) > 0 AND {where} ORDER BY {order or f'rank, n.aka, {BEST}'}, rank, n.aka",
-            (q, matching.normalise(q)),
+            (q, matching.normalize(q)),
         )
         best: dict[str, str | None] = {}
         for id_, aka, _ in rows:
@@ -112,12 +112,12 @@ class CatalogOracle:
         line = msgspec.json.decode(text, type=source_files.PartLine)
         found = indexing.offer_figures(line, self._reference, self._seed)
         sellers = " ".join(self._reference.sellers[i].company.id for i in found.sellers)
-        norm, maker = matching.normalise(line.mpn), self._reference.companies[line.manufacturer].name
+        norm, maker = matching.normalize(line.mpn), self._reference.companies[line.manufacturer].name
         figures = (found.offers, found.authorized, found.stocked, found.median, found.average, sellers)
         row = (int(line.id), line.mpn, norm, line.manufacturer, maker, line.category, text, parts.cad_level(line))
         self.sql.execute(f"INSERT INTO parts VALUES ({','.join('?' * 14)})", (*row, *figures))
         names = [(norm, line.mpn, int(line.id), 0)]
-        names += [(matching.normalise(aka), aka, int(line.id), 1) for aka in line.aka]
+        names += [(matching.normalize(aka), aka, int(line.id), 1) for aka in line.aka]
         self.sql.executemany("INSERT INTO names VALUES (?,?,?,?)", names)
         fields = (" ".join(texts) for texts in indexing.searchable_texts(line, self._reference))
         self.sql.execute(
@@ -128,5 +128,5 @@ class CatalogOracle:
 
 def _phrase(word: str, open_end: bool) -> str:
     star = "*" if open_end or word.endswith("*") else ""
-    spellings = dict.fromkeys((" ".join(matching.words(word)), matching.normalise(word)))
+    spellings = dict.fromkeys((" ".join(matching.words(word)), matching.normalize(word)))
     return "(" + " OR ".join(f'"{spelling}"{star}' for spelling in spellings) + ")"

@@ -22,7 +22,7 @@ class CommandResult:
 
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
-    """The test's environment without variables that colour or widen output; state is kept in the folder."""
+    """The test's environment without variables that color or widen output; state is kept in the folder."""
     unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
     environ = {name: value for name, value in os.environ.items() if name not in unwanted}
     own = {"NO_COLOR": "1", "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}

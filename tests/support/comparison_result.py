@@ -26,7 +26,7 @@ AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC
 MATCH, SEARCH, MULTI, PART = "/parts/match", "/parts/search", "/parts/get_multi", "/parts/{uid}"
 BOUNDS = tuple(round(0.001 * 2 ** (step / 2), 6) for step in range(28))
 
-# Ends a string, a tag, a script, a comment, a table, a code span, a fence and a section; colours and clears a terminal,
+# Ends a string, a tag, a script, a comment, a table, a code span, a fence and a section; colors and clears a terminal,
 # turns the direction of text, mentions, links, and runs if anything lets it.
 HOSTILE = (
     """</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">'"-->"""

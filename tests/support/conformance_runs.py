@@ -1,7 +1,7 @@
 """Runs of all assumptions on sandboxes that deviate, quick enough for a run for each deviation.
 
 A whole run sends more than a hundred requests, and most deviations concern a few of them. The first run therefore
-records which fields of the sandbox's behaviour each request reads. With a deviation, only requests that read a field
+records which fields of the sandbox's behavior each request reads. With a deviation, only requests that read a field
 which it changes are sent; the others have the response of the first run, because the sandbox is deterministic.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import aiohttp
 
-from nexar_sandbox import app, behaviour, deviations
+from nexar_sandbox import app, behavior, deviations
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from proxy.kit import clock
@@ -22,13 +22,13 @@ from proxy.tools.conform import command as conform
 from proxy.tools.conform import probes, reading, runner
 from proxy.tools.conform.assumptions import ProbeRequest
 
-FIELDS = frozenset(each.name for each in fields(behaviour.Behaviour))
+FIELDS = frozenset(each.name for each in fields(behavior.Behavior))
 _reads: set[str] = set()
 _hashes = itertools.count()
 
 
-class RecordedBehaviour(behaviour.Behaviour):
-    """The default behaviour, which adds the fields that are read to `_reads`."""
+class RecordedBehavior(behavior.Behavior):
+    """The default behavior, which adds the fields that are read to `_reads`."""
 
     __slots__ = ()
     __eq__ = object.__eq__
@@ -123,9 +123,9 @@ class ConformanceRuns:
         self._recording: Recording | None = None
 
     async def without_deviations(self) -> runner.Observations:
-        """The whole run on the default behaviour; further runs rely on its recording."""
+        """The whole run on the default behavior; further runs rely on its recording."""
         _reads.clear()
-        async with self._prober(RecordedBehaviour()) as (target, prober):
+        async with self._prober(RecordedBehavior()) as (target, prober):
             sender = _RecordingSender(prober, self._names)
             observed = await self._observe(target, sender)
         self._recording = sender.recording
@@ -139,7 +139,7 @@ class ConformanceRuns:
         requests = self.catalogue.requests
         changed = deviations.DEVIATIONS[name]
         affected = set(requests) if whole else self._recording.affected(requests, changed)
-        async with self._prober(deviations.behaviour([name])) as (target, prober):
+        async with self._prober(deviations.behavior([name])) as (target, prober):
             return await self._observe(target, _ReplayingSender(prober, self._names, self._recording, affected))
 
     async def _observe(self, target: probes.Target, sender: _RecordingSender) -> runner.Observations:
@@ -147,7 +147,7 @@ class ConformanceRuns:
         return await runner.run(self.catalogue, selection, sender)
 
     @asynccontextmanager
-    async def _prober(self, changed: behaviour.Behaviour) -> AsyncIterator[tuple[probes.Target, probes.Prober]]:
+    async def _prober(self, changed: behavior.Behavior) -> AsyncIterator[tuple[probes.Target, probes.Prober]]:
         time = clock.ManualClock()
 
         async def sleep(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""A v3 service whose behaviour a test sets, failures included: a real server on a loopback socket."""
+"""A v3 service whose behavior a test sets, failures included: a real server on a loopback socket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,33 +7,33 @@ from typing import Any
 
 from aiohttp import web
 
-Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Behavior = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScriptedV3Service:
-    """`behaviour` handles every request; `requests` are the request targets so far."""
+    """`behavior` handles every request; `requests` are the request targets so far."""
 
     def __init__(self) -> None:
         self.url = ""
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
-        self.behaviour: Behaviour = responding({})
+        self.behavior: Behavior = responding({})
         self.released = asyncio.Event()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Record the request, and apply the behaviour."""
+        """Record the request, and apply the behavior."""
         self.requests.append(request.raw_path)
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
-        return await self.behaviour(request)
+        return await self.behavior(request)
 
     async def stall(self, request: web.Request) -> web.StreamResponse:
-        """Behaviour: respond when the test is over."""
+        """Behavior: respond when the test is over."""
         await self.released.wait()
         return web.json_response({})
 
 
-def responding(body: Any, status: int = 200, /, **headers: str) -> Behaviour:
-    """Behaviour: one fixed response, JSON or bytes."""
+def responding(body: Any, status: int = 200, /, **headers: str) -> Behavior:
+    """Behavior: one fixed response, JSON or bytes."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
         if isinstance(body, bytes):
@@ -44,14 +44,14 @@ def responding(body: Any, status: int = 200, /, **headers: str) -> Behaviour:
 
 
 async def abort_connection(request: web.Request) -> web.StreamResponse:
-    """Behaviour: abort the connection without a response."""
+    """Behavior: abort the connection without a response."""
     assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
 
 async def truncate_response(request: web.Request) -> web.StreamResponse:
-    """Behaviour: abort the connection within the body."""
+    """Behavior: abort the connection within the body."""
     response = web.StreamResponse(headers={"Content-Length": "1000000"})
     await response.prepare(request)
     await response.write(b'{"results": [')
@@ -61,7 +61,7 @@ async def truncate_response(request: web.Request) -> web.StreamResponse:
 
 
 async def drip_bytes(request: web.Request) -> web.StreamResponse:
-    """Behaviour: an endless response, one byte at a time."""
+    """Behavior: an endless response, one byte at a time."""
     response = web.StreamResponse()
     await response.prepare(request)
     while True:

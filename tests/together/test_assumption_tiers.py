@@ -5,20 +5,20 @@ from support import running_proxy
 from together.environment import StartEnvironment, single_application
 
 from nexar_sandbox import deviations, faults
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from proxy.tools.conform import reading
 
 TIERS = {assumption.id: assumption.tier for assumption in reading.load(files=("transport.yaml",)).assumptions}
 
 
 @pytest.fixture(scope="module")
-def everything_else_is_wrong() -> Behaviour:
-    """The behaviour with the deviations from all assumptions that are not core."""
-    return deviations.behaviour(name for name in deviations.DEVIATIONS if TIERS.get(name, "core") != "core")
+def everything_else_is_wrong() -> Behavior:
+    """The behavior with the deviations from all assumptions that are not core."""
+    return deviations.behavior(name for name in deviations.DEVIATIONS if TIERS.get(name, "core") != "core")
 
 
-async def test_requests_succeed(start: StartEnvironment, everything_else_is_wrong: Behaviour) -> None:
-    async with start() as usual, start(sandbox={"behaviour": everything_else_is_wrong}) as environment:
+async def test_requests_succeed(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+    async with start() as usual, start(sandbox={"behavior": everything_else_is_wrong}) as environment:
         queries = {"mpn": "SN74S74N", "reference": "Ω & <é>"}, {"mpn": "no-such-part-number-0"}
         more = "&include[]=specs&include[]=datasheets"
         assert await environment.results(*queries, more=more) == await usual.results(*queries, more=more)
@@ -29,15 +29,15 @@ async def test_requests_succeed(start: StartEnvironment, everything_else_is_wron
             assert response.json["results"] == expected.json["results"]
 
 
-async def test_an_expired_token_is_renewed(start: StartEnvironment, everything_else_is_wrong: Behaviour) -> None:
-    async with start(sandbox={"behaviour": everything_else_is_wrong}) as environment:
+async def test_an_expired_token_is_renewed(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+    async with start(sandbox={"behavior": everything_else_is_wrong}) as environment:
         environment.sandbox.faults.replace(faults.parse_faults("expired count=1"))
         assert (await environment.results({"mpn": "SN74S74N"}))[0]["hits"] == 4
         assert environment.sandbox.request_counts.tokens == 2
 
 
-async def test_an_exhausted_quota_is_recognised(start: StartEnvironment, everything_else_is_wrong: Behaviour) -> None:
-    sandbox = {"behaviour": everything_else_is_wrong, "applications": single_application(part_limit=3)}
+async def test_an_exhausted_quota_is_recognized(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+    sandbox = {"behavior": everything_else_is_wrong, "applications": single_application(part_limit=3)}
     async with start(sandbox=sandbox) as environment:
         await environment.results({"mpn": "SN74S74N"})
         failure = await environment.failure({"mpn": "1N4007"})

@@ -8,7 +8,7 @@ import pytest
 from support import small_catalog
 from support.conformance_runs import ConformanceRuns
 
-from nexar_sandbox import behaviour, deviations
+from nexar_sandbox import behavior, deviations
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from proxy.tools.conform import command as conform
@@ -55,7 +55,7 @@ async def test_a_deviation_contradicts_the_assumption_of_its_name_and_no_other(
     if assumption.sandbox is not None:
         # A sandbox that is given the observed value deviates in the same way.
         got = next(each.got for each in observed.outcomes if each.id == name)
-        assert msgspec.convert({assumption.sandbox: got}, behaviour.Behaviour) == deviations.behaviour([name])
+        assert msgspec.convert({assumption.sandbox: got}, behavior.Behavior) == deviations.behavior([name])
 
 
 @pytest.mark.parametrize("name", list(deviations.DEVIATIONS)[::WHOLE])

@@ -13,7 +13,7 @@ from support import inspected_upstream
 from support.inspected_upstream import APPLICATION, Inspected
 
 from nexar_sandbox import app, applications, deviations, faults, settings
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 
@@ -218,7 +218,7 @@ async def test_plan_is_compared_with_the_configuration(
     plan, configured = dict(plan), dict(configured)
     used, status = plan.pop("used", 0), plan.pop("status", 200)
     upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
-    async with upstream(dataclasses.replace(OWN, **plan), behaviour=Behaviour(part_limit_status=status)) as sandbox:
+    async with upstream(dataclasses.replace(OWN, **plan), behavior=Behavior(part_limit_status=status)) as sandbox:
         sandbox.part_usage.record(OWN.application_id, used)
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
         assert sandbox.part_usage.used(OWN.application_id) == used
@@ -246,7 +246,7 @@ DEVIATING: list[tuple[str, dict[str, Any], dict[str, Any], set[str], set[str]]] 
 
 
 @pytest.mark.parametrize("name, plan, configured, codes, warned", DEVIATING, ids=[name for name, *_ in DEVIATING])
-async def test_diagnosis_does_not_depend_on_unknown_behaviour(
+async def test_diagnosis_does_not_depend_on_unknown_behavior(
     upstream: StartUpstream,
     tmp_path: Path,
     name: str,
@@ -257,7 +257,7 @@ async def test_diagnosis_does_not_depend_on_unknown_behaviour(
 ) -> None:
     configured = dict(configured)
     upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
-    async with upstream(dataclasses.replace(OWN, **plan), behaviour=deviations.behaviour([name])) as sandbox:
+    async with upstream(dataclasses.replace(OWN, **plan), behavior=deviations.behavior([name])) as sandbox:
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
     assert (result.failed, result.warned) == (codes, warned)
 

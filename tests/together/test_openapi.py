@@ -51,7 +51,7 @@ REQUESTS = {
     "an error as a 200": ("/parts/match", "&suppress_status_codes=1", 200),
     "a search": ("/parts/search", f"&q=resistor&limit=5{EVERYTHING}", 200),
     "a search with counts": ("/parts/search", f"&q=resistor{COUNTS}", 200),
-    "a search that cannot be": ("/parts/search", "&sortby=colour asc", 400),
+    "a search that cannot be": ("/parts/search", "&sortby=flavor asc", 400),
     "a search of which something is left out": (
         "/parts/search",
         "&limit=1&sortby=uid asc&facet[fields][descriptions.value][include]=1&facet[queries][]=mpn:X"

@@ -117,7 +117,7 @@ async def test_equal_responses_are_equivalent(shadowed: Any, baseline: scripted_
     async with shadowed() as found:
         body = (await found.environment.get(ASKED)).body
         await found.counted(1, "compared", outcome="different")
-        baseline.behaviour = scripted_v3.responding(body, **{"Content-Type": "application/json"})
+        baseline.behavior = scripted_v3.responding(body, **{"Content-Type": "application/json"})
         await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="equivalent")
         tally = await found.noted(2)
@@ -131,7 +131,7 @@ async def test_stored_results_hold_no_api_key(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, log_output: io.StringIO
 ) -> None:
     key = running_proxy.KEY
-    baseline.behaviour = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
+    baseline.behavior = scripted_v3.responding({"click": f"http://old/?apikey={key}", key: key, "list": [{"a": key}]})
     async with shadowed() as found:
         await found.environment.get(f"{ASKED}&{key}={key}&apikey[]={key}&hide[]=x{key}")
         text = json.dumps(await found.noted(1), default=str)
@@ -179,7 +179,7 @@ async def plain(start: StartEnvironment) -> list[Any]:
 async def test_baseline_service_never_affects_a_response(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service, plain: list[Any], what: str
 ) -> None:
-    baseline.behaviour = FAILURES[what] or baseline.stall
+    baseline.behavior = FAILURES[what] or baseline.stall
     patient = config.TimeoutSettings(
         total_seconds=3600, first_byte_seconds=3600
     )  # a response that waited would not come
@@ -239,14 +239,14 @@ async def test_switch_stops_and_restarts_shadowing_at_runtime(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     async with shadowed(connections=1) as found:
-        baseline.behaviour = baseline.stall
+        baseline.behavior = baseline.stall
         for _ in range(3):
             await found.environment.get(ASKED)
         await until(lambda: baseline.requests)
         await results.switch(found.store, False)
         await found.counted(2, "dropped", reason="off")
         asked = len(baseline.requests)
-        baseline.behaviour = scripted_v3.responding({})
+        baseline.behavior = scripted_v3.responding({})
         await found.environment.get(ASKED)
         assert len(baseline.requests) == asked
         await results.switch(found.store, True)
@@ -259,7 +259,7 @@ async def test_switch_stops_and_restarts_shadowing_at_runtime(
 async def test_circuit_breaker_opens_for_a_failing_baseline_service(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    baseline.behaviour = scripted_v3.abort_connection
+    baseline.behavior = scripted_v3.abort_connection
     async with shadowed(breaker=config.BreakerSettings(failures=3, cooldown_seconds=60), connections=1) as found:
         for number in range(3):
             await found.environment.get(ASKED)
@@ -271,7 +271,7 @@ async def test_circuit_breaker_opens_for_a_failing_baseline_service(
         assert b'v3bridge_circuit_breaker_state{service="shadow"} 2.0' in (await found.environment.get("/metrics")).body
         assert len(baseline.requests) == asked
         found.environment.time.advance(90)
-        baseline.behaviour = scripted_v3.responding({})
+        baseline.behavior = scripted_v3.responding({})
         await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert b'v3bridge_circuit_breaker_state{service="shadow"} 0.0' in (await found.environment.get("/metrics")).body
@@ -349,7 +349,7 @@ async def test_sandbox_baseline_and_candidate_are_equivalent(
                     body=await response.read(), status=response.status, content_type=response.content_type
                 )
 
-        baseline.behaviour = forward
+        baseline.behavior = forward
         asked = [
             target({"mpn": "SN74S74N"}, {"mpn": "none such"}),
             target({"q": "SN74", "limit": 5}, more="&include[]=datasheets"),
@@ -369,7 +369,7 @@ async def test_comparison_rules_give_a_client_another_name_and_key(
 ) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(f'keys: [{{name: erp, source: "{running_proxy.KEY}", baseline: "the-0ld-key"}}]\nrules: []\n')
-    baseline.behaviour = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
+    baseline.behavior = scripted_v3.responding({"link": "http://old.example/?apikey=the-0ld-key", "the-0ld-key": 1})
     async with shadowed(rules=config.File(rules)) as found:
         await found.environment.get(ASKED)
         (row,) = (await found.noted(1)).rows.values()

@@ -56,7 +56,7 @@ async def test_baseline_response_is_passed_through_unchanged(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     body = b'{ "odd" :  1.50,"a":[ ] }\n'
-    baseline.behaviour = scripted_v3.responding(
+    baseline.behavior = scripted_v3.responding(
         body,
         418,
         **{
@@ -106,7 +106,7 @@ async def test_baseline_response_is_compressed_on_request(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
     body = json.dumps(["x" * 5000]).encode()
-    baseline.behaviour = scripted_v3.responding(
+    baseline.behavior = scripted_v3.responding(
         gzip.compress(body), **{"Content-Encoding": "gzip", "Content-Type": "application/json"}
     )
     async with relayed(share=0.0) as found:
@@ -121,7 +121,7 @@ async def test_baseline_response_is_compressed_on_request(
 async def test_head_requests_and_redirects_are_passed_through(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    baseline.behaviour = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
+    baseline.behavior = scripted_v3.responding({}, 302, Location="http://elsewhere.example/")
     async with relayed(share=0.0) as found:
         response = await found.environment.proxy.get(ASKED, method="HEAD", allow_redirects=False)
     assert (response.status, response.headers["Location"]) == (302, "http://elsewhere.example/")
@@ -131,9 +131,9 @@ async def test_head_requests_and_redirects_are_passed_through(
     "does", [scripted_v3.abort_connection, scripted_v3.truncate_response], ids=["crashes", "breaks off"]
 )
 async def test_failing_baseline_service_gives_a_v3_error(
-    relayed: Any, baseline: scripted_v3.ScriptedV3Service, does: scripted_v3.Behaviour
+    relayed: Any, baseline: scripted_v3.ScriptedV3Service, does: scripted_v3.Behavior
 ) -> None:
-    baseline.behaviour = does
+    baseline.behavior = does
     async with relayed() as found:
         response = await found.environment.get(ASKED)
         assert (response.status, response.json["__class__"]) == (503, "ServerErrorResponse")
@@ -146,7 +146,7 @@ async def test_failing_baseline_service_gives_a_v3_error(
 async def test_stalled_baseline_request_ends_at_the_time_limit(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    baseline.behaviour = baseline.stall
+    baseline.behavior = baseline.stall
     async with relayed(upstream={"timeouts": config.TimeoutSettings(total_seconds=0.2)}) as found:
         response = await found.environment.get(ASKED)
         assert (response.status, response.json["message"]) == (
@@ -168,7 +168,7 @@ async def test_candidate_is_executed_and_compared(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service, start: StartEnvironment
 ) -> None:
     async with start() as environment:
-        baseline.behaviour = scripted_v3.responding(
+        baseline.behavior = scripted_v3.responding(
             (await environment.get(ASKED)).body, **{"Content-Type": "application/json"}
         )
     async with relayed() as found:
@@ -176,7 +176,7 @@ async def test_candidate_is_executed_and_compared(
         assert "x-parts-cost" not in first.headers
         await found.counted(1, "compared", outcome="equivalent")
         assert found.environment.billed_parts == 3
-        baseline.behaviour = scripted_v3.responding({"__class__": "PartsMatchResponse"})
+        baseline.behavior = scripted_v3.responding({"__class__": "PartsMatchResponse"})
         await found.environment.get(ASKED)
         await found.counted(1, "compared", outcome="different")
         assert (await found.noted(2)).spent == 6
@@ -209,7 +209,7 @@ async def counted_in_all(found: Shadowed, requests: int) -> None:
 async def test_candidate_failure_affects_no_response(
     relayed: Any, baseline: scripted_v3.ScriptedV3Service, unreachable_url: str
 ) -> None:
-    baseline.behaviour = scripted_v3.responding({"fine": True})
+    baseline.behavior = scripted_v3.responding({"fine": True})
     async with relayed(urls={"graphql_url": f"{unreachable_url}/graphql"}) as found:
         for _ in range(5):
             response = await found.environment.get(ASKED)

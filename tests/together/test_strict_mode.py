@@ -47,24 +47,24 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
             ["include[]=cad_models (the plan lacks CAD_MODELS)"],
         ),
         (
-            target(PART, more="&show[]=colour&include[]=incude&show[]=mpn.colour"),
+            target(PART, more="&show[]=flavor&include[]=incude&show[]=mpn.flavor"),
             [
                 "include[]=incude (v3 has no such field)",
-                "show[]=colour (v3 has no such",
-                "show[]=mpn.colour (v3 has no",
+                "show[]=flavor (v3 has no such",
+                "show[]=mpn.flavor (v3 has no",
             ],
         ),
         (f"/v3/sellers/search?apikey={running_proxy.KEY}&show[]=has_ecommerce", ["show[]=has_ecommerce (the service"]),
-        (target({**PART, "colour": "red", "size": 1}), ["queries[0].colour, queries[0].size"]),
+        (target({**PART, "flavor": "red", "size": 1}), ["queries[0].flavor, queries[0].size"]),
         (search("&facet[fields][mpn][include]=1&sortby=uid+asc"), ["facet[fields][mpn], sortby=uid"]),
         (
-            target({**PART, "colour": "red"}, more="&show[]=colour"),
-            ["show[]=colour (v3 has no such field), queries[0].colour"],
+            target({**PART, "flavor": "red"}, more="&show[]=flavor"),
+            ["show[]=flavor (v3 has no such field), queries[0].flavor"],
         ),
-        (search("&show[]=colour&sortby=uid+asc"), ["show[]=colour (v3 has no such field), sortby=uid"]),
+        (search("&show[]=flavor&sortby=uid+asc"), ["show[]=flavor (v3 has no such field), sortby=uid"]),
         (
-            f"/v3/parts/get_multi?apikey={running_proxy.KEY}&uid[]=bd4d768f82c5628a&show[]=colour",
-            ["show[]=colour (v3 has no such field)"],
+            f"/v3/parts/get_multi?apikey={running_proxy.KEY}&uid[]=bd4d768f82c5628a&show[]=flavor",
+            ["show[]=flavor (v3 has no such field)"],
         ),
         (search("&stats[avg_price][include]=1"), ["stats[avg_price]"]),
         (
@@ -96,7 +96,7 @@ async def test_every_unsupported_use_is_named_and_costs_nothing(
         target(
             PART, more="&include[]=specs&include[]=datasheets&show[]=specs.resistance.value&show[]=offers.seller.name"
         ),
-        target(PART, more="&show[]=offers&slice[offers]=[:1]&hide[]=offers.on_order_eta&hide[]=colour&show[]="),
+        target(PART, more="&show[]=offers&slice[offers]=[:1]&hide[]=offers.on_order_eta&hide[]=flavor&show[]="),
         search("&facet[fields][brand.name][include]=1&sortby=avg_price+asc"),
         f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas",
     ],

@@ -199,7 +199,7 @@ async def test_traced_and_strict_requests_are_not_forwarded_or_shadowed(
             admin=True, application=application, shadow=shadow, store=f"sqlite:{tmp_path}/state.sqlite"
         ) as environment:
             assert (await traced(environment))["status"] == 200
-            strict = await send(environment, target(QUERY, more="&show[]=colour"), b"X-Strict: 1")
+            strict = await send(environment, target(QUERY, more="&show[]=flavor"), b"X-Strict: 1")
             assert strict.status == 400
-            assert "show[]=colour" in strict.json["message"]
+            assert "show[]=flavor" in strict.json["message"]
         assert baseline.requests == []

@@ -258,7 +258,7 @@ async def test_client_that_does_not_read_is_disconnected(start: StartEnvironment
 
 
 async def test_ignored_parameters_are_logged_with_every_hit(start: StartEnvironment, log_output: io.StringIO) -> None:
-    asked = target({"mpn": "SN74S74N", "colour": "red"})
+    asked = target({"mpn": "SN74S74N", "flavor": "red"})
     async with start(**CACHED) as environment, connected(environment) as client:
         replies = [await client.get(asked=asked) for _ in range(WARM + 2)]
     assert len({reply.headers["x-v3-unsupported"] for reply in replies}) == 1

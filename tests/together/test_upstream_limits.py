@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import limits
 
 SPECS = [
@@ -152,4 +152,4 @@ async def _check(environment: ProxyEnvironment, asked: str) -> None:
     assert response.status in (200, 400), await response.text()
     for document, variables in environment.sandbox.documents:
         # Documents pass variables on under the names of the arguments.
-        assert limits.violations(document.split()[1].partition("(")[0], variables, Behaviour()) == []
+        assert limits.violations(document.split()[1].partition("(")[0], variables, Behavior()) == []

@@ -144,7 +144,7 @@ def _match(
     if is_single and first.name == "supSearch":
         return Flow("match_text", {**_operation(first), **reference})
     if is_single and first.name == "supSearchMpn" and not tests[0]:
-        number = exact_match.normalise(query.mpn or "")
+        number = exact_match.normalize(query.mpn or "")
         return Flow(
             "match_number",
             {
@@ -194,7 +194,7 @@ def _test(query: PartsMatchQuery, exact_only: bool) -> dict[str, Any]:
     if exact_match.WILDCARD in number:
         pieces = number.split(exact_match.WILDCARD)
         escaped = [re.sub(r"([\\^$.*+?()\[\]{}|])", r"\\\1", each) for each in pieces]
-        return {"pattern": ".*".join(escaped if exact_only else map(exact_match.normalise, pieces))}
+        return {"pattern": ".*".join(escaped if exact_only else map(exact_match.normalize, pieces))}
     named = {"mpn": query.mpn, "sku": query.sku, "mpn_or_sku": query.mpn_or_sku}
     return {key: value for key, value in named.items() if value} if exact_only else {}
 

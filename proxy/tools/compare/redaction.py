@@ -48,7 +48,7 @@ class Trimming:
 
     def text(self, text: str, longest: int) -> str:
         """Redact a text, replace lone surrogates, and truncate it. In this order: a truncated key would not be
-        recognised.
+        recognized.
         """
         whole = self._redact(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return whole if len(whole) <= longest else whole[: longest - 1] + CUT
@@ -63,7 +63,7 @@ _LARGE = 1 << 63
 
 
 def redact_comparison(comparison: Comparison, redaction: Redaction) -> Comparison:
-    """Redact the request of a comparison, and make its values serialisable."""
+    """Redact the request of a comparison, and make its values serializable."""
     return msgspec.structs.replace(
         comparison,
         request=redact_request(comparison.request, redaction),

@@ -30,7 +30,7 @@ from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
     from nexar_sandbox import app as sandbox_app
-    from nexar_sandbox import behaviour
+    from nexar_sandbox import behavior
     from nexar_sandbox import settings as sandbox_settings
     from proxy.tools.conform import probes, results
     from proxy.tools.conform.reading import Catalogue
@@ -42,7 +42,7 @@ CONFIRMED, CONTRADICTED, UNTESTED = 0, 1, 3  # exit codes; 2 is a mistake in opt
 KEY = "conform"  # the API key that a run's parts are booked on in the usage ledger
 MAX_VALUE = 300  # characters of a value in the terminal; --json has all of it
 # In the order of the output: what differs is last, nearest to the totals.
-COLOURS = {"confirmed": "green", "not tested": "yellow", "contradicted": "red"}
+COLORS = {"confirmed": "green", "not tested": "yellow", "contradicted": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class _Run:
 
         names = tuple(self.options.deviation or ())
         try:
-            settings = conformance_sandbox(sandbox_deviations.behaviour(names))
+            settings = conformance_sandbox(sandbox_deviations.behavior(names))
         except ValueError as error:
             raise errors.ConfigError(str(error)) from error
         async with app.serve(settings) as upstream, aiohttp.ClientSession() as session:
@@ -206,7 +206,7 @@ class _Run:
         return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations)
 
 
-def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.SandboxSettings":
+def conformance_sandbox(changes: "behavior.Behavior") -> "sandbox_settings.SandboxSettings":
     """Return settings of a sandbox with an application for each condition of an assumption's request."""
     import dataclasses
 
@@ -228,7 +228,7 @@ def conformance_sandbox(changes: "behaviour.Behaviour") -> "sandbox_settings.San
             another(2, name="feature_missing", features=frozenset()),
         ),
         token_windows=(),  # nothing that is tested depends on them, and waiting would take most of a run
-        behaviour=changes,
+        behavior=changes,
     )
 
 
@@ -253,13 +253,13 @@ def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
     return probes.Target(upstream.graphql_url, upstream.token_url, accounts, token_interval=0.0)
 
 
-def observed_behaviour(file: Path) -> "behaviour.Behaviour":
-    """Return the behaviour that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
+def observed_behavior(file: Path) -> "behavior.Behavior":
+    """Return the behavior that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
     it does."""
-    from nexar_sandbox import behaviour
+    from nexar_sandbox import behavior
     from proxy.tools.conform import reading, results
 
-    # What was confirmed is the sandbox's behaviour already.
+    # What was confirmed is the sandbox's behavior already.
     contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
     values: dict[str, object] = {}
     for assumption in reading.load().assumptions:
@@ -267,13 +267,13 @@ def observed_behaviour(file: Path) -> "behaviour.Behaviour":
             value = contradicted[assumption.id]
             try:
                 # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
-                msgspec.convert({assumption.sandbox: value}, behaviour.Behaviour)
+                msgspec.convert({assumption.sandbox: value}, behavior.Behavior)
             except msgspec.ValidationError as error:
                 spending.say(f"not imitated: {assumption.id}: {error}")
             else:
                 values[assumption.sandbox] = value
                 spending.say(f"as observed: {assumption.id}: {assumption.sandbox} = {value!r}")
-    return msgspec.convert(values, behaviour.Behaviour)
+    return msgspec.convert(values, behavior.Behavior)
 
 
 @asynccontextmanager
@@ -348,7 +348,7 @@ def _tier_table(tier: str, outcomes: "list[results.Outcome]", statements: dict[s
             reasons.setdefault(outcome.reason, []).append(outcome.id)
 
     def add(verdict: str, subject: str, *lines: RenderableType) -> None:
-        table.add_row(Text(verdict, style=COLOURS[verdict]), subject, Group(*lines))
+        table.add_row(Text(verdict, style=COLORS[verdict]), subject, Group(*lines))
 
     for outcome in outcomes:
         if outcome.verdict == "confirmed":

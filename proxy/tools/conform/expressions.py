@@ -19,7 +19,7 @@ class _Functions(functions.Functions):
 
     @functions.signature({"types": ["array-number", "array-string"]})
     def _func_is_sorted(self, values: list[Any]) -> bool:
-        """Whether the values ascend; equal neighbours are allowed."""
+        """Whether the values ascend; equal neighbors are allowed."""
         return all(first <= second for first, second in itertools.pairwise(values))
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})

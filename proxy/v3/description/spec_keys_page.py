@@ -29,7 +29,7 @@ RULES = """\
 Where the Nexar API has a range as two attributes, v3 had one spec with `min_value` and `max_value`. Its `value` is the
 attribute of the value, where there is one, otherwise `[]`.
 
-| use | behaviour of a range |
+| use | behavior of a range |
 | --- | --- |
 | filter | matches if the range and the filter overlap; `[85 TO *]` filters by the upper end only |
 | filter on a range with a value | a 400 that names the keys of single attributes: the Nexar API has no OR of filters |

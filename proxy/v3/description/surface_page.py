@@ -62,7 +62,7 @@ is empty or the number itself.
 
 """
 UNSUPPORTED = f"""\
-Parameters that a response cannot honour are named in the header `{unsupported.HEADER}`, also of cached responses, and
+Parameters that a response cannot honor are named in the header `{unsupported.HEADER}`, also of cached responses, and
 in the log (`parameters ignored`). It is a comma-separated list of parameters, each without its last `[]`:
 
 | item | effect |

@@ -121,8 +121,8 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
 def _check_together(q: str | None, numbers: dict[str, str]) -> None:
     """Raise BadRequest for filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
-    text = exact_match.normalise(q) if q else ""
-    if text and any(text != exact_match.normalise(number) for number in numbers.values()):
+    text = exact_match.normalize(q) if q else ""
+    if text and any(text != exact_match.normalize(number) for number in numbers.values()):
         raise errors.BadRequest(f"q and {names[0]} cannot be combined")
     if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
         raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be combined with wildcards")
@@ -136,10 +136,10 @@ def _check_number(name: str, number: str) -> None:
         return
     if name == "sku":
         raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
-    if len(exact_match.normalise(number)) < exact_match.LITERALS_MIN:
+    if len(exact_match.normalize(number)) < exact_match.LITERALS_MIN:
         raise errors.BadRequest(f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits beside its *")
     # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
-    if len(exact_match.normalise(exact_match.literal(number))) < exact_match.LITERALS_MIN:
+    if len(exact_match.normalize(exact_match.literal(number))) < exact_match.LITERALS_MIN:
         raise errors.BadRequest(
             f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits in a row beside its *: "
             "the service finds no numbers by shorter pieces"

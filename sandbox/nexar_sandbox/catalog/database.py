@@ -82,11 +82,11 @@ class DatabaseBuilder:
         self._connection.executemany(
             "INSERT INTO uids VALUES (?,?)", [(uid, int(line.id)) for line in batch for uid in line.redirected]
         )
-        codes = [(matching.normalise(code), int(line.id)) for line in batch for code in line.sku.values()]
+        codes = [(matching.normalize(code), int(line.id)) for line in batch for code in line.sku.values()]
         self._connection.executemany("INSERT INTO skus VALUES (?,?)", codes)
         for number, line in enumerate(batch, len(self._ids)):
-            self._names.append((matching.normalise(line.mpn), line.mpn, number, False))
-            self._names += [(matching.normalise(aka), aka, number, True) for aka in line.aka]
+            self._names.append((matching.normalize(line.mpn), line.mpn, number, False))
+            self._names += [(matching.normalize(aka), aka, number, True) for aka in line.aka]
             for name, value in line.specs.items():
                 having, values = self._specs.setdefault(name, (array("I"), []))
                 having.append(number)

@@ -187,11 +187,11 @@ class CatalogFilters:
         return sort_values
 
     def _categories(self, text: str, search_rules: rules.SearchRules) -> tuple[str, ...]:
-        reference, norm = self._reference, matching.normalise(text)
+        reference, norm = self._reference, matching.normalize(text)
         same = [
             category.id
             for category in reference.categories.values()
-            if (category.id == text if _is_id(text) else matching.normalise(category.name) == norm)
+            if (category.id == text if _is_id(text) else matching.normalize(category.name) == norm)
         ]
         if not search_rules.categories_include_descendants:
             return tuple(same)

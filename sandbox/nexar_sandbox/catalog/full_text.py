@@ -42,12 +42,12 @@ def parse_query(q: str, last_is_prefix: bool = True) -> list[tuple[Phrase, ...]]
 
     "SN74-S74N" is searched in that form and without punctuation. Empty without a letter or digit.
     """
-    typed = [word for word in q.split() if matching.normalise(word)][:MOST_WORDS]
+    typed = [word for word in q.split() if matching.normalize(word)][:MOST_WORDS]
     return [_spellings(word, open_end=last_is_prefix and i == len(typed) - 1) for i, word in enumerate(typed)]
 
 
 def _spellings(word: str, open_end: bool) -> tuple[Phrase, ...]:
-    forms = dict.fromkeys((tuple(tokens(word)), tuple(tokens(matching.normalise(word)))))
+    forms = dict.fromkeys((tuple(tokens(word)), tuple(tokens(matching.normalize(word)))))
     return tuple(Phrase(form, open_end or word.endswith("*")) for form in forms)
 
 

@@ -95,7 +95,7 @@ def searchable_texts(
         for name, value in line.specs.items()
     )
     return (
-        (line.mpn, matching.normalise(line.mpn), *line.aka, *map(matching.normalise, line.aka)),
+        (line.mpn, matching.normalize(line.mpn), *line.aka, *map(matching.normalize, line.aka)),
         (maker.name, *maker.aliases),
         tuple(category.name for category in branch[1:]),
         (line.description,),

@@ -198,7 +198,7 @@ def _resolved(key: str, text: str, find: Callable[[str], R]) -> R:
 
 
 def _check_has_text(key: str, text: str) -> None:
-    if not matching.normalise(text):
+    if not matching.normalize(text):
         raise ValueError(f"{key} {text!r} has no letter or digit")
 
 

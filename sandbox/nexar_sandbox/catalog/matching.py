@@ -23,7 +23,7 @@ _COMMON_WORDS = frozenset(
 LITERAL, EQUAL, PREFIX, INSIDE = range(4)
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """Letters and digits only, upper case (contract graphql.md §2.3): "1.5SMC68CA" is "15SMC68CA"."""
     return _NOT_ALNUM.sub("", text).upper()
 
@@ -34,11 +34,11 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def closeness(query: str, mpn: str) -> int | None:
-    """How closely `mpn` matches `query`: LITERAL, EQUAL (after normalisation), PREFIX, INSIDE, or None; lower is
+    """How closely `mpn` matches `query`: LITERAL, EQUAL (after normalization), PREFIX, INSIDE, or None; lower is
     better."""
     if query == mpn:
         return LITERAL
-    query_norm, mpn_norm = normalise(query), normalise(mpn)
+    query_norm, mpn_norm = normalize(query), normalize(mpn)
     if query_norm == mpn_norm:
         return EQUAL
     if mpn_norm.startswith(query_norm):
@@ -47,7 +47,7 @@ def closeness(query: str, mpn: str) -> int | None:
 
 
 def is_same(query: str, mpn: str, search_rules: rules.SearchRules) -> bool:
-    """Whether two numbers that are equal after normalisation are equal by stricter rules, too."""
+    """Whether two numbers that are equal after normalization are equal by stricter rules, too."""
     if not search_rules.punctuation_ignored and query.upper() != mpn.upper():
         return False
     return search_rules.case_ignored or _NOT_ALNUM.sub("", query) == _NOT_ALNUM.sub("", mpn)
@@ -63,24 +63,24 @@ class CompanyNameIndex:
         for company in companies:
             self._companies[company.id] = company
             for name in (company.name, *company.aliases):
-                self._exact.setdefault(normalise(name), []).append(company.id)
+                self._exact.setdefault(normalize(name), []).append(company.id)
                 self._words.append((_significant_words(name), company.id))
 
     def find(self, text: str, search_rules: rules.SearchRules = rules.CONTRACT) -> frozenset[str]:
         """Ids of the companies that `text` may refer to; empty if there is none.
 
-        A name or alias that is equal after normalisation wins alone. Otherwise the significant words decide: all words
+        A name or alias that is equal after normalization wins alone. Otherwise the significant words decide: all words
         of a name are in the text ("Vishay Lite-On" is Lite-On; the longest name wins), or all words of the text are in
         a name. Last, the text may be the prefix of a name ("STMicro").
         """
-        exact = self._exact.get(normalise(text))
+        exact = self._exact.get(normalize(text))
         if exact:
             return frozenset(id_ for id_ in exact if _is_named(self._companies[id_], text, search_rules))
         words = _significant_words(text)
         if not words:
             return frozenset()
         inside = self._names_inside(words) if search_rules.further_words_allowed else None
-        return inside or self._names_containing(words) or self._names_with_prefix(normalise(text))
+        return inside or self._names_containing(words) or self._names_with_prefix(normalize(text))
 
     def _names_containing(self, words: frozenset[str]) -> frozenset[str]:
         if all(len(word) < 3 for word in words):
@@ -103,10 +103,10 @@ class CompanyNameIndex:
 
 
 def _is_named(company: records.Company, text: str, search_rules: rules.SearchRules) -> bool:
-    """Whether `text`, equal to a name of the company after normalisation, names it by stricter rules, too."""
+    """Whether `text`, equal to a name of the company after normalization, names it by stricter rules, too."""
     names = (company.name, *company.aliases) if search_rules.aliases_known else (company.name,)
     return any(
-        normalise(text) == normalise(name) if search_rules.company_case_ignored else text == name for name in names
+        normalize(text) == normalize(name) if search_rules.company_case_ignored else text == name for name in names
     )
 
 

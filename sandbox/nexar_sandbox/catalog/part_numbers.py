@@ -1,6 +1,6 @@
 """Part numbers, own and alternate ones: exact, prefix and substring search, and completions of a prefix.
 
-All normalised part numbers are stored sorted in one long text, so that a substring search is one scan.
+All normalized part numbers are stored sorted in one long text, so that a substring search is one scan.
 """
 
 import sqlite3
@@ -26,7 +26,7 @@ class PartNumberIndex:
         return self._columns.column("name_rows")[positions]
 
     def equal(self, norm: str) -> list[tuple[int, str, bool]]:
-        """(position, number, whether it is an alternate one) of the numbers that normalise to `norm`."""
+        """(position, number, whether it is an alternate one) of the numbers that normalize to `norm`."""
         return list(
             self._connection.execute(
                 "SELECT position, mpn, aka FROM names WHERE norm = ? ORDER BY position", (norm,)
@@ -111,7 +111,7 @@ class QueryCompletion:
     ) -> tuple[records.Suggestion, ...]:
         """Completions of `q`, most offered parts first: part numbers in their category, then names of makers and
         categories; inside `category_id` part numbers only."""
-        start = matching.normalise(q)
+        start = matching.normalize(q)
         if not start:
             return ()
         suggestions = self._part_numbers(start, category_id, limit)
@@ -120,7 +120,7 @@ class QueryCompletion:
             suggestions += [
                 records.Suggestion(category.name, category.name, category.id)
                 for category in self._reference.categories.values()
-                if matching.normalise(category.name).startswith(start)
+                if matching.normalize(category.name).startswith(start)
             ]
         return tuple(dict.fromkeys(suggestions))[:limit]
 
@@ -153,5 +153,5 @@ def _makers(reference: reference_data.ReferenceData, start: str) -> list[records
     return [
         records.Suggestion(maker.name, "", "")
         for maker in reference.companies.values()
-        if "manufacturer" in maker.roles and matching.normalise(maker.name).startswith(start)
+        if "manufacturer" in maker.roles and matching.normalize(maker.name).startswith(start)
     ]

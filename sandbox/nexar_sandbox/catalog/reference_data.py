@@ -33,13 +33,13 @@ class ReferenceData:
         self.categories = {category.id: category for category in categories}
         self.attributes = {attribute.shortname: attribute for attribute in attributes}
         self._maker_by_name = {
-            matching.normalise(name): company.id
+            matching.normalize(name): company.id
             for company in reversed(self.companies.values())
             if "manufacturer" in company.roles
             for name in (*company.aliases, company.name)
         }
         self._category_by_name = {
-            matching.normalise(category.name): category.id for category in self.categories.values()
+            matching.normalize(category.name): category.id for category in self.categories.values()
         }
         self._children: dict[str, list[str]] = {}
         for category in self.categories.values():
@@ -53,21 +53,21 @@ class ReferenceData:
         """The manufacturer with this id, name or alias; created if the name is new. LookupError for an unknown id."""
         if text.isdecimal():
             return self._as_manufacturer(self.companies[text])
-        maker_ = self._maker_by_name.get(matching.normalise(text))
+        maker_ = self._maker_by_name.get(matching.normalize(text))
         return self.companies[maker_] if maker_ else self._new_maker(text)
 
     def category(self, text: str) -> records.Category:
         """The category with this id or name; created under the root if new. LookupError for an unknown id."""
         if text.isdecimal():
             return self.categories[text]
-        existing = self._category_by_name.get(matching.normalise(text))
+        existing = self._category_by_name.get(matching.normalize(text))
         return self.categories[existing] if existing else self._new_category(text, self.root())
 
     def branch(self, *names: str) -> records.Category:
         """The category at a path of names below the root; missing ones are created."""
         current = self.root()
         for name in names:
-            existing = self._category_by_name.get(matching.normalise(name))
+            existing = self._category_by_name.get(matching.normalize(name))
             current = self.categories[existing] if existing else self._new_category(name, current)
         return current
 
@@ -95,13 +95,13 @@ class ReferenceData:
             _next_id(self.companies), name, (), None, None, slug, **plain, roles=frozenset({"manufacturer"})
         )
         self.companies[company.id] = company
-        self._maker_by_name[matching.normalise(name)] = company.id
+        self._maker_by_name[matching.normalize(name)] = company.id
         return company
 
     def _new_category(self, name: str, parent: records.Category) -> records.Category:
         category = records.Category(_next_id(self.categories), parent.id, name, f"{parent.path}/{_slug(name)}")
         self.categories[category.id] = category
-        self._category_by_name[matching.normalise(name)] = category.id
+        self._category_by_name[matching.normalize(name)] = category.id
         self._add_child(category)
         return category
 

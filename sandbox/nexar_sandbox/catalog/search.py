@@ -61,7 +61,7 @@ class CatalogSearch:
         self.text = full_text.FullTextIndex(connection, column_store)
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
-        """Parts equal to the query after normalisation: literally equal first, then those with most offers.
+        """Parts equal to the query after normalization: literally equal first, then those with most offers.
 
         Raises ValueError for a query without any identifier, manufacturer or seller.
         """
@@ -87,7 +87,7 @@ class CatalogSearch:
     ) -> search_hits.SearchHits:
         """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
-        norm = matching.normalise(q)
+        norm = matching.normalize(q)
         passes, order = self._filters.of(conditions), self._filters.order(sort, descending, conditions.search_rules)
         if not norm:
             return self._all_or_none(q, passes, order, conditions.search_rules)
@@ -112,7 +112,7 @@ class CatalogSearch:
             return self._all_or_none(q, passes, order, conditions.search_rules)
         rows, scores = self.text.find(query, conditions.search_rules.every_word_needed)
         # Parts whose number equals the query come first, ordered by their number of offers.
-        own = [place for place, _, aka in self.numbers.equal(matching.normalise(q)) if not aka]
+        own = [place for place, _, aka in self.numbers.equal(matching.normalize(q)) if not aka]
         scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = (
             -1e9 if conditions.search_rules.equal_numbers_first_in_text else 1e9
         )
@@ -173,7 +173,7 @@ class CatalogSearch:
         return {row: how for row, how in first.items() if all(row in other for other in others)}
 
     def _by_number(self, mpn: str, search_rules: rules.SearchRules) -> dict[int, tuple[int, str | None]]:
-        norm = matching.normalise(mpn)
+        norm = matching.normalize(mpn)
         if not search_rules.whole_numbers_match and norm:
             return {row: (matching.EQUAL, None) for row in self.numbers.closest(mpn, norm)[0].tolist()}
         matches = [
@@ -188,7 +188,7 @@ class CatalogSearch:
         }
 
     def _by_sku(self, code: str, seller: str | None) -> dict[int, tuple[int, str | None]]:
-        norm = matching.normalise(code)
+        norm = matching.normalize(code)
         if not norm:
             return {}
         seller_positions = None if seller is None else self._filters.sellers(clean(seller))
@@ -223,7 +223,7 @@ class CatalogSearch:
         terms, path = indexing.offer_terms(line), self._reference.categories[line.category].path
         for listing in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
-            if any(matching.normalise(code) == norm for code in codes):
+            if any(matching.normalize(code) == norm for code in codes):
                 yield listing.seller.company.id
 
 

@@ -21,7 +21,7 @@ class SkuInput(NamedTuple):
 
 
 class SkuCandidates(NamedTuple):
-    """Ids and normalised MPNs of the parts that an order code may belong to."""
+    """Ids and normalized MPNs of the parts that an order code may belong to."""
 
     ids: frozenset[int]
     mpns: frozenset[str]
@@ -34,7 +34,7 @@ def sku(seller_id: str, source: SkuInput) -> str:
 
 
 def candidates(code: str) -> SkuCandidates:
-    """The parts that the normalised order code `code` may belong to, in any format."""
+    """The parts that the normalized order code `code` may belong to, in any format."""
     ids = {id_ for pattern, parse in _PARSERS if (hit := pattern.fullmatch(code)) and (id_ := parse(hit)) is not None}
     tail = re.fullmatch(r"[1-9]\d\d(.+)", code)
     return SkuCandidates(frozenset(ids), frozenset({code, tail[1]} if tail else {code}))
@@ -49,7 +49,7 @@ def _digikey(source: SkuInput) -> str:
 
 
 def _mouser(source: SkuInput) -> str:
-    return f"{_prefix(source)}-{matching.normalise(source.mpn)}"
+    return f"{_prefix(source)}-{matching.normalize(source.mpn)}"
 
 
 def _newark(source: SkuInput) -> str:

@@ -129,7 +129,7 @@ class Catalog:
     ) -> search_hits.SearchHits:
         """Parts with a number that contains `piece` and passes, in the order of `search_mpn` for `piece`."""
         hits = self.search_mpn(piece, conditions)
-        positions = self._search.numbers.containing(matching.normalise(search.clean(piece)))
+        positions = self._search.numbers.containing(matching.normalize(search.clean(piece)))
         written = self._search.numbers.written(positions.tolist())
         chosen = np.array([passes(number) for number in written], bool)
         return hits.intersect(self._search.numbers.parts(positions[chosen]))
@@ -257,7 +257,7 @@ class Catalog:
 
     def _similar(self, line: source_files.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""
-        positions = [place for place, _, aka in self._search.numbers.equal(matching.normalise(line.mpn)) if not aka]
+        positions = [place for place, _, aka in self._search.numbers.equal(matching.normalize(line.mpn)) if not aka]
         rows = [*self._search.numbers.parts(np.array(positions, np.int64)).tolist(), *self._most_offered(line.category)]
         ids = dict.fromkeys(self._columns.column("ids")[rows].tolist())
         return tuple(str(id_) for id_ in ids if id_ != int(line.id))[:_SIMILAR]

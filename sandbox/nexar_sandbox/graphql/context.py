@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLResolveInfo
 
-from nexar_sandbox import applications, behaviour, part_usage, user_directory
+from nexar_sandbox import applications, behavior, part_usage, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.graphql import design_loaders, views
 
@@ -29,7 +29,7 @@ class ResolverContext:
     site_url: str
     started: float
     now: float
-    behaviour: behaviour.Behaviour
+    behavior: behavior.Behavior
     design: design_loaders.DesignSession | None = None
     _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
 

@@ -81,8 +81,8 @@ def _responds(company: records.Company, live: LiveDataRequest | None) -> bool:
 
 
 def _seller(name: str, sellers: Iterable[records.Company]) -> str:
-    norm = matching.normalise(name)
+    norm = matching.normalize(name)
     for seller in sellers:
-        if norm and norm in map(matching.normalise, (seller.name, *seller.aliases, seller.slug.rpartition("/")[2])):
+        if norm and norm in map(matching.normalize, (seller.name, *seller.aliases, seller.slug.rpartition("/")[2])):
             return seller.id
     raise ValueError(f"customPricingCredentials: there is no API {name!r}")

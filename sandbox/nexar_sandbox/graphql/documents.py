@@ -28,7 +28,7 @@ from graphql import (
     value_from_ast_untyped,
 )
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import errors, validation_rules
 
 # Characters of all cached documents; their syntax trees take a few hundred times as many bytes.
@@ -115,21 +115,21 @@ class ParsedDocument:
         return [field for operation in operations for field in operation.selection_set.selections]
 
 
-def relevant(behaviour: Behaviour) -> Behaviour:
-    """Return the default behaviour with those fields of `behaviour` that a parsed document depends on."""
-    return Behaviour(
-        syntax_error_code=behaviour.syntax_error_code,
-        unknown_field_message=behaviour.unknown_field_message,
-        empty_selections=behaviour.empty_selections,
+def relevant(behavior: Behavior) -> Behavior:
+    """Return the default behavior with those fields of `behavior` that a parsed document depends on."""
+    return Behavior(
+        syntax_error_code=behavior.syntax_error_code,
+        unknown_field_message=behavior.unknown_field_message,
+        empty_selections=behavior.empty_selections,
     )
 
 
 class DocumentCache:
     """Cache of parsed documents by text, for one schema."""
 
-    def __init__(self, schema: GraphQLSchema, behaviour: Behaviour) -> None:
-        self._schema, self._behaviour = schema, behaviour
-        self._rules = validation_rules.rules(behaviour)
+    def __init__(self, schema: GraphQLSchema, behavior: Behavior) -> None:
+        self._schema, self._behavior = schema, behavior
+        self._rules = validation_rules.rules(behavior)
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> ParsedDocument:
@@ -146,7 +146,7 @@ class DocumentCache:
         try:
             node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except GraphQLError as error:
-            return ParsedDocument(None, (errors.with_code(error, self._behaviour.syntax_error_code),), length=len(text))
+            return ParsedDocument(None, (errors.with_code(error, self._behavior.syntax_error_code),), length=len(text))
         # Validation takes time in proportion to the size, so a document over the limits is not validated.
         errors_ = size_errors(node) or validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from nexar_sandbox import behaviour as behaviours
+from nexar_sandbox import behavior as behaviors
 
 SCHEMA_NAME = "Supply"
 DESIGN_NAME = "Design"
@@ -50,10 +50,10 @@ class RequestError(Exception):
 
 
 class ErrorFormat:
-    """Errors in the formats of the service, with the changed details of a `behaviour`."""
+    """Errors in the formats of the service, with the changed details of a `behavior`."""
 
-    def __init__(self, behaviour: behaviours.Behaviour) -> None:
-        self._behaviour = behaviour
+    def __init__(self, behavior: behaviors.Behavior) -> None:
+        self._behavior = behavior
 
     def stitched(
         self,
@@ -66,7 +66,7 @@ class ErrorFormat:
         """Return an error as the gateway forwards it from the service behind it. `path` None: it is about no field."""
         place: dict[str, Any] = {} if path is None else {"locations": locations, "path": path}
         coded = {} if code is None else {"code": code}
-        if not self._behaviour.remote_errors:
+        if not self._behavior.remote_errors:
             return {"message": message, **place, **({"extensions": coded} if coded else {})}
         remote: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
         remote |= {"extensions": coded} if coded else {}
@@ -74,54 +74,54 @@ class ErrorFormat:
 
     def part_limit(self, limit: int) -> dict[str, Any]:
         """Return the part limit is exceeded: no path, no locations, no code."""
-        message = self._behaviour.part_limit_message.format(limit=limit)
-        return self.stitched(message, None, [], code=self._behaviour.part_limit_code)
+        message = self._behavior.part_limit_message.format(limit=limit)
+        return self.stitched(message, None, [], code=self._behavior.part_limit_code)
 
     def limit(self, message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
         """Return an argument of a root field is out of its range."""
-        return self.stitched(message, path if self._behaviour.range_error_path else None, locations)
+        return self.stitched(message, path if self._behavior.range_error_path else None, locations)
 
     def unauthorized(
         self, token: str | None, expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]
     ) -> RequestError:
         """Return the token is missing (None), invalid or expired. `path` None: the document could not be parsed."""
-        behaviour = self._behaviour
+        behavior = self._behavior
         message, code = (
             (EXPIRED_TOKEN, "AuthExpiredToken")
             if expired
-            else (behaviour.invalid_token_message, behaviour.invalid_token_code)
+            else (behavior.invalid_token_message, behavior.invalid_token_code)
         )
-        status = behaviour.invalid_token_status
+        status = behavior.invalid_token_status
         if not token:
-            status, code = behaviour.missing_token_status, behaviour.missing_token_code
-        error = self.stitched(message, path if behaviour.token_error_path else None, locations, code=code)
-        return RequestError(status, [error], null_data=behaviour.token_error_data, json_status=None)
+            status, code = behavior.missing_token_status, behavior.missing_token_code
+        error = self.stitched(message, path if behavior.token_error_path else None, locations, code=code)
+        return RequestError(status, [error], null_data=behavior.token_error_data, json_status=None)
 
     def out_of_scope(self, path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
         """Return the token lacks a scope that the operation needs. Not in the contract: message and code are those of
         the service's software, Hot Chocolate (contract graphql.md §3.3)."""
         message = "The current user is not authorized to access this resource."
-        return self.stitched(message, path, locations, schema_name, self._behaviour.scope_error_code)
+        return self.stitched(message, path, locations, schema_name, self._behavior.scope_error_code)
 
     def document(self, errors: Sequence[dict[str, Any]]) -> RequestError:
         """Return the document, its operation name or a variable is invalid."""
-        behaviour = self._behaviour
-        return RequestError(behaviour.document_error_status, errors, json_status=behaviour.document_error_status_json)
+        behavior = self._behavior
+        return RequestError(behavior.document_error_status, errors, json_status=behavior.document_error_status_json)
 
     def variable(self, error: GraphQLError) -> dict[str, Any]:
         """Return an invalid value of a variable; an error without a location is about the operation and has no code."""
         if not error.nodes:
             return {**error.formatted}
         is_null = "of non-null type" in error.message
-        return with_code(error, self._behaviour.null_variable_code if is_null else self._behaviour.variable_error_code)
+        return with_code(error, self._behavior.null_variable_code if is_null else self._behavior.variable_error_code)
 
     def execution(self, error: GraphQLError) -> dict[str, Any]:
         """Return an error of an execution: a ServiceError in the stitched format, an unexpected one without its
         message."""
         original, path = error.original_error, error.path or []
         if isinstance(original, FeatureError):
-            shown_path = path if self._behaviour.feature_error_path else None
-            code = self._behaviour.feature_error_code
+            shown_path = path if self._behavior.feature_error_path else None
+            code = self._behavior.feature_error_code
             return self.stitched(str(original), shown_path, locations_of(error), code=code)
         if isinstance(original, ServiceError):
             return self.stitched(str(original), path, locations_of(error), original.schema_name)

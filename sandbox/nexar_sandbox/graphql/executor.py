@@ -223,7 +223,7 @@ def build_executor(
     )
     if not isinstance(executor, SupplyExecutor):
         build_errors = executor if isinstance(executor, list) else []
-        formats = errors.ErrorFormat(resolver_context.behaviour)
+        formats = errors.ErrorFormat(resolver_context.behavior)
         raise formats.document([formats.variable(error) for error in build_errors])
     executor.budget = budget
     return executor
@@ -247,7 +247,7 @@ async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
     if prepared.is_awaitable(events):
         events = await events
     if isinstance(events, ExecutionResult):
-        formats = errors.ErrorFormat(prepared.context_value.behaviour)
+        formats = errors.ErrorFormat(prepared.context_value.behavior)
         failures = [formats.execution(error) for error in events.errors or ()]
         raise errors.RequestError(200, failures, null_data=True)
     return cast(AsyncGenerator[Any, None], events)

@@ -7,7 +7,7 @@ parts, queries and ids are our choice; those of the two ranges are the service's
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import currencies
 from nexar_sandbox.graphql import countries, distributors
 
@@ -19,26 +19,26 @@ PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch
 SEARCHES = frozenset({"supSearch", "supSearchMpn"})
 
 
-def is_billed(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> bool:
+def is_billed(field: str, arguments: Mapping[str, Any], behavior: Behavior) -> bool:
     """Return true if a root field needs a part limit that is not exhausted."""
-    if behaviour.free_counts and field in SEARCHES and arguments.get("limit") == 0:
+    if behavior.free_counts and field in SEARCHES and arguments.get("limit") == 0:
         return False
-    return field in PART_FIELDS or (not behaviour.free_lists and field.startswith("sup"))
+    return field in PART_FIELDS or (not behavior.free_lists and field.startswith("sup"))
 
 
-def violations(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
+def violations(field: str, arguments: Mapping[str, Any], behavior: Behavior) -> list[str]:
     """One message for each limit that the arguments of a root field exceed."""
-    messages = _of_field(field, arguments, behaviour)
-    messages += _market(arguments, behaviour) if field.startswith("sup") else []
-    return messages if behaviour.all_range_errors else messages[:1]
+    messages = _of_field(field, arguments, behavior)
+    messages += _market(arguments, behavior) if field.startswith("sup") else []
+    return messages if behavior.all_range_errors else messages[:1]
 
 
-def _market(arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
+def _market(arguments: Mapping[str, Any], behavior: Behavior) -> list[str]:
     messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
-    if country is not None and country not in countries.CODES and behaviour.unknown_countries_refused:
+    if country is not None and country not in countries.CODES and behavior.unknown_countries_refused:
         messages.append(f"country {country!r} is not supported")
-    if currency is not None and currency not in currencies.PER_DOLLAR and behaviour.unknown_currencies_refused:
+    if currency is not None and currency not in currencies.PER_DOLLAR and behavior.unknown_currencies_refused:
         messages.append(f"currency {currency!r} is not supported")
     try:
         distributors.parse_duration(arguments.get("distributorApiTimeout", "0s"))
@@ -47,31 +47,31 @@ def _market(arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
     return messages
 
 
-def _of_field(field: str, arguments: Mapping[str, Any], behaviour: Behaviour) -> list[str]:
+def _of_field(field: str, arguments: Mapping[str, Any], behavior: Behavior) -> list[str]:
     if field in SEARCHES:
-        return _range(arguments.get("start"), arguments.get("limit"), behaviour)
+        return _range(arguments.get("start"), arguments.get("limit"), behavior)
     if field == "supMultiMatch":
-        return _multi_match(arguments["queries"], behaviour)
+        return _multi_match(arguments["queries"], behavior)
     if field == "supParts" and len(arguments["ids"]) > MAX_IDS:
         return [f"the number of ids must not exceed {MAX_IDS}"]
     return []
 
 
-def _range(start: int | None, limit: int | None, behaviour: Behaviour) -> list[str]:
+def _range(start: int | None, limit: int | None, behavior: Behavior) -> list[str]:
     messages = []
-    if start is not None and not 0 <= start <= behaviour.search_start_max:
-        messages.append(f"start must be between 0 and {behaviour.search_start_max}")
-    if limit is not None and not 0 <= limit <= behaviour.search_limit_max:
-        messages.append(f"limit must be between 0 and {behaviour.search_limit_max}")
-    if not messages and (start or 0) + (limit or 0) > behaviour.page_end_max:
-        messages.append(f"the sum of start and limit must not exceed {behaviour.page_end_max}")
+    if start is not None and not 0 <= start <= behavior.search_start_max:
+        messages.append(f"start must be between 0 and {behavior.search_start_max}")
+    if limit is not None and not 0 <= limit <= behavior.search_limit_max:
+        messages.append(f"limit must be between 0 and {behavior.search_limit_max}")
+    if not messages and (start or 0) + (limit or 0) > behavior.page_end_max:
+        messages.append(f"the sum of start and limit must not exceed {behavior.page_end_max}")
     return messages
 
 
-def _multi_match(queries: Sequence[Mapping[str, Any]], behaviour: Behaviour) -> list[str]:
-    messages = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"], behaviour))
-    if len(queries) > behaviour.multi_match_queries_max:
-        messages[f"the number of queries must not exceed {behaviour.multi_match_queries_max}"] = None
-    if not messages and sum(query["limit"] for query in queries) > behaviour.multi_match_parts_max:
-        messages[f"the sum of all limits must not exceed {behaviour.multi_match_parts_max}"] = None
+def _multi_match(queries: Sequence[Mapping[str, Any]], behavior: Behavior) -> list[str]:
+    messages = dict.fromkeys(text for query in queries for text in _range(query["start"], query["limit"], behavior))
+    if len(queries) > behavior.multi_match_queries_max:
+        messages[f"the number of queries must not exceed {behavior.multi_match_queries_max}"] = None
+    if not messages and sum(query["limit"] for query in queries) > behavior.multi_match_parts_max:
+        messages[f"the sum of all limits must not exceed {behavior.multi_match_parts_max}"] = None
     return sorted(messages, key=lambda text: not text.startswith("start"))

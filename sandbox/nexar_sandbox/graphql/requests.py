@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from multidict import MultiMapping
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import errors
 
 PARAMETERS = ("query", "operationName", "variables", "extensions")
@@ -36,27 +36,27 @@ def check_type(content_type: str | None, charset: str | None) -> None:
         raise errors.unsupported(f"its charset is `{charset}`")
 
 
-def parse_body(body: bytes, behaviour: Behaviour) -> GraphQLRequest | list[GraphQLRequest]:
+def parse_body(body: bytes, behavior: Behavior) -> GraphQLRequest | list[GraphQLRequest]:
     """Return the request in a body, or the batch of them. Raises RequestError (400) for an invalid one."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        raise errors.bad_request("The request body is not valid JSON.", behaviour.malformed_body_code) from None
+        raise errors.bad_request("The request body is not valid JSON.", behavior.malformed_body_code) from None
     if isinstance(content, list):
-        if not behaviour.batching:
+        if not behavior.batching:
             raise errors.bad_request("Batches of requests are not supported.", "HC0009")
-        return [parse_object(item, behaviour) for item in content]
-    return parse_object(content, behaviour)
+        return [parse_object(item, behavior) for item in content]
+    return parse_object(content, behavior)
 
 
-def parse_object(content: Any, behaviour: Behaviour) -> GraphQLRequest:
+def parse_object(content: Any, behavior: Behavior) -> GraphQLRequest:
     """Return the request in decoded JSON. Raises RequestError (400) for an invalid one."""
     if not isinstance(content, dict):
         raise errors.bad_request("The request body must be a JSON object.", "HC0012")
-    return _request(content, behaviour, safe=False)
+    return _request(content, behavior, safe=False)
 
 
-def parse_url(parameters: MultiMapping[str], behaviour: Behaviour) -> GraphQLRequest:
+def parse_url(parameters: MultiMapping[str], behavior: Behavior) -> GraphQLRequest:
     """Return the request in the query string of a URL: objects are JSON text, empty parameters are ignored. Raises
     RequestError (400)."""
     content: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def parse_url(parameters: MultiMapping[str], behaviour: Behaviour) -> GraphQLReq
             raise errors.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
         if values:
             content[name] = _decoded(name, values[0]) if name in ("variables", "extensions") else values[0]
-    return _request(content, behaviour, safe=True)
+    return _request(content, behavior, safe=True)
 
 
 def _decoded(name: str, text: str) -> Any:
@@ -76,13 +76,13 @@ def _decoded(name: str, text: str) -> Any:
         raise errors.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
 
 
-def _request(content: Mapping[str, Any], behaviour: Behaviour, *, safe: bool) -> GraphQLRequest:
+def _request(content: Mapping[str, Any], behavior: Behavior, *, safe: bool) -> GraphQLRequest:
     query, name = content.get("query"), content.get("operationName")
     variables, extensions = _map(content, "variables"), _map(content, "extensions")
     if query is None and (isinstance(content.get("id"), str) or "persistedQuery" in extensions):
-        raise errors.not_persisted(behaviour.persisted_query_code)
+        raise errors.not_persisted(behavior.persisted_query_code)
     if not isinstance(query, str) or not query.strip():
-        raise errors.bad_request("The request must have a `query`.", behaviour.missing_query_code)
+        raise errors.bad_request("The request must have a `query`.", behavior.missing_query_code)
     if name is not None and not isinstance(name, str):
         raise errors.bad_request("`operationName` must be a string.", "HC0012")
     return GraphQLRequest(query, variables, name or None, safe)

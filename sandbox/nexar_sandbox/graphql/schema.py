@@ -25,7 +25,7 @@ from graphql import (
 )
 from graphql.validation.validate import assert_valid_sdl
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.design import records
 from nexar_sandbox.graphql import context, documents, errors, executor
 from nexar_sandbox.graphql.resolvers import (
@@ -189,18 +189,18 @@ class SchemaVariant:
 
 
 @lru_cache(maxsize=4)
-def _shared_documents(full_schema: GraphQLSchema, behaviour: Behaviour) -> documents.DocumentCache:
-    """Return the documents of all sandboxes of the process with this schema and behaviour: a test starts hundreds of
+def _shared_documents(full_schema: GraphQLSchema, behavior: Behavior) -> documents.DocumentCache:
+    """Return the documents of all sandboxes of the process with this schema and behavior: a test starts hundreds of
     them and sends each the same documents."""
-    return documents.DocumentCache(full_schema, behaviour)
+    return documents.DocumentCache(full_schema, behavior)
 
 
 class SchemaVariants:
     """The complete schema, and the last variant without some fields."""
 
-    def __init__(self, full_schema: GraphQLSchema, behaviour: Behaviour) -> None:
-        self._behaviour = behaviour
-        self.complete = SchemaVariant(full_schema, _shared_documents(full_schema, documents.relevant(behaviour)))
+    def __init__(self, full_schema: GraphQLSchema, behavior: Behavior) -> None:
+        self._behavior = behavior
+        self.complete = SchemaVariant(full_schema, _shared_documents(full_schema, documents.relevant(behavior)))
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
@@ -212,5 +212,5 @@ class SchemaVariants:
         # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)
-            self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced, self._behaviour)))
+            self._reduced = (missing, SchemaVariant(reduced, documents.DocumentCache(reduced, self._behavior)))
         return self._reduced[1]

@@ -16,7 +16,7 @@ from typing import Any
 from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
 
 from nexar_sandbox import applications, faults, part_usage, settings, user_directory
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import client
 from nexar_sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
@@ -25,7 +25,7 @@ from nexar_sandbox.injection import exchanges, injector
 from nexar_sandbox.kit import clock as clocks
 
 # Scopes that root fields need, by the prefix of their name: supply data (contract graphql.md §4.1); design data (§5),
-# which also needs a user's token. Fields about the organisation need no scope of their own.
+# which also needs a user's token. Fields about the organization need no scope of their own.
 SUPPLY, SUPPLY_SCOPES = "sup", frozenset({applications.SUPPLY_SCOPE})
 ADMIN = "adm"
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
@@ -90,7 +90,7 @@ class PreparedOperation:
 
 class QueryService:
     """Executes requests. `record` is called with document and variables of each; `design` returns the client of the
-    design services. `behaviour` is that of the settings."""
+    design services. `behavior` is that of the settings."""
 
     def __init__(
         self,
@@ -109,11 +109,11 @@ class QueryService:
         design: Callable[[], client.DesignClient],
     ) -> None:
         self._settings, self._catalog = sandbox_settings, catalog
-        self.behaviour, self._errors = sandbox_settings.behaviour, errors.ErrorFormat(sandbox_settings.behaviour)
+        self.behavior, self._errors = sandbox_settings.behavior, errors.ErrorFormat(sandbox_settings.behavior)
         self._applications, self._users = application_registry, users
         self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
         self._clock, self._started = clock, clock.now()
-        self._admission = _Admission(self.behaviour, self._errors, usage)
+        self._admission = _Admission(self.behavior, self._errors, usage)
         self._injector, self._schemas, self._design = fault_injector, schema_variants, design
 
     async def execute(
@@ -135,7 +135,7 @@ class QueryService:
 
     def _with_request_id(self, response: QueryResponse) -> QueryResponse:
         failed = "errors" in response.body
-        if self.behaviour.error_request_id if failed else self.behaviour.request_id:
+        if self.behavior.error_request_id if failed else self.behavior.request_id:
             request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
             response.body["extensions"] = {"requestId": str(request_id)}
         return response
@@ -182,7 +182,7 @@ class QueryService:
         if request.safe and not document.is_query(request.operation_name):
             raise errors.not_safe()
         access_token = document.input_token(request.variables) or token
-        if not self.behaviour.token_before_document:
+        if not self.behavior.token_before_document:
             self._check_document(document, request.query, missing, exchange)
         caller = self._authenticate(access_token, document, exchange)
         exchange.entry.application = caller.application.application_id if caller.application else None
@@ -210,7 +210,7 @@ class QueryService:
             if missing and not self._schemas.complete.documents.read(text).errors:
                 exchange.record_fault(faults.MissingFieldFault)
             raise self._errors.document(document.errors)
-        if document.reads_schema() and not self.behaviour.introspection:
+        if document.reads_schema() and not self.behavior.introspection:
             raise errors.no_introspection()
         return document.node
 
@@ -233,7 +233,7 @@ class QueryService:
             self._settings.site_url,
             self._started,
             self._clock.now(),
-            self.behaviour,
+            self.behavior,
             session,
         )
 
@@ -257,7 +257,7 @@ class QueryService:
                 exchange.record_fault(faults.ExpiredTokenFault)
         if caller.application is None and self._settings.no_auth:
             return _default_caller(self._settings, self._applications)
-        if caller.application is None and (self.behaviour.introspection_needs_token or not document.is_introspection()):
+        if caller.application is None and (self.behavior.introspection_needs_token or not document.is_introspection()):
             raise _token_error(self._errors, token, expired, document)
         return caller
 
@@ -293,37 +293,37 @@ class QueryService:
 class _Admission:
     """Checks of scopes, quota and the limits of arguments, before any field is resolved."""
 
-    _behaviour: Behaviour
+    _behavior: Behavior
     _errors: errors.ErrorFormat
     _part_usage: part_usage.PartUsage
 
     def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
         """Raise RequestError."""
-        application, roots, behaviour = caller.application, self._root_fields(prepared), self._behaviour
+        application, roots, behavior = caller.application, self._root_fields(prepared), self._behavior
         scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
         if scope_errors:
-            raise errors.RequestError(behaviour.scope_error_status, scope_errors, null_data=True, json_status=None)
+            raise errors.RequestError(behavior.scope_error_status, scope_errors, null_data=True, json_status=None)
         # Only parts are billed: a request without such a field passes with an exhausted quota.
-        is_billed = any(limits.is_billed(root.name, root.arguments, behaviour) for root in roots)
+        is_billed = any(limits.is_billed(root.name, root.arguments, behavior) for root in roots)
         if application is not None and is_billed and self._part_usage.is_exhausted(application):
             limit = self._part_usage.limit(application)
             # A lower limit than the application's own is that of a quota fault.
             if limit < application.part_limit:
                 exchange.record_fault(faults.QuotaFault)
             raise errors.RequestError(
-                behaviour.part_limit_status,
+                behavior.part_limit_status,
                 [self._errors.part_limit(limit)],
-                null_data=behaviour.part_limit_data,
+                null_data=behavior.part_limit_data,
                 json_status=None,
             )
         violations = [
             self._errors.limit(message, [root.key], errors.locations_of(GraphQLError(message, root.node)))
             for root in roots
-            for message in limits.violations(root.name, root.arguments, behaviour)
+            for message in limits.violations(root.name, root.arguments, behavior)
         ]
         if violations:
             raise errors.RequestError(
-                behaviour.range_error_status, violations, null_data=behaviour.range_error_data, json_status=None
+                behavior.range_error_status, violations, null_data=behavior.range_error_data, json_status=None
             )
 
     def _root_fields(self, prepared: executor.SupplyExecutor) -> list[executor.RootField]:
@@ -339,7 +339,7 @@ class _Admission:
             schema_name = errors.SCHEMA_NAME
         elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
             schema_name = errors.DESIGN_NAME
-        elif root.name.startswith(ADMIN) and caller.user is None and not self._behaviour.admin_by_applications:
+        elif root.name.startswith(ADMIN) and caller.user is None and not self._behavior.admin_by_applications:
             schema_name = errors.ADMIN_NAME
         else:
             return None

@@ -111,12 +111,10 @@ class HttpTransport:
 
     def __init__(self, queries: service.QueryService, page: Page, schema_download: SchemaDownload) -> None:
         self._queries, self._page, self._schema_download = queries, page, schema_download
-        behaviour = self._behaviour = queries.behaviour
-        offered = OFFERED if behaviour.graphql_media_type else (JSON,)
-        self._offered = tuple(sorted(offered, key=lambda name: name != behaviour.default_media_type))
-        self._escapes = tuple(
-            (character.encode(), b"\\u%04X" % ord(character)) for character in behaviour.escaped_ascii
-        )
+        behavior = self._behavior = queries.behavior
+        offered = OFFERED if behavior.graphql_media_type else (JSON,)
+        self._offered = tuple(sorted(offered, key=lambda name: name != behavior.default_media_type))
+        self._escapes = tuple((character.encode(), b"\\u%04X" % ord(character)) for character in behavior.escaped_ascii)
 
     def add_routes(
         self,
@@ -134,11 +132,11 @@ class HttpTransport:
                 return self._schema_download.respond(request)
             if _wants_page(request):
                 return self._page(request)
-            if not self._behaviour.get_requests:
+            if not self._behavior.get_requests:
                 raise web.HTTPMethodNotAllowed(request.method, ["POST"])
             return await execute(request)
 
-        for path in PATHS if self._behaviour.trailing_slash else PATHS[:1]:
+        for path in PATHS if self._behavior.trailing_slash else PATHS[:1]:
             router.add_post(path, execute)
             router.add_get(path, get)
 
@@ -146,7 +144,7 @@ class HttpTransport:
         """Handle one GraphQL request."""
         accept = request.headers.getall("Accept", [])
         media_type = negotiate(accept, self._offered)
-        token = websockets.access_token(request.headers, self._behaviour.token_header)
+        token = websockets.access_token(request.headers, self._behavior.token_header)
         try:
             if media_type is None:
                 raise errors.not_acceptable(", ".join(accept))
@@ -160,17 +158,17 @@ class HttpTransport:
 
     async def _read(self, request: web.Request) -> requests.GraphQLRequest | list[requests.GraphQLRequest]:
         if request.method != "POST":
-            return requests.parse_url(request.query, self._behaviour)
-        if not self._behaviour.other_content_types:
+            return requests.parse_url(request.query, self._behavior)
+        if not self._behavior.other_content_types:
             requests.check_type(request.headers.get("Content-Type"), request.charset)
-        return requests.parse_body(await _body(request), self._behaviour)
+        return requests.parse_body(await _body(request), self._behavior)
 
     def _response(self, result: service.QueryResponse, media_type: MediaType) -> web.Response:
         status = media_type.status(result.status, result.json_status, has_data="data" in result.body)
         return self._encoded(result.body, status, media_type)
 
     def _encoded(self, body: Any, status: int, media_type: MediaType) -> web.Response:
-        charset = _CHARSET if self._behaviour.charset else ""
+        charset = _CHARSET if self._behavior.charset else ""
         headers = {"Content-Type": media_type.name + charset, "Vary": "Accept"}
         if status == 405:
             headers["Allow"] = "POST"
@@ -181,7 +179,7 @@ class HttpTransport:
         # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
         for character, escape in self._escapes:
             body = body.replace(character, escape)
-        if not self._behaviour.escaped_unicode or body.isascii():
+        if not self._behavior.escaped_unicode or body.isascii():
             return body
         return body.decode().encode("ascii", _JSON_ESCAPES)
 

@@ -47,7 +47,7 @@ from graphql.validation import (
 )
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
-from nexar_sandbox.behaviour import UNKNOWN_FIELD, Behaviour
+from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
 
 
 def literal_errors(
@@ -262,10 +262,10 @@ SERVICE_RULES = (
 )
 
 
-def rules(behaviour: Behaviour) -> tuple[type[ASTValidationRule], ...]:
+def rules(behavior: Behavior) -> tuple[type[ASTValidationRule], ...]:
     """All rules. The service's take the places of those that they extend; the others are graphql-core's."""
-    fields = type("FieldsOnCorrectType", (FieldsOnCorrectType,), {"message": behaviour.unknown_field_message})
-    leafs = ScalarLeafs if behaviour.empty_selections else ScalarLeafsRule
+    fields = type("FieldsOnCorrectType", (FieldsOnCorrectType,), {"message": behavior.unknown_field_message})
+    leafs = ScalarLeafs if behavior.empty_selections else ScalarLeafsRule
     own_rules = (fields, leafs, *(rule for rule in SERVICE_RULES if rule not in (FieldsOnCorrectType, ScalarLeafs)))
     return (
         *(next((own for own in own_rules if issubclass(own, rule)), rule) for rule in specified_rules),

@@ -94,7 +94,7 @@ class _Connection:
             async with asyncio.timeout(INIT_TIMEOUT_SECONDS):
                 is_open = await self._wait_for_init()
         except TimeoutError:
-            raise CloseError(INIT_TIMEOUT, "Connection initialisation timeout") from None
+            raise CloseError(INIT_TIMEOUT, "Connection initialization timeout") from None
         if is_open:
             async for message in self._socket:
                 await self._handle(_read(message))
@@ -145,7 +145,7 @@ class _Connection:
             case "complete":
                 await self._stop(message)
             case "connection_init":
-                raise CloseError(INIT_TWICE, "Too many initialisation requests")
+                raise CloseError(INIT_TWICE, "Too many initialization requests")
             case unknown:
                 raise CloseError(BAD_REQUEST, f"There is no message type {unknown[:50]!r}")
 
@@ -156,7 +156,7 @@ class _Connection:
         if id_ in self._running:
             raise CloseError(DUPLICATE_ID, f"Subscriber for {id_[:50]} already exists")
         try:
-            graphql_request = requests.parse_object(message.get("payload"), self._queries.behaviour)
+            graphql_request = requests.parse_object(message.get("payload"), self._queries.behavior)
         except errors.RequestError as error:
             raise CloseError(BAD_REQUEST, error.errors[0]["message"]) from None
         task = asyncio.create_task(self._run(id_, graphql_request), name="GraphQL operation on a socket")

@@ -56,8 +56,8 @@ class Ide:
         body: dict[str, Any] = {"user": None, "organization": None, "application": None, "csrf": None, "links": links}
         body["token_required"] = self.token_required
         if session is not None and user is not None:
-            organization = self.users.organisation(user.organisation)
-            application = self.registry.ide_application(user.organisation)
+            organization = self.users.organization(user.organization)
+            application = self.registry.ide_application(user.organization)
             body |= {
                 "user": {"name": user.name, "email": user.email},
                 "organization": organization.name if organization else None,
@@ -113,7 +113,7 @@ class Ide:
             raise tokens.TokenRequestError(
                 403, "invalid_csrf", f"{CSRF_HEADER} is not this session's; reload the page."
             )
-        application = self.registry.ide_application(user.organisation)
+        application = self.registry.ide_application(user.organization)
         if application is None:
             raise tokens.TokenRequestError(404, "no_application", "Your organization has no application.")
         return tokens.Visit(request, session, application)

@@ -17,7 +17,7 @@ from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oidc.rpinitiated import EndSessionEndpoint, EndSessionRequest
 
 from nexar_sandbox import applications, user_directory
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.identity import authorizations, keys, scopes, tokens
 from nexar_sandbox.identity.clients import OAuthClient, ProtocolRequest
 
@@ -91,10 +91,10 @@ class OAuthServer(AuthorizationServer):
         users: user_directory.UserDirectory,
         token_issuer: tokens.TokenIssuer,
         authorization_store: authorizations.AuthorizationStore,
-        behaviour: Behaviour,
+        behavior: Behavior,
     ) -> None:
         super().__init__()
-        self.behaviour = behaviour
+        self.behavior = behavior
         # Ids of the last tokens without a user, by client id and requested scopes.
         self._latest: dict[tuple[str, tuple[str, ...]], str] = {}
         self.registry, self.users = registry, users
@@ -184,11 +184,11 @@ class OAuthServer(AuthorizationServer):
         body: dict[str, Any] = {
             "access_token": token,
             "expires_in": self.token_issuer.lifetime,
-            "token_type": self.behaviour.token_type,
+            "token_type": self.behavior.token_type,
         }
         if authorization is None:
             earlier = self._latest.get((application.client_id, names))
-            if earlier is not None and not self.behaviour.earlier_tokens:
+            if earlier is not None and not self.behavior.earlier_tokens:
                 self.token_issuer.end_id(earlier)
             self._latest[application.client_id, names] = jti
         else:

@@ -57,7 +57,7 @@ class StoredRefreshToken(msgspec.Struct, frozen=True):
     """A refresh token in the state store, keyed by the digest of its value. `expires` in seconds since 1970."""
 
     # State files of earlier releases have this spelling.
-    authorization: str = msgspec.field(name="authorisation")
+    authorization: str = msgspec.field(name="authorization")
     expires: float
     used: bool = False
 
@@ -97,7 +97,7 @@ class AuthorizationStore:
         self._codes: TTLCache[str, IssuedCode] = TTLCache(MAX_CODES, CODE_SECONDS, clock.now)
         # Authorizations with refresh tokens, kept as long as the last of them.
         self._lasting = state.ExpiringRows(
-            state_store.rows("authorisation", state.ExpiringRow[UserAuthorization]),
+            state_store.rows("authorization", state.ExpiringRow[UserAuthorization]),
             clock,
             refresh_lifetime,
             MAX_REFRESH_TOKENS,

@@ -38,7 +38,7 @@ class TokenEndpoint:
         record_request: Callable[[], None],
     ) -> None:
         self._server, self._issuer, self._clock = server, issuer, clock
-        self._behaviour = server.behaviour
+        self._behavior = server.behavior
         self._limits, self._record_request = limits, record_request
         self._windows: dict[str, windows.Windows] = {}
 
@@ -55,7 +55,7 @@ class TokenEndpoint:
         return await self._ask(form, request, request.headers.get("Authorization"), exchange)
 
     async def _form(self, request: web.Request) -> dict[str, str] | None:
-        if not self._behaviour.json_token_requests or request.content_type != "application/json":
+        if not self._behavior.json_token_requests or request.content_type != "application/json":
             return await forms.oauth_form(request)
         try:
             content = await request.json()
@@ -65,8 +65,8 @@ class TokenEndpoint:
 
     def _refused(self, error: str) -> web.Response:
         """Return the response to a refused request, as in IdentityServer: mostly without a description."""
-        described = {"error_description": f"{error}."} if self._behaviour.error_description else {}
-        return forms.json_response({"error": error, **described}, self._behaviour.token_error_status)
+        described = {"error_description": f"{error}."} if self._behavior.error_description else {}
+        return forms.json_response({"error": error, **described}, self._behavior.token_error_status)
 
     async def ask_for(
         self,
@@ -84,14 +84,14 @@ class TokenEndpoint:
     async def _ask(
         self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
     ) -> web.Response:
-        behaviour = self._behaviour
+        behavior = self._behavior
         try:
-            credentials = clients.read_credentials(form, authorization if behaviour.basic_authentication else None)
+            credentials = clients.read_credentials(form, authorization if behavior.basic_authentication else None)
         except clients.ClientAuthenticationError as refused:
             return self._refused(refused.code)
         application = self._server.registry.by_client_id(credentials.client_id)
         if application is None:
-            return self._refused(behaviour.unknown_client_error)
+            return self._refused(behavior.unknown_client_error)
         # The rate limit applies before authentication, so that guessing secrets is limited, too.
         if wait := self._wait(credentials.client_id):
             # The body is our own: the contract has none for this case.
@@ -100,12 +100,12 @@ class TokenEndpoint:
         try:
             application = clients.authenticate_client(application, credentials)
         except clients.ClientAuthenticationError:
-            return self._refused(behaviour.wrong_secret_error)
+            return self._refused(behavior.wrong_secret_error)
         exchange.entry.application = application.application_id
         sign_in = await self._sign_in(application, form)
-        if behaviour.scope_required and not form.get("scope"):
+        if behavior.scope_required and not form.get("scope"):
             return self._refused("invalid_scope")
-        if behaviour.unknown_scopes:
+        if behavior.unknown_scopes:
             form = {**form, "scope": " ".join(name for name in form.get("scope", "").split() if name in scopes.ALL)}
         return self._respond(form, application, sign_in, forms.issuer(request, self._issuer), exchange)
 
@@ -149,21 +149,21 @@ class TokenEndpoint:
         if fault is not None and (ahead or lacks):
             exchange.record_fault(type(fault))
         headers = {"Date": formatdate(self._clock.now() + ahead, usegmt=True)} if ahead else None
-        return forms.json_response(body, 200, headers, store=not self._behaviour.no_store)
+        return forms.json_response(body, 200, headers, store=not self._behavior.no_store)
 
     def _grant_error(self, form: Mapping[str, str], error: str) -> str:
         """Return the service's error for one of Authlib."""
-        behaviour = self._behaviour
-        unsupported = behaviour.unknown_grant_error if form.get("grant_type") else behaviour.missing_grant_error
-        own_errors = {"unsupported_grant_type": unsupported, "unauthorized_client": behaviour.forbidden_grant_error}
+        behavior = self._behavior
+        unsupported = behavior.unknown_grant_error if form.get("grant_type") else behavior.missing_grant_error
+        own_errors = {"unsupported_grant_type": unsupported, "unauthorized_client": behavior.forbidden_grant_error}
         return own_errors.get(error, error)
 
     def _fields(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return the fields of a token response, in the order of the service."""
         fields = forms.order_token_fields(body)
-        if self._behaviour.expires_in_as_text:
+        if self._behavior.expires_in_as_text:
             fields["expires_in"] = str(fields["expires_in"])
-        if not self._behaviour.token_scope:
+        if not self._behavior.token_scope:
             del fields["scope"]
         return fields
 
@@ -191,7 +191,7 @@ class ResourceEndpoints:
 
     async def discovery(self, request: web.Request) -> web.Response:
         """Return the discovery document."""
-        if not self._server.behaviour.discovery:
+        if not self._server.behavior.discovery:
             raise web.HTTPNotFound
         issuer = forms.issuer(request, self._issuer)
         return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)

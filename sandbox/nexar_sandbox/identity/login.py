@@ -75,11 +75,11 @@ class LoginPages:
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
-        organisation = self._server.users.organisation(user.organisation)
+        organization = self._server.users.organization(user.organization)
         return self._pages.render(
             "account.html",
             user=user,
-            organisation=organisation.name if organisation else "",
+            organization=organization.name if organization else "",
             action=LOGOUT_PATH,
             csrf=self._sessions.csrf_token(session),
         )

@@ -64,14 +64,14 @@ def create_service(
     system's random source. `record_request` is called at each token request."""
     logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
     secret = random.SystemRandom()
-    key_ring = keys.KeyRing(key, clock, settings.behaviour.token_lifetime, state_store)
+    key_ring = keys.KeyRing(key, clock, settings.behavior.token_lifetime, state_store)
     # Token ids must not repeat when revoked ones are stored.
     names = secret if state_store.is_persistent else rng
     token_issuer = tokens.TokenIssuer(
         key_ring,
         clock,
         names,
-        settings.behaviour,
+        settings.behavior,
         settings.audience,
         is_user=lambda id_: users.by_id(id_) is not None,
         is_application=lambda client_id: registry.by_client_id(client_id) is not None,
@@ -80,7 +80,7 @@ def create_service(
     authorization_store = authorizations.AuthorizationStore(
         token_issuer, clock, secret, settings.refresh_lifetime, state_store
     )
-    server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store, settings.behaviour)
+    server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store, settings.behavior)
     grants.register_grants(server)
     authorization_server.register_token_endpoints(server, key_ring)
     browser_sessions = sessions.BrowserSessions(users, clock, secret, state_store)

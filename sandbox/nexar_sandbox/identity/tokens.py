@@ -14,7 +14,7 @@ from typing import Any
 import jwt
 from jwt.types import Options
 
-from nexar_sandbox.behaviour import Behaviour
+from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.identity import keys
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.state import store as state
@@ -60,7 +60,7 @@ class AccessToken:
 
 
 class TokenIssuer:
-    """Issues and verifies RS256 tokens, whose lifetime and claims are those of a `behaviour`. `is_user` and
+    """Issues and verifies RS256 tokens, whose lifetime and claims are those of a `behavior`. `is_user` and
     `is_application` tell whether a user or client id still exists."""
 
     def __init__(
@@ -68,7 +68,7 @@ class TokenIssuer:
         key_ring: keys.KeyRing,
         clock: clocks.Clock,
         rng: random.Random,
-        behaviour: Behaviour,
+        behavior: Behavior,
         audience: str,
         *,
         is_user: Callable[[str], bool] = lambda _: True,
@@ -76,7 +76,7 @@ class TokenIssuer:
         state_store: state.StateStore | None = None,
     ) -> None:
         self._key_ring, self._clock, self._rng = key_ring, clock, rng
-        self._behaviour, self.lifetime = behaviour, behaviour.token_lifetime
+        self._behavior, self.lifetime = behavior, behavior.token_lifetime
         self._audience, self._is_user, self._is_application = audience, is_user, is_application
         # Values: whether a fault revoked the token.
         ended = (state_store or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
@@ -104,12 +104,12 @@ class TokenIssuer:
             "iss": issuer,
             "aud": self._audience,
             "client_id": client_id,
-            "scope": " ".join(scopes) if self._behaviour.jwt_scope_as_text else list(scopes),
+            "scope": " ".join(scopes) if self._behavior.jwt_scope_as_text else list(scopes),
             "jti": jti,
             **_user_claims(sign_in),
-            **dict.fromkeys(self._behaviour.jwt_claims, ""),
+            **dict.fromkeys(self._behavior.jwt_claims, ""),
         }
-        claims["exp"] += self._behaviour.jwt_validity
+        claims["exp"] += self._behavior.jwt_validity
         if endless:
             del claims["exp"]
         return self._sign(claims, "at+jwt")

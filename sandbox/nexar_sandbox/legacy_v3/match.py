@@ -120,11 +120,11 @@ class LegacyMatcher:
 
     def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
         """Match part numbers by a pattern with the wildcard *."""
-        compared = str if exact_only else matching.normalise
+        compared = str if exact_only else matching.normalize
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))
         # The index finds the longest piece; the pattern is compared with these numbers only.
-        longest = max(pieces, key=lambda piece: len(matching.normalise(piece)))
+        longest = max(pieces, key=lambda piece: len(matching.normalize(piece)))
         return self._catalog.search_pattern(longest, lambda number: like(compared(number)), _conditions(query))
 
 
@@ -166,7 +166,7 @@ def _check_page(query: dict[str, Any]) -> None:
 
 
 def _check_number(name: str, number: str) -> None:
-    letters = len(matching.normalise(number))
+    letters = len(matching.normalize(number))
     if not letters:
         raise _InvalidQueryError(f"{name} has no letters or digits")
     if "*" in number and name == "sku":

@@ -54,7 +54,7 @@ class ApplicationPages:
     def _list(self, visit: PortalRequest) -> Shown:
         rows = [
             (application, _path(application), self._usage(application))
-            for application in self.registry.of_organisation(visit.organization.id)
+            for application in self.registry.of_organization(visit.organization.id)
         ]
         ide = self.registry.ide_application(visit.organization.id)
         return "applications", {"rows": rows, "ide_application": ide, "new": f"{PATH}/new"}
@@ -65,7 +65,7 @@ class ApplicationPages:
             "application": application,
             "path": _path(application),
             "flows": [label for flow, label in fields.FLOWS.items() if flow in application.flows],
-            "is_for_ide": self.registry.ide_application(application.organisation) == application,
+            "is_for_ide": self.registry.ide_application(application.organization) == application,
             "usage": self._usage(application),
             "new_callback": fields.CALLBACK,
         }
@@ -93,7 +93,7 @@ class ApplicationPages:
             domains=domain,
             redirect_uris=callbacks,
             flows=frozenset({applications.CLIENT_CREDENTIALS} | user_flows),
-            organisation=visit.organization.id,
+            organization=visit.organization.id,
             description=description or None,
             created=self.clock.now(),
         )
@@ -149,7 +149,7 @@ class ApplicationPages:
 
     def _application(self, visit: PortalRequest) -> applications.SandboxApplication:
         application = self.registry.by_application(visit.id)
-        if application is None or application.organisation != visit.organization.id:
+        if application is None or application.organization != visit.organization.id:
             raise responder.PortalNotFoundError("Your organization has no such application.")
         return application
 

@@ -160,7 +160,7 @@ CALLBACKS = Field(
 )
 EMAIL = Field("email", "E-mail", "The e-mail address", "email", longest=254, check=_email_error)
 PASSWORD = Field("password", "Password", kind="password", hint="No mail is sent: give the user the password yourself.")
-ORGANIZATION = Field("organisation", "Name of the organization", "The name")
+ORGANIZATION = Field("organization", "Name of the organization", "The name")
 
 NEW_USER = (NAME, EMAIL, PASSWORD)
 NEW = Form("New application", "Create", (NAME, DESCRIPTION, DOMAIN, PLAN, ADD_ON, PARTS, CALLBACKS))

@@ -32,15 +32,15 @@ class OrganizationPages:
 
     def _page(self, visit: PortalRequest) -> Shown:
         return "organization", {
-            "users": self.users.of_organisation(visit.organization.id),
+            "users": self.users.of_organization(visit.organization.id),
             "path": PATH,
             "new_user": fields.NEW_USER,
             "new_name": fields.ORGANIZATION,
         }
 
-    async def _rename(self, visit: PortalRequest, *, organisation: str) -> Saved:
-        self.users.replace_organisation(replace(visit.organization, name=organisation))
-        return PATH, f"The organization's name is {organisation}."
+    async def _rename(self, visit: PortalRequest, *, organization: str) -> Saved:
+        self.users.replace_organization(replace(visit.organization, name=organization))
+        return PATH, f"The organization's name is {organization}."
 
     async def _add(self, visit: PortalRequest, *, name: str, email: str, password: str) -> Saved:
         hashed = await asyncio.to_thread(user_directory.hash_password, password, self.rng.randbytes(16))
@@ -62,7 +62,7 @@ class OrganizationPages:
 
     def _other(self, visit: PortalRequest) -> user_directory.SandboxUser:
         user = self.users.by_id(visit.id)
-        if user is None or user.organisation != visit.organization.id:
+        if user is None or user.organization != visit.organization.id:
             raise responder.PortalNotFoundError("Your organization has no such user.")
         if user.id == visit.user.id:
             raise responder.PortalNotFoundError("You cannot remove yourself; another user of your organization can.")

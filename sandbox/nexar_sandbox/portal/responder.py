@@ -17,7 +17,7 @@ from nexar_sandbox.portal import fields
 from nexar_sandbox.state import file
 
 PATH = "/portal"
-ORGANIZATION_PATH = f"{PATH}/organisation"
+ORGANIZATION_PATH = f"{PATH}/organization"
 IDE_PATH = "/graphql"
 # Lifetime in seconds of a notice that has not been shown, and the maximum number of notices.
 NOTICE_SECONDS, MAX_NOTICES = 600, 1_000
@@ -33,7 +33,7 @@ class PortalRequest(NamedTuple):
     request: web.Request
     session: sessions.BrowserSession
     user: user_directory.SandboxUser
-    organization: user_directory.Organisation
+    organization: user_directory.Organization
     form: Mapping[str, str]
 
     @property
@@ -105,7 +105,7 @@ class PortalResponder:
             sending = request.method == "POST"
             form = await forms.page_form(request) if sending else {}
             session, user = self._sessions.of(request), self._sessions.user(request)
-            organization = self._users.organisation(user.organisation) if user else None
+            organization = self._users.organization(user.organization) if user else None
             if session is None or user is None or organization is None:
                 raise web.HTTPSeeOther(login.login_url(PATH if sending else request.path_qs))
             visit = PortalRequest(request, session, user, organization, form)

@@ -130,6 +130,6 @@ def test_both_distributions_have_one_version_and_need_the_same_pythons(project: 
 
 
 @pytest.mark.parametrize("folder", ["", "sandbox"])
-def test_the_licence_is_apache_2(root: Path, project: Any, sandbox: Any, folder: str) -> None:
+def test_the_license_is_apache_2(root: Path, project: Any, sandbox: Any, folder: str) -> None:
     assert {project["license"], sandbox["license"]} == {"Apache-2.0"}
     assert hashlib.sha256((root / folder / "LICENSE").read_bytes()).hexdigest() == APACHE_2

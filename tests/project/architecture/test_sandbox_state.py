@@ -13,7 +13,7 @@ PURE = {
     ("sandbox/nexar_sandbox/catalog/indexing.py", "number_spellings"),
     ("sandbox/nexar_sandbox/graphql/schema.py", "complete"),
     ("sandbox/nexar_sandbox/graphql/schema.py", "_valid"),
-    # Its documents are pure functions of their text, the schema and the behaviours that are its key.
+    # Its documents are pure functions of their text, the schema and the behaviors that are its key.
     ("sandbox/nexar_sandbox/graphql/schema.py", "_shared_documents"),
 }
 

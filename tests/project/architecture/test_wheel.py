@@ -41,7 +41,7 @@ def test_the_wheel_ships_the_man_page(root: Path, wheel: Any) -> None:
     assert wheel.read(name) == (root / "docs/v3bridge.1").read_bytes()
 
 
-def test_the_wheel_ships_the_licence_and_no_tests(wheel: Any) -> None:
+def test_the_wheel_ships_the_license_and_no_tests(wheel: Any) -> None:
     names = wheel.namelist()
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert [name for name in names if name.startswith(("tests/", "bench/", "docs/"))] == []

@@ -28,7 +28,7 @@ def test_the_guide_has_every_condition(pages: dict[str, Page]) -> None:
 
 def test_the_guide_has_every_tier_and_verdict(pages: dict[str, Page]) -> None:
     assert list(_rows(pages, "tier")) == list(page.TIERS)
-    assert set(_rows(pages, "verdict")) == set(conform.COLOURS)
+    assert set(_rows(pages, "verdict")) == set(conform.COLORS)
 
 
 def test_the_example_of_an_assumption_is_one(pages: dict[str, Page], tmp_path: Any) -> None:

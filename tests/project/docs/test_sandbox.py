@@ -18,7 +18,7 @@ from nexar_sandbox import (
     admin,
     app,
     applications,
-    behaviour,
+    behavior,
     faults,
     journal,
     part_usage,
@@ -178,7 +178,7 @@ async def test_identity_service_behaves_as_documented(page: Any, sandbox: Any) -
     good = {row[0]: int(row[1].split()[0]) for row in page.table("what")}
     chosen = settings.SandboxSettings()
     assert list(good.values()) == [
-        chosen.behaviour.token_lifetime,
+        chosen.behavior.token_lifetime,
         authorizations.CODE_SECONDS,
         chosen.refresh_lifetime,
         sessions.LIFETIME,
@@ -259,7 +259,7 @@ def test_supply_queries_behave_as_documented(page: Any) -> None:
     queries = Counter(name[:3] for name in _root(built.query_type).fields)
     assert (f"All {queries['sup']} `sup*`", queries["adm"]) == ("All 19 `sup*`", 2)
     assert "All 19 `sup*` queries and both `adm*` queries" in text
-    contract = behaviour.Behaviour()
+    contract = behavior.Behavior()
     ranges = f"`start` is 0 to {contract.search_start_max} and `limit` 0 to {contract.search_limit_max}"
     assert f"{ranges}, {limits.DEFAULT_LIMIT} in" in text
     most = (contract.multi_match_queries_max, contract.multi_match_parts_max, limits.MAX_IDS)

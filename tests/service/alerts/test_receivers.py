@@ -1,4 +1,4 @@
-"""Tests of one attempt to deliver an alert: webhooks of every behaviour, signatures, and commands."""
+"""Tests of one attempt to deliver an alert: webhooks of every behavior, signatures, and commands."""
 
 import asyncio
 import json

@@ -99,7 +99,7 @@ def test_every_mistake_has_its_line(mistakes: Any) -> None:
         "  commands:\n"
         "  - {command: cat}\n"
         "  - \n"
-        "  - {command: [], colour: red}\n"
+        "  - {command: [], flavor: red}\n"
     )
     places = [line.split(": ", 2)[1] for line in lines]
     assert places == [
@@ -112,7 +112,7 @@ def test_every_mistake_has_its_line(mistakes: Any) -> None:
         "alerts.commands[0].command",
         "alerts.commands[1].command",
         "alerts.commands[2].command",
-        "alerts.commands[2].colour",
+        "alerts.commands[2].flavor",
     ]
 
 

@@ -96,7 +96,7 @@ def test_client_request_can_be_created_without_a_session() -> None:
     assert {"method", "url", "loop"} <= set(inspect.signature(aiohttp.ClientRequest).parameters)
 
 
-def test_first_bytes_of_a_tls_handshake_are_recognised() -> None:
+def test_first_bytes_of_a_tls_handshake_are_recognized() -> None:
     assert server.is_tls_handshake(http_exceptions.BadHttpMethod("\x16\x03\x01"))
     assert not server.is_tls_handshake(http_exceptions.BadHttpMethod("GE\x00T"))
 

@@ -115,7 +115,7 @@ def test_query_without_filter_keeps_everything() -> None:
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)
-plain = numbers.filter(lambda number: "*" not in number and exact_match.normalise(number))
+plain = numbers.filter(lambda number: "*" not in number and exact_match.normalize(number))
 
 
 @given(plain)
@@ -128,7 +128,7 @@ def test_mpn_always_matches_itself(number: str) -> None:
 def test_exact_match_implies_match(asked: str, mpn: str) -> None:
     if keeps({"mpn": asked}, True, True, part(mpn)):
         assert asked == mpn
-    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalise(asked) == exact_match.normalise(mpn))
+    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalize(asked) == exact_match.normalize(mpn))
 
 
 @given(plain, st.text("aA1-.", max_size=4))
@@ -138,7 +138,7 @@ def test_trailing_wildcard_matches_every_suffix(number: str, tail: str) -> None:
 
 
 @given(st.text())
-def test_normalisation_is_idempotent(text: str) -> None:
-    once = exact_match.normalise(text)
-    assert exact_match.normalise(once) == once
-    assert exact_match.normalise(f"-{text} .") == once
+def test_normalization_is_idempotent(text: str) -> None:
+    once = exact_match.normalize(text)
+    assert exact_match.normalize(once) == once
+    assert exact_match.normalize(f"-{text} .") == once

@@ -109,7 +109,7 @@ def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int
 
 
 @given(limits)
-def test_neighbouring_portions_cannot_be_merged(wanted: list[int]) -> None:
+def test_neighboring_portions_cannot_be_merged(wanted: list[int]) -> None:
     queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
     portions = list(match.chunks(queries))
     for one, next_ in itertools.pairwise(portions):

@@ -86,11 +86,11 @@ def test_plan_without_technical_data_counts_no_specs() -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        {"facets": (facet("colour"),)},
-        {"stats": (("colour", False),)},
-        {"sortby": "colour asc"},
-        {"facet_queries": ("colour:red",)},
-        {"facets": (facet("specs.colour.min"),)},
+        {"facets": (facet("flavor"),)},
+        {"stats": (("flavor", False),)},
+        {"sortby": "flavor asc"},
+        {"facet_queries": ("flavor:red",)},
+        {"facets": (facet("specs.flavor.min"),)},
         {"filters": (("avg_price", ("1",)),)},
         {"filters": (("uid", ("1",)),)},
         {"filter_queries": ("descriptions.value:x",)},

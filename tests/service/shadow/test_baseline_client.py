@@ -48,7 +48,7 @@ async def fetch(baseline: Any, clock: Any) -> Any:
 
 
 async def test_baseline_response_is_returned(baseline: Any, fetch: Any) -> None:
-    baseline.behaviour = scripted_v3.responding(b"{}", 404, **{"Content-Type": "application/json"})
+    baseline.behavior = scripted_v3.responding(b"{}", 404, **{"Content-Type": "application/json"})
     response = await fetch()
     assert (response.status, response.body, response.content_type, response.failure) == (
         404,
@@ -74,19 +74,19 @@ async def test_configured_key_replaces_the_key_of_the_client(baseline: Any, fetc
     ],
 )
 async def test_invalid_response_is_a_failure(baseline: Any, fetch: Any, does: Any, words: str) -> None:
-    baseline.behaviour = does
+    baseline.behavior = does
     response = await fetch()
     assert words in response.failure
     assert baseline.url not in response.failure
 
 
 async def test_redirect_is_not_followed(baseline: Any, fetch: Any) -> None:
-    baseline.behaviour = scripted_v3.responding({}, 302, Location="/v3/parts/match")
+    baseline.behavior = scripted_v3.responding({}, 302, Location="/v3/parts/match")
     assert (await fetch()).status == 302
     assert len(baseline.requests) == 1
 
 
 async def test_endless_response_is_cancelled(baseline: Any, fetch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline_client, "BODY_MAX", 20)
-    baseline.behaviour = scripted_v3.drip_bytes
+    baseline.behavior = scripted_v3.drip_bytes
     assert (await fetch()).failure == "sent a response of more than 20 bytes"

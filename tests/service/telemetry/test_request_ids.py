@@ -34,7 +34,7 @@ CHARACTERS = string.ascii_letters + string.digits + "._-"
 
 @pytest.mark.parametrize("hexadecimal", ["{:02x}", "{:02X}"])
 @pytest.mark.parametrize("character", CHARACTERS)
-def test_api_key_with_an_encoded_character_is_recognised(character: str, hexadecimal: str) -> None:
+def test_api_key_with_an_encoded_character_is_recognized(character: str, hexadecimal: str) -> None:
     given = f"id{character}id"
     encoded = f"id%{hexadecimal.format(ord(character))}id"
     assert RequestIds(REDACTION).resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given

@@ -26,7 +26,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("language", HEADERS)
-def test_columns_are_recognised_in_many_languages(language: str) -> None:
+def test_columns_are_recognized_in_many_languages(language: str) -> None:
     places = bom_columns.columns(HEADERS[language].split(";"))
     assert places.items() >= {"quantity": 1, "brand": 2, "mpn": 3, "seller": 5}.items()
     assert places.get("sku", 4) == 4
@@ -84,7 +84,7 @@ def test_row_without_a_number_is_no_header() -> None:
     assert bom_columns.known_columns(["Menge", "Hersteller"]) == {"quantity": 0, "brand": 1}
 
 
-def test_named_column_replaces_the_recognised_one() -> None:
+def test_named_column_replaces_the_recognized_one() -> None:
     assert bom_columns.columns(["MPN", "Type"], {"mpn": "TYPE"}) == {"mpn": 1}
     assert bom_columns.columns(["MPN", "Value"], {"mpn": "Type"}) == {}
 

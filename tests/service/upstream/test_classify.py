@@ -47,14 +47,14 @@ def test_data_is_used_despite_errors(status: int, body: Any) -> None:
         (200, {"data": GOOD}, None),
     ],
 )
-def test_refused_token_is_recognised(status: int, body: Any, refusal: str | None) -> None:
+def test_refused_token_is_recognized(status: int, body: Any, refusal: str | None) -> None:
     answer = reply(status, body)
     assert classify.token_refusal(answer, classify.decode(Operation(), answer)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
 @pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": {"supSearchMpn": None}}, {"data": GOOD}, {"data": []}])
-def test_exhausted_quota_is_recognised_by_its_message(status: int, rest: Any) -> None:
+def test_exhausted_quota_is_recognized_by_its_message(status: int, rest: Any) -> None:
     body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
     with pytest.raises(errors.QuotaExhausted) as found:
         judged(reply(status, body))

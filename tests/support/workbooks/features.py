@@ -56,9 +56,9 @@ def styles(book: WorkbookBuilder) -> None:
 
 
 def theme(book: WorkbookBuilder) -> None:
-    """Colours and fonts."""
+    """Colors and fonts."""
     names = ("dk1", "lt1", "dk2", "lt2", *(f"accent{number}" for number in range(1, 7)), "hlink", "folHlink")
-    colours = "".join(
+    colors = "".join(
         f'<a:{name}><a:srgbClr val="{number * 1315860:06X}"/></a:{name}>' for number, name in enumerate(names)
     )
     font = '<a:latin typeface="Calibri"/><a:ea typeface=""/><a:cs typeface=""/>'
@@ -66,7 +66,7 @@ def theme(book: WorkbookBuilder) -> None:
     lines = "".join(f'<a:ln w="{width}">{fill}</a:ln>' for width in (6350, 12700, 19050))
     text = (
         f'<a:theme xmlns:a="{DRAWING}/main" name="Office"><a:themeElements>'
-        f'<a:clrScheme name="Office">{colours}</a:clrScheme>'
+        f'<a:clrScheme name="Office">{colors}</a:clrScheme>'
         f'<a:fontScheme name="Office"><a:majorFont>{font}</a:majorFont><a:minorFont>{font}</a:minorFont></a:fontScheme>'
         f'<a:fmtScheme name="Office"><a:fillStyleLst>{fill * 3}</a:fillStyleLst><a:lnStyleLst>{lines}</a:lnStyleLst>'
         f"<a:effectStyleLst>{'<a:effectStyle><a:effectLst/></a:effectStyle>' * 3}</a:effectStyleLst>"

@@ -130,7 +130,7 @@ async def test_texts_of_clients_are_shown_as_text(admin: running_admin.AdminClie
 async def test_page_names_states_of_clients(admin: running_admin.AdminClient) -> None:
     html = await admin.page("/clients")
     for state in ("sunset 2027-06-30", "ended 2023-11-01", "not configured", "expired 2023-11-13", "strict"):
-        assert f">{state}</span> " in html  # a blank keeps a state from its neighbour
+        assert f">{state}</span> " in html  # a blank keeps a state from its neighbor
 
 
 async def test_page_tells_what_it_cannot_know(start: StartEnvironment) -> None:

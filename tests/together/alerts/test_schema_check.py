@@ -123,7 +123,7 @@ async def test_drift_names_fields_and_is_measured(managed: ProxyEnvironment) -> 
 
 
 async def test_forbidden_introspection_is_no_drift(start: StartEnvironment) -> None:
-    async with start(admin=True, sandbox={"behaviour": deviations.behaviour(["introspection"])}) as environment:
+    async with start(admin=True, sandbox={"behavior": deviations.behavior(["introspection"])}) as environment:
         report = await worker(environment).check()
         assert (report.state, report.drifts) == ("unknown", ())
         assert report.failure

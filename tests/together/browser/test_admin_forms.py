@@ -25,7 +25,7 @@ HOSTILE = """</textarea><script>ruined=1</script><img src=x onerror="ruined=1">"
 
 @pytest.fixture
 def dark_phone(admin_window: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
-    """A narrow window with the dark colour scheme."""
+    """A narrow window with the dark color scheme."""
     scheme = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     admin_window.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)

@@ -124,7 +124,7 @@ def test_an_application_is_created_used_and_deleted_by_keyboard(
 def test_form_fields_have_labels_and_pages_one_top_level_heading(portal_browser: webdriver.Chrome) -> None:
     browser, origin = portal_browser, portal_browser.current_url.rpartition("/portal")[0]
     details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
-    paths = ["/portal", "/portal/applications/new", "/portal/organisation", "/"]
+    paths = ["/portal", "/portal/applications/new", "/portal/organization", "/"]
     for address in [*(origin + path for path in paths), details, f"{details}/edit", f"{details}/plan"]:
         browser.get(address)
         assert len(browser.find_elements("css selector", "h1")) == 1, address
@@ -139,7 +139,7 @@ def test_pages_fit_a_narrow_window(portal_browser: webdriver.Chrome) -> None:
     browser = portal_browser
     before = browser.get_window_size()
     details = browser.find_element("partial link text", "Show Details").get_attribute("href") or ""
-    addresses = [browser.current_url, f"{browser.current_url}/organisation", details, f"{details}/plan"]
+    addresses = [browser.current_url, f"{browser.current_url}/organization", details, f"{details}/plan"]
     browser.set_window_size(500, 900)  # Chromium's narrowest
     try:
         for address in addresses:

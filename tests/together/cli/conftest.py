@@ -61,7 +61,7 @@ class _RunningCommand:
 
 
 def environment() -> dict[str, str]:
-    """The test's own, without what would colour or widen the output."""
+    """The test's own, without what would color or widen the output."""
     unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
     return {name: value for name, value in os.environ.items() if name not in unwanted} | {"NO_COLOR": "1"}
 

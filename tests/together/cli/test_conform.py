@@ -15,7 +15,7 @@ import pytest
 from support import commands
 from support.terminal import terminals
 
-from nexar_sandbox import app, applications, behaviour, faults, user_directory
+from nexar_sandbox import app, applications, behavior, faults, user_directory
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
@@ -28,7 +28,7 @@ PLANTED = (
     applications.DEFAULT_APPLICATION.client_id,
     applications.DEFAULT_APPLICATION.client_secret,
     applications.DEFAULT_APPLICATION.application_id,
-    user_directory.DEFAULT_ORGANISATION.id,
+    user_directory.DEFAULT_ORGANIZATION.id,
     user_directory.DEFAULT_PASSWORD,
     USER.email,
     "eyJ",  # every token begins so
@@ -61,7 +61,7 @@ class _Account:
 
 @pytest.fixture
 async def account(tmp_path: Path) -> AsyncIterator[_Account]:
-    async with app.serve(conform.conformance_sandbox(behaviour.Behaviour())) as sandbox:
+    async with app.serve(conform.conformance_sandbox(behavior.Behavior())) as sandbox:
         prepared = _Account(tmp_path, sandbox)
         prepared.write()
         yield prepared

@@ -147,8 +147,8 @@ def test_every_mistake_is_one_line_in_one_style(
     "arguments, said",
     [
         (["--fault", "5xx status=404"], "status must be 500, 502, 503 or 504"),
-        (["--fault", "missing-field field=SupPart.colour"], "the schema has no field SupPart.colour"),
-        (["--disturb", "flapping field=colour"], "parts have no field colour"),
+        (["--fault", "missing-field field=SupPart.flavor"], "the schema has no field SupPart.flavor"),
+        (["--disturb", "flapping field=flavor"], "parts have no field flavor"),
         (["--port", "{taken}"], "the sandbox cannot listen on"),
         (["--design-port", "{taken}"], "the design service workspaces cannot listen on"),
     ],

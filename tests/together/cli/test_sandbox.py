@@ -53,18 +53,18 @@ def start_sandbox(start_command: Any) -> Any:
     return lambda *arguments: Shown(start_command("sandbox", "--port", "0", *arguments).until("client_secret"))
 
 
-def _neighbouring_ports(count: Any) -> Any:
+def _neighboring_ports(count: Any) -> Any:
     """The first of so many that are free now, and lie below those that the system gives away."""
     for first in range(20_000 + os.getpid() % 5_000, 32_000, count):
         with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             for port in range(first, first + count):
                 stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
             return first
-    raise AssertionError("no neighbouring ports are free")
+    raise AssertionError("no neighboring ports are free")
 
 
 def test_every_service_has_its_chosen_port(start_command: Any) -> None:
-    first = _neighbouring_ports(5)
+    first = _neighboring_ports(5)
     running = start_command("sandbox", "--port", str(first), "--design-port", str(first + 1))
     shown = Shown(running.until("client_secret"))
     assert shown.values["sandbox"] == f"http://127.0.0.1:{first}"
@@ -287,12 +287,12 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
             "errors status=418",
             "disturbance 'errors status=418': status must be 500, 502 or 503; it is '418'",
         ),
-        ("--disturb", "flapping field=colour", "disturbance flapping: parts have no field colour"),
+        ("--disturb", "flapping field=flavor", "disturbance flapping: parts have no field flavor"),
         ("--fault", "5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
         (
             "--fault",
-            "missing-field field=SupPart.colour",
-            "fault missing-field: the schema has no field SupPart.colour",
+            "missing-field field=SupPart.flavor",
+            "fault missing-field: the schema has no field SupPart.flavor",
         ),
     ],
 )

@@ -125,8 +125,8 @@ def test_kicost_with_credentials_gets_a_token_and_the_same_sheet(
     guarded.mkdir()
     expected = _nexar(open_sandbox, free, BOM, KICOST_NEXAR_NO_TOKEN="1")
     # Every sandbox begins with the same applications.
-    organisation = open_sandbox.ask("{ admOrganizations { applications { security { clientId clientSecret } } } }")
-    ready = organisation["admOrganizations"][0]["applications"][0]["security"]
+    organization = open_sandbox.ask("{ admOrganizations { applications { security { clientId clientSecret } } } }")
+    ready = organization["admOrganizations"][0]["applications"][0]["security"]
     with running("sandbox") as url:
         sandbox = Sandbox(url)
         sheet = _nexar(

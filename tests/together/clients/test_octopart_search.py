@@ -108,7 +108,7 @@ def test_include_show_and_hide_are_those_of_match() -> None:
 @pytest.mark.usefixtures("octopart_hurries")
 @pytest.mark.parametrize(
     "asked, able",
-    [({"sortby": [("colour", "asc")]}, "sort by 'colour'; it can by"), ({"filter_fields": {"uid": "X"}}, "it can by")],
+    [({"sortby": [("flavor", "asc")]}, "sort by 'flavor'; it can by"), ({"filter_fields": {"uid": "X"}}, "it can by")],
     ids=["sortby", "filter"],
 )
 def test_an_unsupported_parameter_gets_400_with_the_supported_ones(asked: Any, able: str) -> None:

@@ -1,4 +1,4 @@
-"""Identity of list elements in v3 responses, so that a moved element is recognised. Used by matching.
+"""Identity of list elements in v3 responses, so that a moved element is recognized. Used by matching.
 
 Identifying fields: uid of a part, else part number and manufacturer; seller (uid, else id, else name) and SKU of an
 offer; quantity of a price break; reference and position of a result; otherwise the first usual field that is present.

@@ -10,7 +10,7 @@ from rich.text import Text
 from proxy.tools.compare.reports import advice, highlight, ordering, visible, words
 from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
 
-COLOURS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
+COLORS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
 WIDE = 104  # minimum terminal width for the full table, in columns
 LINES = 12  # entries per list; further ones are only counted
 
@@ -31,7 +31,7 @@ def render(result: ComparisonResult, console: Console) -> None:
 
 def _verdict(result: ComparisonResult, console: Console) -> None:
     verdict = f"{words.VERDICTS[result.verdict]}: "
-    console.print(Text.assemble((verdict, f"bold {COLOURS[result.verdict]}"), words.because(result)))
+    console.print(Text.assemble((verdict, f"bold {COLORS[result.verdict]}"), words.because(result)))
     baseline, candidate = (visible.line(side.place) for side in result.sides)
     when = f"{words.moment(result.started)}, in {words.took(result)}"
     about = f"{baseline} against {candidate}, from {visible.line(result.source)}, {when}"
@@ -75,7 +75,7 @@ def _cells(row: EndpointResult, wide: bool) -> Iterator[Text]:
     if wide:
         yield Text(words.number(row.occurrences))
         yield Text(words.number(row.not_compared), style="yellow" if row.not_compared else "dim")
-    yield Text(row.verdict, style=COLOURS[row.verdict])
+    yield Text(row.verdict, style=COLORS[row.verdict])
 
 
 def _rules(result: ComparisonResult) -> Iterator[Table]:

@@ -1,6 +1,6 @@
 """Fills columns of a table: lines become queries, and their results values of the columns.
 
-A column is recognised by its heading, so that a second run updates the columns of the first. New columns stand right
+A column is recognized by its heading, so that a second run updates the columns of the first. New columns stand right
 of the data.
 """
 

@@ -1,8 +1,8 @@
-"""The adm* queries (contract graphql.md §5.4): organisations with their users and applications, limited to the caller's
-organisation.
+"""The adm* queries (contract graphql.md §5.4): organizations with their users and applications, limited to the caller's
+organization.
 
 The service requires a user's token for these. The sandbox also accepts an application's own token, for the
-application's organisation: programs that watch their part count have no user. Deleted applications are listed as
+application's organization: programs that watch their part count have no user. Deleted applications are listed as
 deleted.
 """
 
@@ -62,7 +62,7 @@ class AdmUser(NamedTuple):
 
 
 class AdmOrganization(NamedTuple):
-    """An organisation. A user is in one only, so it is the default one; there are no invitations."""
+    """An organization. A user is in one only, so it is the default one; there are no invitations."""
 
     users: list[AdmUser]
     invitations: tuple[()]
@@ -74,44 +74,44 @@ class AdmOrganization(NamedTuple):
 
 
 def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
-    """Return the organisation of the user, or of the application without a user; empty if it was deleted."""
-    organisation = info.context.user_directory.organisation(_organisation_id(info))
-    return [] if organisation is None else [_organization(organisation, info)]
+    """Return the organization of the user, or of the application without a user; empty if it was deleted."""
+    organization = info.context.user_directory.organization(_organization_id(info))
+    return [] if organization is None else [_organization(organization, info)]
 
 
 def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
-    """Return the application with this id (a GUID, in either case of letters) of the same organisation, or null."""
+    """Return the application with this id (a GUID, in either case of letters) of the same organization, or null."""
     matching = (
         application
-        for application in _applications(_organisation_id(info), info)
+        for application in _applications(_organization_id(info), info)
         if application.application_id.lower() == id.lower()
     )
     application_ = next(matching, None)
     return None if application_ is None else _application(application_, info)
 
 
-def _organisation_id(info: context.Info) -> str:
-    """Return the id of the caller's organisation; empty if there is none."""
+def _organization_id(info: context.Info) -> str:
+    """Return the id of the caller's organization; empty if there is none."""
     if info.context.user is not None:
         user = info.context.user_directory.by_id(info.context.user)
-        return user.organisation if user else ""
-    return info.context.application.organisation if info.context.application else ""
+        return user.organization if user else ""
+    return info.context.application.organization if info.context.application else ""
 
 
-def _applications(organisation: str, info: context.Info) -> tuple[applications.SandboxApplication, ...]:
+def _applications(organization: str, info: context.Info) -> tuple[applications.SandboxApplication, ...]:
     registry = info.context.applications
-    return (*registry.of_organisation(organisation), *registry.deleted_by(organisation))
+    return (*registry.of_organization(organization), *registry.deleted_by(organization))
 
 
-def _organization(organisation: user_directory.Organisation, info: context.Info) -> AdmOrganization:
+def _organization(organization: user_directory.Organization, info: context.Info) -> AdmOrganization:
     return AdmOrganization(
-        [_user(user, info) for user in info.context.user_directory.of_organisation(organisation.id)],
+        [_user(user, info) for user in info.context.user_directory.of_organization(organization.id)],
         (),
-        [_application(application, info) for application in _applications(organisation.id, info)],
+        [_application(application, info) for application in _applications(organization.id, info)],
         True,
-        organisation.name,
-        _created_date(organisation.created, info),
-        organisation.id,
+        organization.name,
+        _created_date(organization.created, info),
+        organization.id,
     )
 
 
@@ -126,7 +126,7 @@ def _application(application: applications.SandboxApplication, info: context.Inf
         [AdmApplicationScope(id_, scope) for scope in application.scopes],
         counts if applications.SUPPLY_SCOPE in application.scopes else None,
         AdmApplicationSecurity(id_, application.client_id, application.client_secret),
-        application.organisation,
+        application.organization,
         application.name,
         application.description,
         application.deleted,

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behaviour
+from nexar_sandbox import supply_behavior
 from nexar_sandbox.catalog import matching, records, search_hits, units
 from nexar_sandbox.graphql import context, errors, views
 from nexar_sandbox.graphql.resolvers import parts
@@ -123,32 +123,32 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by maker."""
     counts = info.context.catalog.manufacturer_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behaviour)]
+    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behavior)]
 
 
 def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
     """Hits by seller; a part counts for each of its sellers."""
     counts = info.context.catalog.distributor_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behaviour)]
+    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behavior)]
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
     """Hits by the category that they are in."""
-    catalog, behaviour = info.context.catalog, info.context.behaviour
+    catalog, behavior = info.context.catalog, info.context.behavior
     counts = catalog.category_counts(result.hits)
-    if not behaviour.own_categories_counted:
+    if not behavior.own_categories_counted:
         totals: Counter[records.Category] = Counter()
         for category, count in counts:
             totals.update(dict.fromkeys((category, *catalog.ancestors(category.id)), count))
         counts = tuple(totals.most_common())
-    return [SupCategoryBucket(*pair) for pair in first(counts, size, behaviour)]
+    return [SupCategoryBucket(*pair) for pair in first(counts, size, behavior)]
 
 
-def first(counts: Iterable[_Counted], size: int, behaviour: supply_behaviour.SupplyBehaviour) -> list[_Counted]:
+def first(counts: Iterable[_Counted], size: int, behavior: supply_behavior.SupplyBehavior) -> list[_Counted]:
     """Return the first `size`; none for a negative one."""
-    most = size if behaviour.bucket_count_max is None else min(size, behaviour.bucket_count_max)
+    most = size if behavior.bucket_count_max is None else min(size, behavior.bucket_count_max)
     buckets = list(counts)[: max(most, 0)]
-    return buckets if behaviour.frequent_buckets_first else buckets[::-1]
+    return buckets if behavior.frequent_buckets_first else buckets[::-1]
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
@@ -198,8 +198,8 @@ def specs(
     size: int,
 ) -> list[SupSpecAgg]:
     """Hits by value, for the named attributes and those that the selection adds."""
-    behaviour = info.context.behaviour
-    if attributeSelection == "WITH_SUGGESTED" and not behaviour.suggested_specs_added:
+    behavior = info.context.behavior
+    if attributeSelection == "WITH_SUGGESTED" and not behavior.suggested_specs_added:
         attributeSelection = "EXPLICIT"  # noqa: N806
     added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
     more = [attribute.shortname for attribute in added(result, info)] if added else []
@@ -211,13 +211,13 @@ def specs(
         ]
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    return [_spec_agg(counts, size, behaviour) for counts in aggregations]
+    return [_spec_agg(counts, size, behavior) for counts in aggregations]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int, behaviour: supply_behaviour.SupplyBehaviour) -> SupSpecAgg:
+def _spec_agg(counts: records.SpecCounts, size: int, behavior: supply_behavior.SupplyBehavior) -> SupSpecAgg:
     low, high = counts.minimum, counts.maximum
-    buckets = [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size, behaviour)]
-    if not behaviour.bucket_values_in_si:
+    buckets = [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size, behavior)]
+    if not behavior.bucket_values_in_si:
         buckets = [replace(bucket, float_value=_displayed(bucket, counts.attribute)) for bucket in buckets]
     return SupSpecAgg(
         counts.attribute,
@@ -242,8 +242,8 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
     if len(category_ids) != 1:
         return None
     by_id = info.context.catalog.category(category_ids[0])
-    name = matching.normalise(category_ids[0])
-    named = [category for category in info.context.catalog.categories() if matching.normalise(category.name) == name]
+    name = matching.normalize(category_ids[0])
+    named = [category for category in info.context.catalog.categories() if matching.normalize(category.name) == name]
     return by_id or (named[0] if len(named) == 1 else None)
 
 

@@ -31,7 +31,7 @@ def manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    selected = select(info.context.catalog.manufacturers(), ids, slugs, info.context.behaviour.list_size)
+    selected = select(info.context.catalog.manufacturers(), ids, slugs, info.context.behavior.list_size)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return selected
@@ -53,7 +53,7 @@ def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
     """Sellers."""
-    return select(info.context.catalog.sellers(), ids, slugs, info.context.behaviour.list_size)
+    return select(info.context.catalog.sellers(), ids, slugs, info.context.behavior.list_size)
 
 
 def select(
@@ -85,12 +85,12 @@ def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribut
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
     """Return the categories from the root to the parent."""
     from_root = info.context.catalog.ancestors(category.id)
-    return from_root if info.context.behaviour.ancestors_from_root else from_root[::-1]
+    return from_root if info.context.behavior.ancestors_from_root else from_root[::-1]
 
 
 def parent_id(category: records.Category, info: context.Info) -> str:
-    """Return the id of the parent. The root has its own, or what the behaviour says."""
-    root_parent = info.context.behaviour.root_parent_id
+    """Return the id of the parent. The root has its own, or what the behavior says."""
+    root_parent = info.context.behavior.root_parent_id
     return root_parent if root_parent is not None and category.parent_id == category.id else category.parent_id
 
 
@@ -104,7 +104,7 @@ def num_parts(category: records.Category, info: context.Info) -> int:
     catalog = info.context.catalog
     below = (
         0
-        if info.context.behaviour.descendants_counted
+        if info.context.behavior.descendants_counted
         else sum(catalog.num_parts(child.id) for child in catalog.children(category.id))
     )
     return catalog.num_parts(category.id) - below

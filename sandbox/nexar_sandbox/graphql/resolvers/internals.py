@@ -122,10 +122,10 @@ def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
 
 def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
     """Similar parts, `first` of them; none for a negative number."""
-    number = matching.normalise(extras.record.mpn)
+    number = matching.normalize(extras.record.mpn)
     similar = (info.context.catalog.part(similar_id) for similar_id in extras.record.similar_ids[: max(first, 0)])
     return [
-        SupPartExtras(part, _SAME_NUMBER if matching.normalise(part.mpn) == number else _OTHER)
+        SupPartExtras(part, _SAME_NUMBER if matching.normalize(part.mpn) == number else _OTHER)
         for part in similar
         if part is not None
     ]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behaviour
+from nexar_sandbox import supply_behavior
 from nexar_sandbox.catalog import currencies, listings, records
 from nexar_sandbox.graphql import context, countries, distributors, errors, views
 
@@ -39,10 +39,10 @@ def sellers(
     start: int | None = None,
 ) -> list[views.SellerView]:
     """Return the sellers that pass, then the slice of them; a negative limit or start counts as absent."""
-    behaviour = info.context.behaviour
-    with_brokers = behaviour.brokers_on_request if includeBrokers else not behaviour.brokers_left_out
-    only_authorized = authorizedOnly and behaviour.authorized_only_obeyed
-    by_default = behaviour.unauthorized_by_default or includeBrokers
+    behavior = info.context.behavior
+    with_brokers = behavior.brokers_on_request if includeBrokers else not behavior.brokers_left_out
+    only_authorized = authorizedOnly and behavior.authorized_only_obeyed
+    by_default = behavior.unauthorized_by_default or includeBrokers
     passing = [
         views.SellerView(seller, part)
         for seller in listed(part, info)
@@ -50,7 +50,7 @@ def sellers(
         and (with_brokers if seller.is_broker else by_default or seller.is_authorized)
     ]
     first = max(start or 0, 0)
-    is_cut = limit is not None and limit >= 0 and behaviour.seller_limit_obeyed
+    is_cut = limit is not None and limit >= 0 and behavior.seller_limit_obeyed
     return passing[first : first + (limit or 0)] if is_cut else passing[first:]
 
 
@@ -71,15 +71,15 @@ def offers(
 ) -> list[views.OfferView]:
     """Return the offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    behaviour = info.context.behaviour
-    price_breaks = priceBreaks if behaviour.price_breaks_obeyed else None
-    return [offer(record, seller, behaviour, price_breaks) for record in seller.record.offers]
+    behavior = info.context.behavior
+    price_breaks = priceBreaks if behavior.price_breaks_obeyed else None
+    return [offer(record, seller, behavior, price_breaks) for record in seller.record.offers]
 
 
 def offer(
     record: records.Offer,
     seller: views.SellerView,
-    behaviour: supply_behaviour.SupplyBehaviour,
+    behavior: supply_behavior.SupplyBehavior,
     price_breaks: Sequence[int] | None = None,
 ) -> views.OfferView:
     """One offer as the market sees it."""
@@ -87,18 +87,18 @@ def offer(
     live_offer = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
     breaks = breaks_at(live_offer.prices, price_breaks)
-    return views.OfferView(_as_written(live_offer, behaviour), seller, breaks, custom)
+    return views.OfferView(_as_written(live_offer, behavior), seller, breaks, custom)
 
 
-def _as_written(record: records.Offer, behaviour: supply_behaviour.SupplyBehaviour) -> records.Offer:
-    """Return the offer with id, stock code and time in the form of the behaviour."""
+def _as_written(record: records.Offer, behavior: supply_behavior.SupplyBehavior) -> records.Offer:
+    """Return the offer with id, stock code and time in the form of the behavior."""
     id_, stock, updated = record.id, record.inventory_level, record.updated
-    if behaviour.offer_ids_numeric and not id_.isdecimal():
+    if behavior.offer_ids_numeric and not id_.isdecimal():
         id_ = str(int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=5).digest()))
     if stock == listings.QUOTE_ONLY:
-        stock = behaviour.quote_stock_code
-    if behaviour.time_fraction or behaviour.time_zone != "Z":
-        updated = updated.removesuffix("Z") + behaviour.time_fraction + behaviour.time_zone
+        stock = behavior.quote_stock_code
+    if behavior.time_fraction or behavior.time_zone != "Z":
+        updated = updated.removesuffix("Z") + behavior.time_fraction + behavior.time_zone
     if (id_, stock, updated) == (record.id, record.inventory_level, record.updated):
         return record
     return replace(record, id=id_, inventory_level=stock, updated=updated)
@@ -116,30 +116,30 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
 
 def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
     """Return the price breaks with their conversion."""
-    market, behaviour = offer.seller.part.market, info.context.behaviour
+    market, behavior = offer.seller.part.market, info.context.behavior
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
-    shown = [price(step, market, behaviour, key) for step in offer.breaks]
-    if not behaviour.price_currency_kept:
+    shown = [price(step, market, behavior, key) for step in offer.breaks]
+    if not behavior.price_currency_kept:
         shown = [
             each._replace(price=each.converted_price, currency=market.currency, conversion_rate=1.0) for each in shown
         ]
-    return shown if behaviour.prices_by_quantity else shown[::-1]
+    return shown if behavior.prices_by_quantity else shown[::-1]
 
 
 def price(
     step: records.PriceBreak,
     market: views.Market,
-    behaviour: supply_behaviour.SupplyBehaviour,
+    behavior: supply_behavior.SupplyBehavior,
     key: tuple[object, ...],
 ) -> views.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
     rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
-    if not behaviour.conversion_from_seller:
+    if not behavior.conversion_from_seller:
         rate = 1.0 / rate
-    converted = step.price * rate if behaviour.converted_prices_exact else round(step.price * rate, 2)
+    converted = step.price * rate if behavior.converted_prices_exact else round(step.price * rate, 2)
     place = (*key, step.quantity, step.currency, market.currency)
-    converted_currency = behaviour.converted_currency or market.currency
+    converted_currency = behavior.converted_currency or market.currency
     return views.PriceView(place, step.quantity, step.price, step.currency, converted, converted_currency, rate)
 
 
@@ -198,7 +198,7 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     part = views.PartView(record, market)
     for seller, listed_offer in _offers(info, record, market.country):
         if listed_offer.id == offer_id:
-            seen = offer(listed_offer, views.SellerView(seller, part), info.context.behaviour)
+            seen = offer(listed_offer, views.SellerView(seller, part), info.context.behavior)
             return SupPartOffer(part_id, seller.company.id, seen)
     return None
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behaviour
+from nexar_sandbox import supply_behavior
 from nexar_sandbox.catalog import currencies, pricing, records
 from nexar_sandbox.graphql import context, views
 from nexar_sandbox.graphql.resolvers import offers
@@ -47,33 +47,31 @@ def name(part: views.PartView, _info: context.Info) -> str:
 
 def octopart_url(part: views.PartView, info: context.Info) -> str:
     """Return the site and the slug (contract graphql.md §1.2)."""
-    has_slug = info.context.behaviour.part_urls_have_slugs
+    has_slug = info.context.behavior.part_urls_have_slugs
     return info.context.site_url + (part.record.slug if has_slug else f"/{part.record.id}")
 
 
 def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec, ...]:
     """Return the properties, without those of the life cycle where the plan lacks them."""
     visible = (spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
-    return tuple(each for spec in visible for each in _as_written(spec, info.context.behaviour))
+    return tuple(each for spec in visible for each in _as_written(spec, info.context.behavior))
 
 
-def _as_written(
-    spec: records.CatalogSpec, behaviour: supply_behaviour.SupplyBehaviour
-) -> Iterable[records.CatalogSpec]:
-    """Return the spec in the form of the behaviour."""
-    if not behaviour.si_values_in_base_units:
+def _as_written(spec: records.CatalogSpec, behavior: supply_behavior.SupplyBehavior) -> Iterable[records.CatalogSpec]:
+    """Return the spec in the form of the behavior."""
+    if not behavior.si_values_in_base_units:
         spec = replace(spec, si_value=spec.value)
-    if not behaviour.lifecycle_value_bare and spec.attribute.shortname == LIFE_CYCLE:
+    if not behavior.lifecycle_value_bare and spec.attribute.shortname == LIFE_CYCLE:
         spec = replace(spec, value=spec.display_value)
-    if behaviour.spec_values_joined or "," not in spec.value:
+    if behavior.spec_values_joined or "," not in spec.value:
         return [spec]
     return [replace(spec, value=text, si_value=text, display_value=text) for text in spec.value.split(", ")]
 
 
 def document_collections(part: views.PartView, info: context.Info) -> list[records.DocumentCollection]:
-    """Return the groups of documents, under the names of the behaviour."""
-    behaviour = info.context.behaviour
-    names = {DATASHEETS: behaviour.datasheet_collection, COMPLIANCE: behaviour.compliance_collection}
+    """Return the groups of documents, under the names of the behavior."""
+    behavior = info.context.behavior
+    names = {DATASHEETS: behavior.datasheet_collection, COMPLIANCE: behavior.compliance_collection}
     return [replace(each, name=names.get(each.name, each.name)) for each in part.record.document_collections]
 
 
@@ -149,17 +147,17 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
 
 def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
     """Return the median price at a quantity of 1 000, in USD, converted like any price."""
-    median, behaviour = pricing.median_price(offers.listed(part, info)), info.context.behaviour
-    if median is not None and not behaviour.median_in_dollars:
+    median, behavior = pricing.median_price(offers.listed(part, info)), info.context.behavior
+    if median is not None and not behavior.median_in_dollars:
         rate = currencies.exchange_rate("USD", part.market.currency) or 1.0
         median = records.PriceBreak(median.quantity, median.price * rate, part.market.currency)
-    return None if median is None else offers.price(median, part.market, behaviour, ("median", part.record.id))
+    return None if median is None else offers.price(median, part.market, behavior, ("median", part.record.id))
 
 
 def total_avail(part: views.PartView, info: context.Info) -> int:
     """Total stock of all distributors, at most the largest Int."""
     listed = offers.listed(part, info)
-    without_brokers = info.context.behaviour.totals_without_brokers
+    without_brokers = info.context.behavior.totals_without_brokers
     total = pricing.total_avail(listed) if without_brokers else sum(map(pricing.stock, listed))
     return min(total, LARGEST_INT)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behaviour
+from nexar_sandbox import supply_behavior
 from nexar_sandbox.catalog import records, search_hits
 from nexar_sandbox.catalog import search as catalog_search
 from nexar_sandbox.graphql import context, errors, limits, views
@@ -21,12 +21,12 @@ Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHi
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
-    market, behaviour = offers.market(info, arguments), info.context.behaviour
-    parts_ = [_part(id_, info) for id_ in (ids if behaviour.parts_in_order else reversed(ids))]
+    market, behavior = offers.market(info, arguments), info.context.behavior
+    parts_ = [_part(id_, info) for id_ in (ids if behavior.parts_in_order else reversed(ids))]
     views_ = [
         None if part is None else views.PartView(part, market)
         for part in parts_
-        if part is not None or behaviour.unknown_parts_are_null
+        if part is not None or behavior.unknown_parts_are_null
     ]
     for position, view in enumerate(views_):
         if view is not None:
@@ -35,11 +35,11 @@ def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) 
 
 
 def _part(id_: str, info: context.Info) -> records.Part | None:
-    catalog, behaviour = info.context.catalog, info.context.behaviour
+    catalog, behavior = info.context.catalog, info.context.behavior
     part = catalog.part(id_)
     if part is None and (part := catalog.part_by_uid(id_)) is not None:
         is_own = part.v3uid == id_.lower()
-        return part if (behaviour.uids_lead_to_parts if is_own else behaviour.redirected_uids_lead_to_parts) else None
+        return part if (behavior.uids_lead_to_parts if is_own else behavior.redirected_uids_lead_to_parts) else None
     return part
 
 
@@ -55,20 +55,20 @@ def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPa
 
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
-    conditions = search_conditions(arguments, info.context.behaviour)
+    conditions = search_conditions(arguments, info.context.behavior)
     try:
         search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     start, limit = arguments.get("start") or 0, arguments.get("limit")
-    if limit is None or (limit == 0 and not info.context.behaviour.zero_limit_empties_page):
+    if limit is None or (limit == 0 and not info.context.behavior.zero_limit_empties_page):
         limit = limits.DEFAULT_LIMIT
-    page = _page(info, search_hits_, start if info.context.behaviour.search_start_obeyed else 0, limit)
+    page = _page(info, search_hits_, start if info.context.behavior.search_start_obeyed else 0, limit)
     hits = tuple(
         views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
     )
-    warnings = _warnings(query) if info.context.behaviour.long_queries_warned else ()
+    warnings = _warnings(query) if info.context.behavior.long_queries_warned else ()
     return views.SupPartResultSet(search_hits_, hits, query, conditions, start, warnings)
 
 
@@ -91,19 +91,19 @@ def multi_match(
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
     """One result per query, in the order of the queries."""
-    behaviour = info.context.behaviour
-    market, conditions = offers.market(info, arguments), match_conditions(options or {}, behaviour)
-    if not behaviour.equal_queries_separate:
+    behavior = info.context.behavior
+    market, conditions = offers.market(info, arguments), match_conditions(options or {}, behavior)
+    if not behavior.equal_queries_separate:
         queries = [query for position, query in enumerate(queries) if query not in queries[:position]]
     matches = [_match(info, query, conditions, market) for query in queries]
-    return matches if behaviour.matches_in_order else matches[::-1]
+    return matches if behavior.matches_in_order else matches[::-1]
 
 
 def _match(
     info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: views.Market
 ) -> views.SupPartMatch:
-    behaviour = info.context.behaviour
-    reference = query.get("reference") if behaviour.references_echoed else None
+    behavior = info.context.behavior
+    reference = query.get("reference") if behavior.references_echoed else None
     match_query = records.MatchQuery(
         mpn=query.get("mpn"),
         sku=query.get("sku"),
@@ -113,13 +113,13 @@ def _match(
     )
     if match_query == records.MatchQuery():
         # The contract knows no text of this field; that of the sandbox is the v3 service's.
-        return views.SupPartMatch(reference, 0, error=behaviour.empty_match_error)
+        return views.SupPartMatch(reference, 0, error=behavior.empty_match_error)
     try:
         hits = info.context.catalog.match(match_query, conditions)
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    start = query["start"] if behaviour.match_start_obeyed else 0
-    limit = query["limit"] or (0 if behaviour.zero_match_limit_empties_page else limits.DEFAULT_MATCH_LIMIT)
+    start = query["start"] if behavior.match_start_obeyed else 0
+    limit = query["limit"] or (0 if behavior.zero_match_limit_empties_page else limits.DEFAULT_MATCH_LIMIT)
     page = _page(info, hits, start, limit)
     return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
 
@@ -134,7 +134,7 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
 
 def hits(result: views.SupPartResultSet, info: context.Info) -> int:
     """All hits, not the page."""
-    before = 0 if info.context.behaviour.hits_count_all else result.start
+    before = 0 if info.context.behavior.hits_count_all else result.start
     return max(result.hits.hits - before, 0)
 
 
@@ -159,25 +159,23 @@ _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
 def search_conditions(
-    arguments: Mapping[str, Any], behaviour: supply_behaviour.SupplyBehaviour
+    arguments: Mapping[str, Any], behavior: supply_behavior.SupplyBehavior
 ) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
     return records.SearchConditions(
         filters=_filters(arguments.get("filters") or {}),
-        in_stock_only=bool(arguments.get("inStockOnly")) and behaviour.in_stock_filters,
-        search_rules=behaviour,
+        in_stock_only=bool(arguments.get("inStockOnly")) and behavior.in_stock_filters,
+        search_rules=behavior,
     )
 
 
-def match_conditions(
-    options: Mapping[str, Any], behaviour: supply_behaviour.SupplyBehaviour
-) -> records.SearchConditions:
+def match_conditions(options: Mapping[str, Any], behavior: supply_behavior.SupplyBehavior) -> records.SearchConditions:
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
     return records.SearchConditions(
-        filters=_filters((options.get("filters") if behaviour.match_filters_obeyed else None) or {}),
-        in_stock_only=bool(options.get("requireStockAvailable")) and behaviour.match_stock_obeyed,
-        authorized_only=bool(options.get("requireAuthorizedSellers")) and behaviour.match_authorized_obeyed,
-        search_rules=behaviour,
+        filters=_filters((options.get("filters") if behavior.match_filters_obeyed else None) or {}),
+        in_stock_only=bool(options.get("requireStockAvailable")) and behavior.match_stock_obeyed,
+        authorized_only=bool(options.get("requireAuthorizedSellers")) and behavior.match_authorized_obeyed,
+        search_rules=behavior,
     )
 
 
@@ -215,7 +213,7 @@ def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingC
 
 def description(hit: views.SupPartResult, info: context.Info) -> str:
     """Return the short description, highlighted."""
-    return highlighted(hit.part.record.short_description, hit.query, info.context.behaviour.highlight_tag)
+    return highlighted(hit.part.record.short_description, hit.query, info.context.behavior.highlight_tag)
 
 
 def highlighted(text: str, query: str, tag: str = "strong") -> str:

@@ -30,7 +30,7 @@ def test_csv_is_read_with_any_delimiter_and_encoding(read_source: Any, delimiter
 
 
 @pytest.mark.parametrize("name", ["bom", "bom.txt"])
-def test_csv_is_recognised_by_its_header(read_source: Any, name: str) -> None:
+def test_csv_is_recognized_by_its_header(read_source: Any, name: str) -> None:
     assert read_source(name, SMALL).source.kind == "csv"
 
 
@@ -43,7 +43,7 @@ def test_non_ascii_letters_are_read_in_each_encoding(read_source: Any) -> None:
 @pytest.mark.parametrize(
     "spelt", [str.upper, str.title, lambda name: name.replace(" ", "_"), lambda name: f" {name}. # "]
 )
-def test_column_has_many_recognised_names(read_source: Any, name: Any, spelt: Any) -> None:
+def test_column_has_many_recognized_names(read_source: Any, name: Any, spelt: Any) -> None:
     key = next(key for key in bom_columns.NUMBERS if name in bom_columns.HEADINGS[key])
     assert queries(read_source("bom.csv", f"Line,{spelt(name)}\n1,ABC\n")) == [[{key: "ABC", "reference": "2"}]]
 
@@ -126,11 +126,11 @@ def test_columns_can_be_named(read_source: Any, kind: str) -> None:
     ]
 
 
-def test_named_column_is_preferred_to_a_recognised_one(read_source: Any) -> None:
+def test_named_column_is_preferred_to_a_recognized_one(read_source: Any) -> None:
     assert queries(read_source("bom.csv", "MPN,Alternative\nA,B\n", named={"mpn": "alternative"}))[0][0]["mpn"] == "B"
 
 
-def test_named_column_is_used_beside_a_recognised_one(read_source: Any) -> None:
+def test_named_column_is_used_beside_a_recognized_one(read_source: Any) -> None:
     (one,) = queries(read_source("bom.csv", "MPN,Made by\nA,TI\n", named={"brand": "made by"}))[0]
     assert (one["mpn"], one["brand"]) == ("A", "TI")
 
@@ -175,7 +175,7 @@ def test_workbook_uses_its_first_sheet_with_part_numbers(read_source: Any) -> No
     assert found.source.kind == "xlsx"
 
 
-def test_workbook_is_recognised_by_content(read_source: Any) -> None:
+def test_workbook_is_recognized_by_content(read_source: Any) -> None:
     assert read_source("parts", workbook([["mpn"], ["LM358N"]])).source.kind == "xlsx"
 
 

@@ -41,7 +41,7 @@ def test_every_entry_is_a_request(read_source: Any) -> None:
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.txt"])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_har_is_recognised_by_content(read_source: Any, name: str, indent: int | None) -> None:
+def test_har_is_recognized_by_content(read_source: Any, name: str, indent: int | None) -> None:
     found = read_source(name, "\ufeff" + json.dumps(json.loads(document()), indent=indent))
     assert (found.source.kind, len(found.requests)) == ("har", 3)
 

@@ -28,7 +28,7 @@ def test_compressed_logs_are_read(read_source: Any, suffix: Any, pack: Any) -> N
     assert (found.source.kind, len(found.requests), found.junk) == ("log", 4000, [])
 
 
-def test_compressed_log_is_recognised_by_content(read_source: Any) -> None:
+def test_compressed_log_is_recognized_by_content(read_source: Any) -> None:
     assert len(read_source("access.log-20240501", gzip.compress(LOG)).requests) == 4000
 
 

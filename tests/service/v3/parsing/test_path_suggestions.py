@@ -12,7 +12,7 @@ PATHS = [each.path for each in ENDPOINTS if "{" not in each.path]
 
 
 @given(st.sampled_from(PATHS), st.data())
-def test_missing_or_doubled_letter_is_recognised(path: str, data: st.DataObject) -> None:
+def test_missing_or_doubled_letter_is_recognized(path: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(2, len(path) - 1))
     if path[place] == "/":
         return

@@ -94,14 +94,14 @@ def test_other_names_are_no_elements_of_the_array(query: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["=true", "=True", "=TRUE", "=1", "", "="])
-def test_true_spellings_are_recognised(value: str) -> None:
+def test_true_spellings_are_recognized(value: str) -> None:
     assert of(f"exact_only{value}").flag("exact_only") is True
 
 
 @pytest.mark.parametrize(
     "query", ["exact_only=false", "exact_only=False", "exact_only=0", "", "exact_only=1&exact_only=0"]
 )
-def test_false_spellings_are_recognised(query: str) -> None:
+def test_false_spellings_are_recognized(query: str) -> None:
     assert of(query).flag("exact_only") is False
 
 
@@ -171,7 +171,7 @@ def test_features_and_known_names_come_from_the_application_and_the_mapping() ->
         (":999999999", None, 999_999_999),
     ],
 )
-def test_slice_spellings_are_recognised(value: str, start: int | None, stop: int | None) -> None:
+def test_slice_spellings_are_recognized(value: str, start: int | None, stop: int | None) -> None:
     projection, cuts = shape(f"slice[offers]={value}")
     assert cuts == {("offers",): slice(start, stop)}
     assert projection.cut == {("offers",)}
@@ -179,7 +179,7 @@ def test_slice_spellings_are_recognised(value: str, start: int | None, stop: int
 
 
 @pytest.mark.parametrize("value", ["0:0", ":0", "[3:3]", "5:2"])
-def test_empty_slice_is_recognised(value: str) -> None:
+def test_empty_slice_is_recognized(value: str) -> None:
     projection = shape(f"slice[offers]={value}").projection
     assert projection.cut == frozenset()
     assert projection.emptied == {("offers",)}

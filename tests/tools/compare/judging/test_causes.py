@@ -111,7 +111,7 @@ def test_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> N
         (MATCH, "results[*]", "unexplained"),
     ],
 )
-def test_part_paths_are_recognised_in_every_endpoint(causes: Any, endpoint: Any, path: str, cause: str) -> None:
+def test_part_paths_are_recognized_in_every_endpoint(causes: Any, endpoint: Any, path: str, cause: str) -> None:
     assert causes.of(endpoint, Difference("extra", path, path, candidate={})) == cause
 
 

@@ -26,7 +26,7 @@ def subject(path: Any) -> Any:
 
 
 @pytest.fixture
-def summarise(load: Any, causes: Any) -> Any:
+def summarize(load: Any, causes: Any) -> Any:
     def of(made: Any, text: str = "shipped_rules: false", run: Any = RUN, today: Any = date(2026, 6, 1)) -> Any:
         settings = load(text)
         tally = Tally()
@@ -47,8 +47,8 @@ def requests(number: Any, findings: Any = (), start: int = 0, client: str = "erp
     ]
 
 
-def test_row_has_equivalent_and_total_requests(summarise: Any) -> None:
-    result = summarise([*requests(995), *requests(5, (MPN,), 1000), *requests(3, (), 2000, failure="old: gone")])
+def test_row_has_equivalent_and_total_requests(summarize: Any) -> None:
+    result = summarize([*requests(995), *requests(5, (MPN,), 1000), *requests(3, (), 2000, failure="old: gone")])
     (row,) = result.rows
     assert (row.client, row.endpoint, row.requests, row.occurrences, row.equivalent, row.not_compared) == (
         *("erp", "/parts/match"),
@@ -62,24 +62,24 @@ def test_row_has_equivalent_and_total_requests(summarise: Any) -> None:
     ]
 
 
-def test_run_without_differences_is_ready(summarise: Any) -> None:
-    result = summarise(requests(400))
+def test_run_without_differences_is_ready(summarize: Any) -> None:
+    result = summarize(requests(400))
     assert (result.verdict, result.failed, result.groups) == ("ready", (), ())
 
 
-def test_completely_compared_source_needs_no_minimum(summarise: Any) -> None:
+def test_completely_compared_source_needs_no_minimum(summarize: Any) -> None:
     source_counts = {("erp", "/parts/match"): SourceCount(5, 10)}
     run = RunInfo(
         **{name: getattr(RUN, name) for name in ("started", "ended", "source", "baseline", "candidate")},
         source_counts=source_counts,
     )
-    assert summarise(requests(5), run=run).verdict == "ready"
-    assert summarise(requests(4), run=run).verdict == "inconclusive"
+    assert summarize(requests(5), run=run).verdict == "ready"
+    assert summarize(requests(4), run=run).verdict == "inconclusive"
 
 
-def test_client_never_compared_has_a_row(summarise: Any) -> None:
+def test_client_never_compared_has_a_row(summarize: Any) -> None:
     source_counts = {("erp", "/parts/match"): SourceCount(400, 800), ("shop", "/parts/match"): SourceCount(5, 10)}
-    result = summarise(
+    result = summarize(
         requests(400),
         run=RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", source_counts=source_counts),
     )
@@ -90,8 +90,8 @@ def test_client_never_compared_has_a_row(summarise: Any) -> None:
     assert result.verdict == "inconclusive"
 
 
-def test_group_has_cause_and_samples(summarise: Any) -> None:
-    (group,) = summarise(requests(3, (MPN, MPN))).groups
+def test_group_has_cause_and_samples(summarize: Any) -> None:
+    (group,) = summarize(requests(3, (MPN, MPN))).groups
     assert (group.requests, group.differences, group.counts, group.noise) == (3, 6, True, None)
     assert group.why == "Part.mpn is read from SupPart.mpn"
     sample = group.samples[0]
@@ -102,32 +102,32 @@ def test_group_has_cause_and_samples(summarise: Any) -> None:
     assert sample.baseline_curl == """curl -g 'https://old/v3/parts/match?q=x'"&apikey=$APIKEY\""""
 
 
-def test_response_file_has_no_curl_line(summarise: Any) -> None:
+def test_response_file_has_no_curl_line(summarize: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="answers.jsonl", candidate="http://127.0.0.1/v3")
-    sample = summarise(requests(1, (MPN,)), run=run).groups[0].samples[0]
+    sample = summarize(requests(1, (MPN,)), run=run).groups[0].samples[0]
     assert (sample.baseline_curl, bool(sample.candidate_curl)) == ("", True)
 
 
-def test_baseline_noise_does_not_count(summarise: Any) -> None:
+def test_baseline_noise_does_not_count(summarize: Any) -> None:
     wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
     calm = requests(180, (), 6000, flaky_fields=())
-    result = summarise([*requests(760, ()), *requests(40, (MPN,), 1000), *wavering, *calm])
+    result = summarize([*requests(760, ()), *requests(40, (MPN,), 1000), *wavering, *calm])
     (group,) = result.groups
     assert (group.noise, group.counts) == (0.1, False)
     assert (result.rows[0].equivalent, result.verdict) == (1000, "ready")
 
 
-def test_differences_beyond_baseline_noise_count(summarise: Any) -> None:
+def test_differences_beyond_baseline_noise_count(summarize: Any) -> None:
     wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
     calm = requests(180, (), 6000, flaky_fields=())
-    result = summarise([*requests(500, ()), *requests(300, (MPN,), 1000), *wavering, *calm])
+    result = summarize([*requests(500, ()), *requests(300, (MPN,), 1000), *wavering, *calm])
     assert result.groups[0].counts
     assert result.rows[0].equivalent == 700
 
 
-def test_request_with_noise_and_another_difference_is_not_equivalent(summarise: Any) -> None:
+def test_request_with_noise_and_another_difference_is_not_equivalent(summarize: Any) -> None:
     noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
-    result = summarise([*noisy, *requests(5, (MPN, PRICE)), *requests(5, (MPN,), 100)])
+    result = summarize([*noisy, *requests(5, (MPN, PRICE)), *requests(5, (MPN,), 100)])
     assert {group.path: group.counts for group in result.groups} == {
         MPN.difference.path: False,
         PRICE.difference.path: True,
@@ -135,21 +135,21 @@ def test_request_with_noise_and_another_difference_is_not_equivalent(summarise: 
     assert result.rows[0].equivalent == 205
 
 
-def test_moved_differences_are_shown_and_do_not_count(summarise: Any) -> None:
-    result = summarise(requests(400, moved=(Finding(MPN.difference, "moved"),)))
+def test_moved_differences_are_shown_and_do_not_count(summarize: Any) -> None:
+    result = summarize(requests(400, moved=(Finding(MPN.difference, "moved"),)))
     assert [(group.cause, group.counts) for group in result.groups] == [("moved", False)]
     assert result.verdict == "ready"
 
 
-def test_groups_are_sorted_by_counting_then_frequency(summarise: Any) -> None:
+def test_groups_are_sorted_by_counting_then_frequency(summarize: Any) -> None:
     moved = Finding(Difference("value", "a", "a", 1, 2), "moved")
-    result = summarise([*requests(5, (MPN,)), *requests(9, (PRICE,), 100), *requests(50, moved=(moved,))])
+    result = summarize([*requests(5, (MPN,)), *requests(9, (PRICE,), 100), *requests(50, moved=(moved,))])
     assert [group.requests for group in result.groups] == [9, 5, 50]
 
 
-def test_exceeded_threshold_is_explained(summarise: Any) -> None:
+def test_exceeded_threshold_is_explained(summarize: Any) -> None:
     made = [*requests(97), *requests(2, (PRICE,), 100), *requests(1, (PRICE, MPN), 200)]
-    result = summarise(made, "shipped_rules: false\nfail_on: [price>2%, value-price>5%, extra, value]")
+    result = summarize(made, "shipped_rules: false\nfail_on: [price>2%, value-price>5%, extra, value]")
     assert result.failed == (
         "price>2%: 3 of 100 requests have it (3.00%)",
         "value: 3 of 100 requests have it (3.00%)",
@@ -157,47 +157,47 @@ def test_exceeded_threshold_is_explained(summarise: Any) -> None:
     assert result.verdict == "not ready"
 
 
-def test_noise_exceeds_no_threshold(summarise: Any) -> None:
+def test_noise_exceeds_no_threshold(summarize: Any) -> None:
     noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
-    assert summarise([*noisy, *requests(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
+    assert summarize([*noisy, *requests(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
 
 
-def test_expired_rule_fails_the_run(summarise: Any) -> None:
+def test_expired_rule_fails_the_run(summarize: Any) -> None:
     text = "shipped_rules: false\nrules: [{name: old, path: a, ignore: all, reason: r, expires: 2026-05-31}]"
-    result = summarise(requests(400), text)
+    result = summarize(requests(400), text)
     assert result.failed == ("the rule old has expired: it held until 2026-05-31",)
     assert (result.verdict, result.rules[0].expired) == ("not ready", True)
 
 
-def test_ignored_differences_are_counted(summarise: Any) -> None:
-    result = summarise(requests(3, ignored={"msec": 2}), "shipped_rules: true")
+def test_ignored_differences_are_counted(summarize: Any) -> None:
+    result = summarize(requests(3, ignored={"msec": 2}), "shipped_rules: true")
     assert {use.name: use.ignored for use in result.rules}["msec"] == 6
 
 
-def test_differences_beyond_the_group_limit_are_a_note(summarise: Any) -> None:
+def test_differences_beyond_the_group_limit_are_a_note(summarize: Any) -> None:
     many = tuple(Finding(Difference("extra", f"k{n}", "k", candidate=n), "unexplained") for n in range(150))
-    result = summarise(requests(1, many))
+    result = summarize(requests(1, many))
     assert len(result.groups) == 100
     assert result.notes == ("50 differences of further sorts are counted against their requests, and not listed",)
     assert result.rows[0].equivalent == 0
 
 
-def test_summary_has_monthly_cost_and_usage(summarise: Any) -> None:
+def test_summary_has_monthly_cost_and_usage(summarize: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=86_400.0, budget=50)
-    cost = summarise(requests(10, price=2, parts=4), run=run).cost
+    cost = summarize(requests(10, price=2, parts=4), run=run).cost
     assert (cost.spent, cost.budget, cost.per_month) == (40, 50, 1200)
 
 
 @pytest.mark.parametrize("seconds, told", [(None, False), (5_400.0, True), (86_400.0, False)])
 def test_source_of_less_than_a_day_gets_a_note_on_monthly_cost(
-    summarise: Any, seconds: float | None, told: bool
+    summarize: Any, seconds: float | None, told: bool
 ) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", seconds=seconds)
-    notes = summarise(requests(3), run=run).notes
+    notes = summarize(requests(3), run=run).notes
     assert any("covers 1.5 hours" in note for note in notes) == told
 
 
-def test_incomplete_run_is_not_ready(summarise: Any) -> None:
+def test_incomplete_run_is_not_ready(summarize: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="a", candidate="b", complete=False)
-    result = summarise(requests(400), run=run)
+    result = summarize(requests(400), run=run)
     assert (result.verdict, result.complete) == ("inconclusive", False)

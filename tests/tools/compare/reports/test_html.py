@@ -1,4 +1,4 @@
-"""Tests of the HTML report as text; its behaviour is tested in a browser."""
+"""Tests of the HTML report as text; its behavior is tested in a browser."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Tests of the terminal report, at several widths, with and without colours."""
+"""Tests of the terminal report, at several widths, with and without colors."""
 
 import io
 import re
@@ -11,9 +11,9 @@ from proxy.tools.compare.reports import terminal
 from proxy.tools.compare.results import ComparisonResult
 
 
-def printed(result: ComparisonResult, width: int = 160, colours: bool = False) -> str:
+def printed(result: ComparisonResult, width: int = 160, colors: bool = False) -> str:
     file = io.StringIO()
-    terminal.render(result, Console(file=file, width=width, color_system="truecolor" if colours else None))
+    terminal.render(result, Console(file=file, width=width, color_system="truecolor" if colors else None))
     return file.getvalue().replace("\u00a0", " ")
 
 
@@ -60,10 +60,10 @@ def test_lines_fit_the_terminal_width(width: int) -> None:
     assert max(map(len, printed(comparison_result.result(), width).splitlines())) <= width
 
 
-@pytest.mark.parametrize("colours", [False, True])
-def test_control_characters_in_data_are_escaped(colours: bool) -> None:
-    text = printed(comparison_result.hostile_result(), colours=colours)
-    left = re.sub(r"\x1b\[[0-9;]*m", "", text) if colours else text
+@pytest.mark.parametrize("colors", [False, True])
+def test_control_characters_in_data_are_escaped(colors: bool) -> None:
+    text = printed(comparison_result.hostile_result(), colors=colors)
+    left = re.sub(r"\x1b\[[0-9;]*m", "", text) if colors else text
     assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u200b\ud800]", left) == []
     assert "[bold red]x[/bold red]" in left.replace("\n", "")
     assert "\\u001b[2J" in left.replace("\n", "")

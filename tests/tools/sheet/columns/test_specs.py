@@ -137,7 +137,7 @@ def test_template_names_columns_rules_and_currency(template_file: Path) -> None:
         ("price@100", "pric@100", "buying", "sets.yaml:2:13: unknown column 'pric' (did you mean price?)"),
         ("    - datasheet", "    - url@5", "engineering", "sets.yaml:10:7: the column url has no quantity"),
         ("EUR", "Euro", "buying", "sets.yaml:3:3: 'Euro' is no currency"),
-        ("authorized_only", "authorised", "buying", "sets.yaml:6:5: Object contains unknown field `authorised`"),
+        ("authorized_only", "authorized", "buying", "sets.yaml:6:5: Object contains unknown field `authorized`"),
         ("true", "maybe", "buying", "sets.yaml:6:5: Expected `bool`, got `str`"),
         ("columns: [price@100, \"stock:Digi-Key\"]", "columns: []", "buying", "sets.yaml:2:3: no columns are named"),
         ("", "", None, "sets.yaml: has several templates: name one with "),

@@ -1,4 +1,4 @@
-"""Behaviour of the simulated services where the real ones may differ: the defaults are the contract's, or the sandbox's
+"""Behavior of the simulated services where the real ones may differ: the defaults are the contract's, or the sandbox's
 own choice where the contract has nothing.
 
 `v3bridge sandbox --deviation NAME` changes a field for a test of a client, `--as observed.json` sets what a run of
@@ -8,7 +8,7 @@ own choice where the contract has nothing.
 from dataclasses import dataclass
 from typing import Annotated
 
-from nexar_sandbox.supply_behaviour import SupplyBehaviour
+from nexar_sandbox.supply_behavior import SupplyBehavior
 
 # Messages and names of errors are no passwords (S105).
 INVALID_TOKEN = "Token validation failed. Please provide a valid access token."  # noqa: S105
@@ -20,8 +20,8 @@ UNKNOWN_FIELD = "The field `{field}` does not exist on the type `{type}`."
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour(SupplyBehaviour):
-    """One field for each behaviour that can be changed, by the contract's sections; the annotation describes it."""
+class Behavior(SupplyBehavior):
+    """One field for each behavior that can be changed, by the contract's sections; the annotation describes it."""
 
     # Ranges and sizes of supply queries (contract graphql.md §2.1, §2.2)
     search_limit_max: Annotated[int, "largest `limit` of a search"] = 100

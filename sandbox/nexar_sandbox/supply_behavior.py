@@ -1,4 +1,4 @@
-"""Behaviour of supply queries where the real service may differ: the defaults are the contract's, or the sandbox's own
+"""Behavior of supply queries where the real service may differ: the defaults are the contract's, or the sandbox's own
 choice where the contract has nothing."""
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from nexar_sandbox.catalog import rules
 
 
 @dataclass(frozen=True, slots=True)
-class SupplyBehaviour(rules.SearchRules):
+class SupplyBehavior(rules.SearchRules):
     """Supply queries and their values, beside the rules of searches; the annotation of each field describes it."""
 
     # supParts (contract graphql.md §1.1)
