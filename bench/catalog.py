@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+import nexar_sandbox
 from bench.goals import Goal
-from nexar_sandbox.catalog import store
 
 PARTS = int(os.environ.get("BENCH_CATALOG_PARTS", "1000000"))
 STARTS, ROUNDS = 5, 5
@@ -108,7 +108,7 @@ def run() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.db"
         start = time.perf_counter()
-        store.prepare(path, PARTS, processes=os.cpu_count() or 1)
+        nexar_sandbox.prepare_catalog(path, PARTS, processes=os.cpu_count() or 1)
         figures = {
             f"catalog of {PARTS} parts: made in (s)": time.perf_counter() - start,
             "its file (MB)": path.stat().st_size / 1e6,

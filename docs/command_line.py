@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
 
+from nexar_sandbox import command as sandbox_command
 from proxy.cli import main
 
 HEAD = """# Command line
@@ -27,8 +28,8 @@ python -m docs.command_line > docs/reference/command-line.md
   with the same three lines translate in the same way. A report of a problem should have them.
 - `v3bridge --install-completion` installs completion of commands, options and values for the shell that it is called
   from: bash, zsh or fish. New shells have it.
-- `man v3bridge` shows this page. It is installed in `share/man` of the environment, where man finds it once the
-  environment's `bin` is in `PATH`. Without an installation: `man -l docs/v3bridge.1`.
+- `man v3bridge` and `man nexar-sandbox` show this page. They are installed in `share/man` of the environment, where man
+  finds them once the environment's `bin` is in `PATH`. Without an installation: `man -l docs/v3bridge.1`.
 
 Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
 [codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
@@ -66,7 +67,8 @@ class Parameter(NamedTuple):
 def parameters(command: Callable[..., Any]) -> list[Parameter]:
     """Every parameter of a command, in the order of the help."""
     hints = get_type_hints(command, include_extras=True)
-    return [_parameter(each, hints[each.name]) for each in inspect.signature(command).parameters.values()]
+    declared = inspect.signature(command).parameters.values()
+    return [_parameter(each, hints[each.name]) for each in declared if hints[each.name] is not typer.Context]
 
 
 def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
@@ -109,7 +111,8 @@ def _default(value: Any) -> str:
 
 def page() -> str:
     """Return the whole page."""
-    return HEAD + "".join(section(name, command) for name, command in commands(main.app, "v3bridge"))
+    every = (*commands(main.app, "v3bridge"), ("nexar-sandbox", sandbox_command.sandbox))
+    return HEAD + "".join(section(name, command) for name, command in every)
 
 
 if __name__ == "__main__":

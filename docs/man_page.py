@@ -1,12 +1,16 @@
-"""The man page, made of the program's own help: `python -m docs.man_page`.
+"""The man pages, made of the programs' own help: `python -m docs.man_page v3bridge`, or `nexar-sandbox`.
 
-Prints docs/v3bridge.1, which the wheel installs in share/man; tests/project/docs holds the page to it.
+Prints docs/v3bridge.1 or sandbox/nexar-sandbox.1, which the wheels install in share/man; tests/project/docs holds the
+pages to it.
 """
 
 import inspect
 import re
+import sys
 
+import nexar_sandbox
 from docs import command_line
+from nexar_sandbox import command as sandbox_command
 from proxy import __version__
 from proxy.cli import main
 
@@ -30,29 +34,52 @@ PLACES = (
 )
 
 
-def page() -> str:
-    """Return the whole page."""
+PAGES = {"v3bridge": "docs/v3bridge.1", "nexar-sandbox": "sandbox/nexar-sandbox.1"}
+
+
+def page(program: str) -> str:
+    """Return the whole page of a program."""
     return "\n".join(
         (
-            f'.TH V3BRIDGE 1 "" "v3bridge {_text(__version__)}" "User Commands"',
+            f'.TH {program.upper()} 1 "" "{program} {_text(__version__)}" "User Commands"',
             ".nh",  # paths and options are not hyphenated, and their lines not stretched
             ".ad l",
             ".SH NAME",
-            r"v3bridge \- serve the retired v3 parts API from the Nexar GraphQL API",
-            ".SH SYNOPSIS",
-            r"\fBv3bridge\fR \fICOMMAND\fR [\fIOPTION\fR]...",
-            ".SH DESCRIPTION",
-            _text(main.app.info.help or ""),
-            *_section("OPTIONS", GENERAL),
-            ".SH COMMANDS",
-            *(_command(name, command) for name, command in command_line.commands(main.app, "v3bridge")),
-            *_section("EXIT STATUS", CODES),
-            *_section("FILES AND ENVIRONMENT", PLACES),
+            *(_v3bridge() if program == "v3bridge" else _sandbox()),
             ".SH SEE ALSO",
             "https://github.com/v3bridge/v3bridge/blob/main/docs/index.md",
             "",
         )
     )
+
+
+def _v3bridge() -> list[str]:
+    return [
+        r"v3bridge \- serve the retired v3 parts API from the Nexar GraphQL API",
+        ".SH SYNOPSIS",
+        r"\fBv3bridge\fR \fICOMMAND\fR [\fIOPTION\fR]...",
+        ".SH DESCRIPTION",
+        _text(main.app.info.help or ""),
+        *_section("OPTIONS", GENERAL),
+        ".SH COMMANDS",
+        *(_command(name, command) for name, command in command_line.commands(main.app, "v3bridge")),
+        *_section("EXIT STATUS", CODES),
+        *_section("FILES AND ENVIRONMENT", PLACES),
+    ]
+
+
+def _sandbox() -> list[str]:
+    return [
+        r"nexar-sandbox \- simulate the Nexar services on this machine",
+        ".SH SYNOPSIS",
+        r"\fBnexar-sandbox\fR [\fIOPTION\fR]...",
+        ".SH DESCRIPTION",
+        _text((nexar_sandbox.__doc__ or "").split("\n\n")[0]),
+        _text(inspect.getdoc(sandbox_command.sandbox) or ""),
+        ".SH OPTIONS",
+        *(_parameter(each) for each in command_line.parameters(sandbox_command.sandbox)),
+        *_section("EXIT STATUS", (("0", "It was stopped."), CODES[-1])),
+    ]
 
 
 def _section(title: str, entries: tuple[tuple[str, str], ...]) -> list[str]:
@@ -94,4 +121,4 @@ def _text(text: str) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(page(*sys.argv[1:]), end="")

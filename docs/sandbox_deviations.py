@@ -10,8 +10,7 @@ from typing import Any, get_type_hints
 
 import orjson
 
-from nexar_sandbox.behavior import Behavior
-from nexar_sandbox.deviations import DEVIATIONS
+import nexar_sandbox
 
 PAGE = Path(__file__).parent / "reference/sandbox.md"
 HEAD = """| deviation | behavior | meaning | default | with the deviation |
@@ -26,9 +25,9 @@ def page() -> str:
 
 
 def _rows() -> Iterator[str]:
-    hints = get_type_hints(Behavior, include_extras=True)
-    defaults = dataclasses.asdict(Behavior())
-    for name, changes in DEVIATIONS.items():
+    hints = get_type_hints(nexar_sandbox.Behavior, include_extras=True)
+    defaults = dataclasses.asdict(nexar_sandbox.Behavior())
+    for name, changes in nexar_sandbox.DEVIATIONS.items():
         for field, value in changes.items():
             (meaning,) = hints[field].__metadata__
             cells = (f"`{name}`", f"`{field}`", meaning, _value(defaults[field]), _value(value))

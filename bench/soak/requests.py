@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from nexar_sandbox.catalog import records, store
+import nexar_sandbox
 
 KEY = "EXAMPLE_KEY"
 LIMIT = 10  # of a query; no part number of the catalog has as many parts
@@ -28,9 +28,8 @@ class ExpectedResults:
     """Source of requests, and of the results expected for them, read from the catalog."""
 
     def __init__(self, seed: int) -> None:
-        self._catalog = store.open_catalog(seed=seed)
-        ids = self._catalog.search("", records.SearchConditions()).ids
-        self._parts = [part for part in map(self._catalog.part, ids) if part is not None]
+        self._catalog = nexar_sandbox.open_catalog(seed=seed)
+        self._parts = list(self._catalog.parts())
 
     def draw_requests(self, count: int, rng: random.Random) -> list[SoakRequest]:
         """Draw distinct requests, about as many of each kind."""
@@ -94,7 +93,7 @@ class ExpectedResults:
         words = quote(rng.choice(self._parts).mpn)
         return SoakRequest("search", f"/v3/parts/search?apikey={KEY}&limit=3&q={words}", frozenset())
 
-    def _skus(self, part: records.Part) -> list[str]:
+    def _skus(self, part: nexar_sandbox.Part) -> list[str]:
         return [offer.sku for seller in self._catalog.sellers_of(part) for offer in seller.offers]
 
 
@@ -111,6 +110,6 @@ def parts(body: Any) -> Iterator[Any]:
                 yield from parts(value)
 
 
-def _match(kind: str, queries: list[dict[str, Any]], *expected: records.Part) -> SoakRequest:
+def _match(kind: str, queries: list[dict[str, Any]], *expected: nexar_sandbox.Part) -> SoakRequest:
     target = f"/v3/parts/match?apikey={KEY}&queries={quote(json.dumps(queries))}"
     return SoakRequest(kind, target, frozenset(part.v3uid for part in expected))

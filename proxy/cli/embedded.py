@@ -2,44 +2,37 @@
 
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
 from proxy import config, errors
 from proxy.kit import extras, shipped
 
 ENDLESS = 10**12  # parts
-Deviations = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."),
-]
 
 if TYPE_CHECKING:
-    from nexar_sandbox import app as sandbox_app
-    from nexar_sandbox import settings as sandbox_settings
+    import nexar_sandbox
 
 
 async def with_sandbox(
-    settings: config.Config, stack: AsyncExitStack, chosen: "sandbox_settings.SandboxSettings | None" = None
-) -> "tuple[config.Config, sandbox_app.Sandbox]":
+    settings: config.Config, stack: AsyncExitStack, chosen: "nexar_sandbox.SandboxSettings | None" = None
+) -> "tuple[config.Config, nexar_sandbox.Sandbox]":
     """Start a sandbox; return the configuration with its addresses, and its default client credentials for
     applications that have none. Raises StartError if the extra sandbox is not installed."""
     try:
-        from nexar_sandbox import app
-        from nexar_sandbox import settings as sandbox
+        from nexar_sandbox import SandboxSettings, serve
     except ModuleNotFoundError as error:
         raise errors.StartError(
             f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
             f"to use a Nexar account instead: cp {shipped.path('config.yaml')} our.yaml, fill in upstream and "
             "applications there, and add --config our.yaml"
         ) from error
-    upstream = await stack.enter_async_context(app.serve(chosen or sandbox.SandboxSettings()))
+    upstream = await stack.enter_async_context(serve(chosen or SandboxSettings()))
     return connected(settings, upstream), upstream
 
 
-def connected(settings: config.Config, upstream: "sandbox_app.Sandbox") -> config.Config:
+def connected(settings: config.Config, upstream: "nexar_sandbox.Sandbox") -> config.Config:
     """Return a configuration with the addresses of a running sandbox."""
     account = upstream.default_application
     applications = {
@@ -55,26 +48,25 @@ def connected(settings: config.Config, upstream: "sandbox_app.Sandbox") -> confi
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
-def endless_sandbox(catalog: Path | None = None) -> "sandbox_settings.SandboxSettings":
+def endless_sandbox(catalog: Path | None = None) -> "nexar_sandbox.SandboxSettings":
     """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of additional parts."""
     import dataclasses
 
-    from nexar_sandbox import applications, settings
+    import nexar_sandbox
 
-    plan = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=ENDLESS)
-    return settings.SandboxSettings(applications=(plan,), catalog=catalog)
+    plan = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=ENDLESS)
+    return nexar_sandbox.SandboxSettings(applications=(plan,), catalog=catalog)
 
 
 def add_in_sample() -> Path:
     """Return the file of the parts of the add-in's official sample workbook, which the sandbox lacks otherwise."""
-    from nexar_sandbox.catalog import loader
+    import nexar_sandbox
 
-    return loader.SHIPPED / "add_in_sample.jsonl"
+    return nexar_sandbox.SHIPPED / "add_in_sample.jsonl"
 
 
 def sandbox_edition() -> str:
     """Return what tells this sandbox's parts from those of another version: results of one are wrong in the other."""
-    import proxy
-    from nexar_sandbox.catalog import loader
+    import nexar_sandbox
 
-    return f"{proxy.__version__} {shipped.digest(loader.SHIPPED.iterdir())[:16]}"
+    return f"{nexar_sandbox.__version__} {shipped.digest(nexar_sandbox.SHIPPED.iterdir())[:16]}"

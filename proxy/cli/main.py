@@ -43,7 +43,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("reload")(reload.reload)
 app.command("doctor")(doctor.doctor)
-app.command("sandbox")(sandbox.sandbox)
+app.command("sandbox", context_settings=sandbox.OPTIONS, add_help_option=False)(sandbox.sandbox)
 app.command("mappings")(mappings.mappings)
 app.command("surface")(mappings.surface)
 app.command("explain", cls=explain.ExplainCommand)(explain.explain)

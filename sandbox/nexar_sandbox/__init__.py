@@ -1,3 +1,85 @@
-"""The Nexar services simulated on one machine, for programs and tests that have no account."""
+"""The Nexar services simulated on one machine, for programs and tests that have no account.
+
+    with nexar_sandbox.running() as sandbox:  # `async with nexar_sandbox.serve()` in an event loop
+        print(sandbox.graphql_url, sandbox.token_url, sandbox.client_id, sandbox.client_secret)
+        ...
+        print(sandbox.billed_parts)
+
+The public interface is `__all__` with the modules `faults` and `legacy_v3.disturbances`. A name's module is imported
+when the name is first used, so that a plug-in may name this package without a cost.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nexar_sandbox.app import Sandbox, serve
+    from nexar_sandbox.applications import DEFAULT_APPLICATION, DEFAULT_DESIGN_APPLICATION, SandboxApplication
+    from nexar_sandbox.behavior import Behavior
+    from nexar_sandbox.catalog.currencies import exchange_rate
+    from nexar_sandbox.catalog.loader import SHIPPED
+    from nexar_sandbox.catalog.records import Part
+    from nexar_sandbox.catalog.store import Catalog, open_catalog, prepare_catalog
+    from nexar_sandbox.deviations import DEVIATIONS, deviate
+    from nexar_sandbox.faults import parse_faults
+    from nexar_sandbox.identity.keys import SigningKey, generate_key
+    from nexar_sandbox.legacy_v3.disturbances import parse_disturbance
+    from nexar_sandbox.legacy_v3.settings import LegacySettings
+    from nexar_sandbox.settings import SandboxSettings
+    from nexar_sandbox.threads import running
+    from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "DEFAULT_APPLICATION",
+    "DEFAULT_DESIGN_APPLICATION",
+    "DEFAULT_ORGANIZATION",
+    "DEFAULT_PASSWORD",
+    "DEFAULT_USERS",
+    "DEVIATIONS",
+    "SHIPPED",
+    "Behavior",
+    "Catalog",
+    "LegacySettings",
+    "Part",
+    "Sandbox",
+    "SandboxApplication",
+    "SandboxSettings",
+    "SandboxUser",
+    "SigningKey",
+    "deviate",
+    "exchange_rate",
+    "generate_key",
+    "open_catalog",
+    "parse_disturbance",
+    "parse_faults",
+    "prepare_catalog",
+    "running",
+    "serve",
+]
+
+_NAMES_BY_MODULE = {
+    "app": ("Sandbox", "serve"),
+    "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication"),
+    "behavior": ("Behavior",),
+    "catalog.currencies": ("exchange_rate",),
+    "catalog.loader": ("SHIPPED",),
+    "catalog.records": ("Part",),
+    "catalog.store": ("Catalog", "open_catalog", "prepare_catalog"),
+    "deviations": ("DEVIATIONS", "deviate"),
+    "faults": ("parse_faults",),
+    "identity.keys": ("SigningKey", "generate_key"),
+    "legacy_v3.disturbances": ("parse_disturbance",),
+    "legacy_v3.settings": ("LegacySettings",),
+    "settings": ("SandboxSettings",),
+    "threads": ("running",),
+    "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES_BY_MODULE.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -248,7 +248,9 @@ class SigningKeyAdmin:
 
     async def rotate(self, request: web.Request) -> web.Response:
         """Sign with a new key; the previous one verifies until its tokens expire."""
-        self._key_ring.rotate(await asyncio.to_thread(keys.generate))  # beside the event loop: primes take their time
+        self._key_ring.rotate(
+            await asyncio.to_thread(keys.generate_key)
+        )  # beside the event loop: primes take their time
         return await self.keys(request)
 
     async def forget(self, request: web.Request) -> web.Response:

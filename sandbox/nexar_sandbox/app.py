@@ -54,6 +54,21 @@ class Sandbox:
     design_urls: Mapping[str, str]
 
     @property
+    def client_id(self) -> str:
+        """Client id of the default application."""
+        return self.default_application.client_id
+
+    @property
+    def client_secret(self) -> str:
+        """Client secret of the default application."""
+        return self.default_application.client_secret
+
+    @property
+    def billed_parts(self) -> int:
+        """Parts billed to the default application in this month."""
+        return self.part_usage.used(self.default_application.application_id)
+
+    @property
     def legacy_url(self) -> str:
         """Base URL of the legacy v3 service, without /v3."""
         return self.url
@@ -95,7 +110,7 @@ def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: 
 
 @asynccontextmanager
 async def serve(
-    settings: sandbox_settings.SandboxSettings,
+    settings: sandbox_settings.SandboxSettings | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -106,7 +121,9 @@ async def serve(
 ) -> AsyncIterator[Sandbox]:
     """Yield the sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken;
     where it is a design service's, PortError."""
-    app = composition.create_app(settings, clock or clocks.SystemClock(), rng, catalog=catalog, key=key)
+    app = composition.create_app(
+        settings or sandbox_settings.SandboxSettings(), clock or clocks.SystemClock(), rng, catalog=catalog, key=key
+    )
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
         app,

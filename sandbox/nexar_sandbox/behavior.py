@@ -1,7 +1,7 @@
 """Behavior of the simulated services where the real ones may differ: the defaults are the contract's, or the sandbox's
 own choice where the contract has nothing.
 
-`v3bridge sandbox --deviation NAME` changes a field for a test of a client, `--as observed.json` sets what a run of
+`nexar-sandbox --deviation NAME` changes a field for a test of a client, `--as observed.json` sets what a run of
 `v3bridge conform` has observed.
 """
 

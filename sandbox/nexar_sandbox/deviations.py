@@ -185,7 +185,7 @@ DEVIATIONS: Mapping[str, Mapping[str, Any]] = {
 """Changed fields of `Behavior` by the name of the deviation."""
 
 
-def behavior(names: Iterable[str], base: Behavior | None = None) -> Behavior:
+def deviate(names: Iterable[str], base: Behavior | None = None) -> Behavior:
     """Return `base`, by default the contract's behavior, with these deviations. Raises ValueError for an unknown name,
     and for two deviations that change the same field to different values."""
     changes: dict[str, Any] = {}

@@ -11,6 +11,7 @@ from support import code_flow as desks
 from support import design_client as designers
 from support import legacy_client
 from support.page_browser import PageBrowser
+from support.running_commands import run_command, start_command
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import app, applications, settings
@@ -18,6 +19,8 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
+
+__all__ = ["run_command", "start_command"]  # fixtures of the whole folder
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +32,7 @@ def catalog() -> Iterator[store.Catalog]:
 
 @pytest.fixture(scope="session")
 def signing_key() -> keys.SigningKey:
-    return keys.generate()
+    return keys.generate_key()
 
 
 @pytest.fixture

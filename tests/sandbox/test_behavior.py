@@ -15,7 +15,7 @@ DEFAULTS = {name: getattr(Behavior(), name) for name in FIELDS}
 @pytest.mark.parametrize("name, changes", deviations.DEVIATIONS.items())
 def test_a_deviation_has_other_values_of_the_same_kind(name: str, changes: dict[str, object]) -> None:
     assert {field: value for field, value in changes.items() if DEFAULTS[field] == value} == {}
-    assert msgspec.convert(changes, Behavior) == deviations.behavior([name])
+    assert msgspec.convert(changes, Behavior) == deviations.deviate([name])
 
 
 def test_every_behavior_has_a_meaning_and_a_deviation() -> None:
@@ -33,7 +33,7 @@ def test_an_impossible_value_is_rejected_by_name(wrong: dict[str, int]) -> None:
 
 def test_an_unknown_deviation_is_rejected_with_similar_names() -> None:
     with pytest.raises(ValueError, match="unknown deviation 'token-headers'; similar ones are token-header"):
-        deviations.behavior(["token-headers"])
+        deviations.deviate(["token-headers"])
 
 
 def test_deviations_that_change_the_same_field_to_different_values_are_rejected(
@@ -41,4 +41,4 @@ def test_deviations_that_change_the_same_field_to_different_values_are_rejected(
 ) -> None:
     monkeypatch.setattr(deviations, "DEVIATIONS", {"a": {"token_lifetime": 1}, "b": {"token_lifetime": 2}})
     with pytest.raises(ValueError, match="both change token_lifetime"):
-        deviations.behavior(["a", "b"])
+        deviations.deviate(["a", "b"])

@@ -115,7 +115,7 @@ def test_several_processes_create_the_same_file(tmp_path: Path) -> None:
     heard = []
     for processes in (1, 2):
         path = tmp_path / f"{processes}.db"
-        store.prepare(path, 2500, processes=processes, progress=lambda *in_memory: heard.append(in_memory))
+        store.prepare_catalog(path, 2500, processes=processes, progress=lambda *in_memory: heard.append(in_memory))
     assert (tmp_path / "1.db").read_bytes() == (tmp_path / "2.db").read_bytes()
     assert heard == [(2000, 2500), (2500, 2500)] * 2
 

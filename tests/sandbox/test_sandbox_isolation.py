@@ -44,7 +44,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
 @pytest.fixture(scope="module")
 def own() -> Any:
     """A catalog and a key for each of the two, which are slow to create."""
-    made = [(store.open_catalog(700, seed=1), keys.generate()), (store.open_catalog(seed=2), keys.generate())]
+    made = [(store.open_catalog(700, seed=1), keys.generate_key()), (store.open_catalog(seed=2), keys.generate_key())]
     yield made
     for catalog, _ in made:
         catalog.close()

@@ -92,7 +92,7 @@ async def test_part_usage_is_restored(start_on: Opens, manual_clock: clock.Manua
 async def test_tokens_and_revocations_are_restored(start_on: Opens) -> None:
     async with start_on() as authorization_flow:
         good, ended = [(await authorization_flow.token("client_credentials")).body["access_token"] for _ in range(2)]
-        authorization_flow.caller.sandbox.keys.rotate(keys.generate())
+        authorization_flow.caller.sandbox.keys.rotate(keys.generate_key())
         newer = (await authorization_flow.token("client_credentials")).body["access_token"]
         secret = {"client_id": desks.DESIGN.client_id, "client_secret": desks.DESIGN.client_secret}
         url = authorization_flow.caller.sandbox.url + "/connect/revocation"

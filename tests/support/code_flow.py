@@ -4,16 +4,16 @@ import base64
 import dataclasses
 import hashlib
 
-from nexar_sandbox import applications
+import nexar_sandbox
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient
 
-DESIGN = applications.DEFAULT_DESIGN_APPLICATION
+DESIGN = nexar_sandbox.DEFAULT_DESIGN_APPLICATION
 OTHER = dataclasses.replace(
     DESIGN, name="other", application_id="app-3", client_id="client-3", client_secret="s3", domains=("supply",)
 )
 PLAIN = dataclasses.replace(
-    OTHER, application_id="app-4", client_id="client-4", flows=applications.DEFAULT_APPLICATION.flows
+    OTHER, application_id="app-4", client_id="client-4", flows=nexar_sandbox.DEFAULT_APPLICATION.flows
 )
 CALLBACK = DESIGN.redirect_uris[0]
 VERIFIER = "v" * 43
@@ -50,14 +50,14 @@ class CodeFlow:
         return seen.address.query["code"]
 
     async def redeem(
-        self, code_: str, account: applications.SandboxApplication = DESIGN, **changes: str
+        self, code_: str, account: nexar_sandbox.SandboxApplication = DESIGN, **changes: str
     ) -> JsonResponse:
         """Exchange the code for tokens."""
         form = {"code": code_, "redirect_uri": CALLBACK, "code_verifier": VERIFIER, **changes}
         return await self.token("authorization_code", account, **form)
 
     async def token(
-        self, grant_type: str, account: applications.SandboxApplication = DESIGN, **form: str
+        self, grant_type: str, account: nexar_sandbox.SandboxApplication = DESIGN, **form: str
     ) -> JsonResponse:
         """Send a token request with the application's credentials."""
         secret = {"client_id": account.client_id, "client_secret": account.client_secret}

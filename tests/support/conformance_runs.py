@@ -14,20 +14,18 @@ from typing import Any
 
 import aiohttp
 
-from nexar_sandbox import app, behavior, deviations
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy.kit import clock
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import probes, reading, runner
 from proxy.tools.conform.assumptions import ProbeRequest
 
-FIELDS = frozenset(each.name for each in fields(behavior.Behavior))
+FIELDS = frozenset(each.name for each in fields(nexar_sandbox.Behavior))
 _reads: set[str] = set()
 _hashes = itertools.count()
 
 
-class RecordedBehavior(behavior.Behavior):
+class RecordedBehavior(nexar_sandbox.Behavior):
     """The default behavior, which adds the fields that are read to `_reads`."""
 
     __slots__ = ()
@@ -115,7 +113,7 @@ def _taken() -> set[str]:
 class ConformanceRuns:
     """Runs on sandboxes that share catalog and key, and whose clock moves only where the run waits."""
 
-    def __init__(self, catalog: store.Catalog, key: keys.SigningKey) -> None:
+    def __init__(self, catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey) -> None:
         self.catalogue = reading.load()
         self.parts_billed = 0
         self._catalog, self._key = catalog, key
@@ -137,9 +135,9 @@ class ConformanceRuns:
             await self.without_deviations()
         assert self._recording is not None
         requests = self.catalogue.requests
-        changed = deviations.DEVIATIONS[name]
+        changed = nexar_sandbox.DEVIATIONS[name]
         affected = set(requests) if whole else self._recording.affected(requests, changed)
-        async with self._prober(deviations.behavior([name])) as (target, prober):
+        async with self._prober(nexar_sandbox.deviate([name])) as (target, prober):
             return await self._observe(target, _ReplayingSender(prober, self._names, self._recording, affected))
 
     async def _observe(self, target: probes.Target, sender: _RecordingSender) -> runner.Observations:
@@ -147,7 +145,7 @@ class ConformanceRuns:
         return await runner.run(self.catalogue, selection, sender)
 
     @asynccontextmanager
-    async def _prober(self, changed: behavior.Behavior) -> AsyncIterator[tuple[probes.Target, probes.Prober]]:
+    async def _prober(self, changed: nexar_sandbox.Behavior) -> AsyncIterator[tuple[probes.Target, probes.Prober]]:
         time = clock.ManualClock()
 
         async def sleep(seconds: float) -> None:
@@ -155,7 +153,7 @@ class ConformanceRuns:
 
         # A port of its own for each sandbox must not be what two responses of different runs differ in.
         settings = replace(conform.conformance_sandbox(changed), issuer="https://identity.example")
-        running = app.serve(settings, clock=time, rng=random.Random(1), catalog=self._catalog, key=self._key)
+        running = nexar_sandbox.serve(settings, clock=time, rng=random.Random(1), catalog=self._catalog, key=self._key)
         async with running as sandbox, aiohttp.ClientSession() as session:
             target = conform.conformance_target(sandbox)
             yield target, probes.Prober(target, session, time, sleep)

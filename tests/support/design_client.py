@@ -6,20 +6,19 @@ from typing import Any
 
 import aiohttp
 
-from nexar_sandbox import applications
-from nexar_sandbox.graphql import websockets
+import nexar_sandbox
 from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"
 NORTHWIND = "https://northwind-robotics.365.example"
 SCOPES = "openid user.access design.domain supply.domain"
-APPLICATION = applications.SandboxApplication(
+APPLICATION = nexar_sandbox.SandboxApplication(
     "design",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a77",
     "client-design",
     "secret-design",
-    domains=applications.DOMAINS,
-    flows=frozenset({applications.CLIENT_CREDENTIALS, applications.PASSWORD}),
+    domains=("supply", "design"),
+    flows=frozenset({"client_credentials", "password"}),
 )
 
 
@@ -57,7 +56,7 @@ class DesignClient(SandboxClient):
 
     def socket(self, **options: Any) -> AbstractAsyncContextManager[aiohttp.ClientWebSocketResponse]:
         """A WebSocket to the query service."""
-        options.setdefault("protocols", (websockets.PROTOCOL,))
+        options.setdefault("protocols", ("graphql-transport-ws",))
         return self.session.ws_connect(self.sandbox.graphql_url, **options)
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from support.sandbox_client import SandboxClient
 
 PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'
@@ -15,7 +15,7 @@ ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
 
 def declare(caller: SandboxClient, *texts: str) -> None:
     """Replace the declared faults."""
-    caller.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
+    caller.sandbox.faults.replace([fault for text in texts for fault in nexar_sandbox.parse_faults(text)])
 
 
 def billed(caller: SandboxClient) -> int:

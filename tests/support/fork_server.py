@@ -1,11 +1,12 @@
-"""Process that has the program imported, and starts `python -m proxy` as a copy of itself (fork).
+"""Process that has the program imported, and starts `python -m proxy` as a copy of itself (fork), or `nexar_sandbox`.
 
 Run as a script by forked_commands.py. A start takes a tenth of the CPU time of a new interpreter, most of which imports
 the same modules each time. The parent of the copy is the test process (CLONE_PARENT), which can therefore wait for it
 and kill it like any child.
 
-Protocol, over the socket that is standard input: a message is JSON (`arguments`, `cwd`, `environment`) with three file
-descriptors, which become standard input, output and error; the response is the process id. End of file ends the server.
+Protocol, over the socket that is standard input: a message is JSON (`program`, `arguments`, `cwd`, `environment`) with
+three file descriptors, which become standard input, output and error; the response is the process id. End of file ends
+the server.
 """
 
 import atexit
@@ -26,7 +27,7 @@ from typing import Any
 IMPORTED = (
     *("proxy.cli.main", "proxy.web.app", "proxy.workers.single_process", "proxy.workers.supervisor"),
     *(
-        "nexar_sandbox.app",
+        "nexar_sandbox.command",
         "proxy.tools.compare.command.checks",
         "proxy.tools.compare.command.output",
         "proxy.tools.compare.reports.html",
@@ -53,8 +54,9 @@ def main() -> None:
         child = _clone()
         if child == 0:
             server.close()
-            _become(json.loads(text), files)
-            _run()
+            request = json.loads(text)
+            _become(request, files)
+            _run(request["program"])
         for file in files:
             os.close(file)
         server.send(str(child).encode())
@@ -83,19 +85,19 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["proxy", *request["arguments"]]  # run_module replaces the first
+    sys.argv = [request["program"], *request["arguments"]]  # run_module replaces the first
     sys.path[0] = request["cwd"]
     tempfile.tempdir = None  # read from the environment again
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _run() -> None:
+def _run(program: str) -> None:
     """Run the program and end as an interpreter does, except that memory is not freed, which costs more than most
     commands. An exception other than SystemExit is left to the interpreter."""
     code: Any = 0
     try:
-        runpy.run_module("proxy", run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as exit:
         code = exit.code or 0
         if not isinstance(code, int):

@@ -22,7 +22,7 @@ from support import fork_server
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("fork_server.py")
-COMMAND = [sys.executable, "-m", "proxy"]
+COMMANDS = ([sys.executable, "-m", "proxy"], [sys.executable, "-m", "nexar_sandbox"])
 OF_PYTHON = ("PYTHON", "LC_", "LANG")  # what an interpreter reads at its start
 ROOTS = {None, "", str(ROOT)}  # of PYTHONPATH, with which the same modules are imported
 
@@ -34,11 +34,11 @@ class _ForkServer:
         self._socket: socket.socket | None = None
         self._process: Any = None
 
-    def start(self, arguments: list[str], cwd: str, environment: dict[str, str], files: list[int]) -> int:
+    def start(self, program: str, arguments: list[str], cwd: str, environment: dict[str, str], files: list[int]) -> int:
         """Start the program; the process id of the new child of this process."""
         if self._socket is None:
             self._socket = self._open()
-        request = {"arguments": arguments, "cwd": cwd, "environment": environment}
+        request = {"program": program, "arguments": arguments, "cwd": cwd, "environment": environment}
         socket.send_fds(self._socket, [json.dumps(request).encode()], files)
         return int(self._socket.recv(100))
 
@@ -73,7 +73,7 @@ def installed() -> Iterator[None]:
         command, cwd, env, ends = arguments[0], arguments[5], arguments[6], arguments[10:16]
         files = [number if end == -1 else end for number, end in enumerate((ends[0], ends[3], ends[5]))]
         folder = os.path.abspath(os.fspath(cwd or "."))
-        process.pid = server.start([*command[3:]], folder, dict(os.environ if env is None else env), files)
+        process.pid = server.start(command[2], [*command[3:]], folder, dict(os.environ if env is None else env), files)
         process._child_created = True
         process._close_pipe_fds(*ends)
 
@@ -98,7 +98,7 @@ def _is_program(command: list[Any], cwd: Any) -> bool:
     """Return whether a command is that of this tree; `-m` takes it from the current folder first."""
     folder = Path(cwd or ".").resolve()
     texts = all(isinstance(word, str) for word in command)
-    return texts and command[:3] == COMMAND and (folder == ROOT or not (folder / "proxy").exists()) and folder.is_dir()
+    return texts and command[:3] in COMMANDS and (folder == ROOT or not (folder / "proxy").exists()) and folder.is_dir()
 
 
 def _is_same_python(env: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from nexar_sandbox import user_directory
+import nexar_sandbox
 from support.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse
 
@@ -27,8 +27,8 @@ class IdePageClient:
 
     async def sign_in(
         self,
-        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
-        password: str = user_directory.DEFAULT_PASSWORD,
+        user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
+        password: str = nexar_sandbox.DEFAULT_PASSWORD,
     ) -> PageResult:
         """Sign in by the link of the page."""
         link = (await self.state())["links"]["sign_in"]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import yarl
 
-from nexar_sandbox import app
+import nexar_sandbox
 
 KEY = "EXAMPLE_KEY"
 
@@ -31,7 +31,7 @@ class LegacyResponse(NamedTuple):
 class LegacyClient:
     """The sandbox, and a session for requests to its legacy service."""
 
-    sandbox: app.Sandbox
+    sandbox: nexar_sandbox.Sandbox
     session: aiohttp.ClientSession
 
     async def get(self, target: str, key: str | None = KEY, method: str = "GET") -> LegacyResponse:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import aiohttp
 import yarl
 
-from nexar_sandbox import user_directory
+import nexar_sandbox
 from support import html_forms
 
 
@@ -57,8 +57,8 @@ class PageBrowser:
     async def sign_in(
         self,
         seen: PageResult,
-        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
-        password: str = user_directory.DEFAULT_PASSWORD,
+        user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
+        password: str = nexar_sandbox.DEFAULT_PASSWORD,
     ) -> PageResult:
         """Fill in and send the login form."""
         return await self.send(seen, email=user.email, password=password)

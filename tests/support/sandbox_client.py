@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from nexar_sandbox import app
+import nexar_sandbox
 
 
 class JsonResponse(NamedTuple):
@@ -33,7 +33,7 @@ class JsonResponse(NamedTuple):
 class SandboxClient:
     """Client of one sandbox, with the credentials of its first application."""
 
-    def __init__(self, sandbox: app.Sandbox, session: aiohttp.ClientSession) -> None:
+    def __init__(self, sandbox: nexar_sandbox.Sandbox, session: aiohttp.ClientSession) -> None:
         self.sandbox, self.session = sandbox, session
         self.token = ""
 

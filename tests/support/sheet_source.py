@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
-from nexar_sandbox import app, faults
+import nexar_sandbox
 from proxy import config, errors
 from proxy.kit import clock
 from proxy.stores import open as opening
@@ -17,10 +17,10 @@ from support import running_proxy
 NUMBERS = 1000  # of the parts SHEET00000, SHEET00001, …
 FLIP_FLOP, DIODE, UNKNOWN = PartQuery("SN74S74N", "Texas Instruments"), PartQuery("1N4007"), PartQuery("NO-SUCH-PART-0")
 
-Serve = Callable[..., AbstractAsyncContextManager[app.Sandbox]]
+Serve = Callable[..., AbstractAsyncContextManager[nexar_sandbox.Sandbox]]
 
 
-def settings(sandbox: app.Sandbox, file: Path | str, **changes: Any) -> config.Config:
+def settings(sandbox: nexar_sandbox.Sandbox, file: Path | str, **changes: Any) -> config.Config:
     """A configuration with the sandbox as upstream and an SQLite store."""
     account = sandbox.default_application
     own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
@@ -30,7 +30,7 @@ def settings(sandbox: app.Sandbox, file: Path | str, **changes: Any) -> config.C
 
 
 def opened(
-    sandbox: app.Sandbox,
+    sandbox: nexar_sandbox.Sandbox,
     file: Path | str,
     time: clock.Clock,
     changes: dict[str, Any] | None = None,
@@ -46,7 +46,7 @@ async def fetched(source: GatewayPartSource, *queries: PartQuery, **options: Any
         return {result.query: result async for result in results}
 
 
-def billed(sandbox: app.Sandbox) -> int:
+def billed(sandbox: nexar_sandbox.Sandbox) -> int:
     """Parts that the sandbox has billed this month."""
     return sandbox.part_usage.used(sandbox.default_application.application_id)
 
@@ -66,8 +66,8 @@ async def ledger(file: Path, time: clock.Clock) -> int:
     return sum(each.used + each.uncertain for each in lifetime)
 
 
-def inject(sandbox: app.Sandbox, text: str) -> None:
-    sandbox.faults.replace(faults.parse_faults(text))
+def inject(sandbox: nexar_sandbox.Sandbox, text: str) -> None:
+    sandbox.faults.replace(nexar_sandbox.parse_faults(text))
 
 
 async def collect(source: GatewayPartSource, *queries: PartQuery, **options: Any) -> Any:

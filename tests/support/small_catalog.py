@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from nexar_sandbox.catalog import store
+import nexar_sandbox
 
 MAKERS = {
     "370": ("Texas Instruments", ["TI", "Burr Brown"]),
@@ -78,9 +78,9 @@ def write(folder: Path, parts: list[dict[str, object]] = PARTS) -> Path:
     return folder
 
 
-def opened(folder: Path, **options: object) -> store.Catalog:
+def opened(folder: Path, **options: object) -> nexar_sandbox.Catalog:
     """The small catalog, written to `folder` and loaded."""
-    return store.open_catalog(data=write(folder), **options)  # type: ignore[arg-type]
+    return nexar_sandbox.open_catalog(data=write(folder), **options)  # type: ignore[arg-type]
 
 
 def _maker(id_: str) -> dict[str, object]:

@@ -12,24 +12,22 @@ import pytest
 from support import log_lines, running_admin, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment
 
-from nexar_sandbox import app, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy import config
 from proxy.kit import clock
 from proxy.web.v3 import unparsed as unparsed_requests
 
 
 @pytest.fixture(scope="session")
-def catalog() -> Iterator[store.Catalog]:
-    opened = store.open_catalog()
+def catalog() -> Iterator[nexar_sandbox.Catalog]:
+    opened = nexar_sandbox.open_catalog()
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="session")
-def signing_key() -> keys.SigningKey:
-    return keys.generate()
+def signing_key() -> nexar_sandbox.SigningKey:
+    return nexar_sandbox.generate_key()
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +44,16 @@ def time() -> clock.ManualClock:
 
 
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> StartEnvironment:
+def start(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, time: clock.ManualClock
+) -> StartEnvironment:
     """`async with start(...) as environment`."""
     return starter(catalog, signing_key, time)
 
 
-def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock) -> StartEnvironment:
+def starter(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, time: clock.ManualClock
+) -> StartEnvironment:
     """Return the value of the fixture `start`, for fixtures of other scopes.
 
     `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
@@ -67,8 +69,10 @@ def starter(catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.Ma
         admin: bool = False,
         **changes: Any,
     ) -> AsyncIterator[ProxyEnvironment]:
-        chosen = settings.SandboxSettings(**(sandbox or {}))
-        async with app.serve(chosen, clock=upstream_time or time, catalog=catalog, key=signing_key) as upstream:
+        chosen = nexar_sandbox.SandboxSettings(**(sandbox or {}))
+        async with nexar_sandbox.serve(
+            chosen, clock=upstream_time or time, catalog=catalog, key=signing_key
+        ) as upstream:
             own = {
                 "client_id": config.ClientId(upstream.default_application.client_id),
                 "client_secret": config.Secret(upstream.default_application.client_secret),
@@ -110,7 +114,11 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
 
 
 @pytest.fixture
-async def unreachable_url(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> str:
+async def unreachable_url(
+    time: clock.ManualClock, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> str:
     """A URL at which no server listens any more."""
-    async with app.serve(settings.SandboxSettings(), clock=time, catalog=catalog, key=signing_key) as gone:
+    async with nexar_sandbox.serve(
+        nexar_sandbox.SandboxSettings(), clock=time, catalog=catalog, key=signing_key
+    ) as gone:
         return gone.url

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import yarl
 from support import running_admin, running_proxy
 
-from nexar_sandbox import app, applications
+import nexar_sandbox
 from proxy.kit import clock
 
 
@@ -35,7 +35,7 @@ class ProxyEnvironment:
     """A proxy and the sandbox that is its upstream."""
 
     proxy: running_proxy.ProxyClient
-    sandbox: app.Sandbox
+    sandbox: nexar_sandbox.Sandbox
     time: clock.ManualClock
     admin_client: running_admin.AdminClient | None = None
 
@@ -95,10 +95,10 @@ def lowercase_names(items: Any) -> dict[str, str]:
     return {name.lower(): value for name, value in items}
 
 
-def single_application(**changes: Any) -> tuple[applications.SandboxApplication, ...]:
+def single_application(**changes: Any) -> tuple[nexar_sandbox.SandboxApplication, ...]:
     """A sandbox configuration with one application; `changes` replace its fields."""
     fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
-    return (applications.SandboxApplication(**{**fields, **changes}),)
+    return (nexar_sandbox.SandboxApplication(**{**fields, **changes}),)
 
 
 async def raw(port: int, first_line: bytes, *headers: bytes) -> RawResponse:

@@ -4,20 +4,19 @@ import pytest
 from support import running_proxy
 from together.environment import StartEnvironment, single_application
 
-from nexar_sandbox import deviations, faults
-from nexar_sandbox.behavior import Behavior
+import nexar_sandbox
 from proxy.tools.conform import reading
 
 TIERS = {assumption.id: assumption.tier for assumption in reading.load(files=("transport.yaml",)).assumptions}
 
 
 @pytest.fixture(scope="module")
-def everything_else_is_wrong() -> Behavior:
+def everything_else_is_wrong() -> nexar_sandbox.Behavior:
     """The behavior with the deviations from all assumptions that are not core."""
-    return deviations.behavior(name for name in deviations.DEVIATIONS if TIERS.get(name, "core") != "core")
+    return nexar_sandbox.deviate(name for name in nexar_sandbox.DEVIATIONS if TIERS.get(name, "core") != "core")
 
 
-async def test_requests_succeed(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+async def test_requests_succeed(start: StartEnvironment, everything_else_is_wrong: nexar_sandbox.Behavior) -> None:
     async with start() as usual, start(sandbox={"behavior": everything_else_is_wrong}) as environment:
         queries = {"mpn": "SN74S74N", "reference": "Ω & <é>"}, {"mpn": "no-such-part-number-0"}
         more = "&include[]=specs&include[]=datasheets"
@@ -29,14 +28,18 @@ async def test_requests_succeed(start: StartEnvironment, everything_else_is_wron
             assert response.json["results"] == expected.json["results"]
 
 
-async def test_an_expired_token_is_renewed(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+async def test_an_expired_token_is_renewed(
+    start: StartEnvironment, everything_else_is_wrong: nexar_sandbox.Behavior
+) -> None:
     async with start(sandbox={"behavior": everything_else_is_wrong}) as environment:
-        environment.sandbox.faults.replace(faults.parse_faults("expired count=1"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("expired count=1"))
         assert (await environment.results({"mpn": "SN74S74N"}))[0]["hits"] == 4
         assert environment.sandbox.request_counts.tokens == 2
 
 
-async def test_an_exhausted_quota_is_recognized(start: StartEnvironment, everything_else_is_wrong: Behavior) -> None:
+async def test_an_exhausted_quota_is_recognized(
+    start: StartEnvironment, everything_else_is_wrong: nexar_sandbox.Behavior
+) -> None:
     sandbox = {"behavior": everything_else_is_wrong, "applications": single_application(part_limit=3)}
     async with start(sandbox=sandbox) as environment:
         await environment.results({"mpn": "SN74S74N"})

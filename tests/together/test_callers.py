@@ -11,7 +11,7 @@ from support import running_proxy
 from together.environment import StartEnvironment, target
 from together.test_unparsed_hits import WARM, connected
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy import config
 from proxy.kit import clock
 from proxy.stores.redis import RedisStore
@@ -103,7 +103,7 @@ async def test_upstream_failures_are_errors_of_the_caller(
     start: StartEnvironment, store_file: Path, stored: Any
 ) -> None:
     async with start(store=f"sqlite:{store_file}") as environment:
-        environment.sandbox.faults.replace(faults.parse_faults("5xx"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx"))
         await environment.get(SN74)
     ((requests, failed, _),) = (await stored()).counts.values()
     assert (requests, failed) == (1, 1)

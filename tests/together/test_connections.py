@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from together.environment import StartEnvironment, raw, target
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy.kit import event_loop
 from proxy.v3 import bounds
 from proxy.web import connections, server
@@ -208,7 +208,7 @@ async def test_connection_limit_closes_idle_but_no_busy_connections() -> None:
 
 async def test_connection_limit_admits_health_checks(start: StartEnvironment) -> None:
     async with start(listen={"connections": 1}) as environment:
-        environment.sandbox.faults.replace(faults.parse_faults("latency ms=1000"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=1000"))
         busy = asyncio.create_task(environment.raw(b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"))
         await asyncio.sleep(0.3)
         match, health = await environment.raw(MATCH), await environment.raw(b"GET /healthz HTTP/1.1")

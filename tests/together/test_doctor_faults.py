@@ -12,30 +12,28 @@ import pytest
 from support import inspected_upstream
 from support.inspected_upstream import APPLICATION, Inspected
 
-from nexar_sandbox import app, applications, deviations, faults, settings
-from nexar_sandbox.behavior import Behavior
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
+from nexar_sandbox import faults
 
-OWN = applications.SandboxApplication(
+OWN = nexar_sandbox.SandboxApplication(
     "A plan",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a09",
     "11111111-1111-4111-8111-111111111119",
     "a-secret-of-24-characters",
 )
-StartUpstream = Callable[..., AbstractAsyncContextManager[app.Sandbox]]
+StartUpstream = Callable[..., AbstractAsyncContextManager[nexar_sandbox.Sandbox]]
 
 
 @pytest.fixture
-def upstream(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartUpstream:
+def upstream(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> StartUpstream:
     """Starts a sandbox by the system's clock, whose Date headers aiohttp makes; proves the costs at its end."""
 
     @asynccontextmanager
     async def started(
-        application: applications.SandboxApplication = OWN, rng: random.Random | None = None, **chosen: Any
-    ) -> AsyncIterator[app.Sandbox]:
-        sandbox_settings = settings.SandboxSettings(**{"applications": (application,), **chosen})
-        async with app.serve(sandbox_settings, rng=rng, catalog=catalog, key=signing_key) as sandbox:
+        application: nexar_sandbox.SandboxApplication = OWN, rng: random.Random | None = None, **chosen: Any
+    ) -> AsyncIterator[nexar_sandbox.Sandbox]:
+        sandbox_settings = nexar_sandbox.SandboxSettings(**{"applications": (application,), **chosen})
+        async with nexar_sandbox.serve(sandbox_settings, rng=rng, catalog=catalog, key=signing_key) as sandbox:
             yield sandbox
             assert sandbox.journal.totals.parts == 0
             assert sandbox.journal.totals.requests["token"] <= 1
@@ -43,17 +41,17 @@ def upstream(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartUpstr
     return started
 
 
-def addresses(sandbox: app.Sandbox) -> dict[str, Any]:
+def addresses(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
     return {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url}
 
 
-def credentials(application: applications.SandboxApplication = OWN, **changes: Any) -> dict[str, Any]:
+def credentials(application: nexar_sandbox.SandboxApplication = OWN, **changes: Any) -> dict[str, Any]:
     """The configuration of one application with these credentials."""
     known = {"client_id": application.client_id, "client_secret": application.client_secret}
     return {"demo": {**APPLICATION, **known, **changes}}
 
 
-async def inspected(folder: Path, sandbox: app.Sandbox, **changes: Any) -> Inspected:
+async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, **changes: Any) -> Inspected:
     """Run all stages; `upstream` and `application` are changes of these blocks."""
     upstream = {**addresses(sandbox), **changes.pop("upstream", {})}
     return await inspected_upstream.inspect(
@@ -120,7 +118,7 @@ RANDOM = {"mixed"}
 async def test_fault_gives_exactly_its_diagnosis(
     upstream: StartUpstream, tmp_path: Path, fault: str, codes: set[str]
 ) -> None:
-    async with upstream(faults=faults.parse_faults(fault)) as sandbox:
+    async with upstream(faults=nexar_sandbox.parse_faults(fault)) as sandbox:
         result = await inspected(tmp_path, sandbox)
     assert result.failed == codes
     assert result.report.ok is not bool(codes)
@@ -128,7 +126,7 @@ async def test_fault_gives_exactly_its_diagnosis(
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_mix_of_faults_ends_in_findings(upstream: StartUpstream, tmp_path: Path, seed: int) -> None:
-    mixed = [fault for fault in faults.parse_faults("mixed share=0.9") if "slow" not in faults.fault_text(fault)]
+    mixed = [fault for fault in nexar_sandbox.parse_faults("mixed share=0.9") if "slow" not in faults.fault_text(fault)]
     async with upstream(faults=tuple(mixed), rng=random.Random(seed)) as sandbox:
         result = await inspected(tmp_path, sandbox)
     assert {finding.code.partition("_")[0] for finding in result.findings if finding.outcome == "failed"} <= {
@@ -218,7 +216,9 @@ async def test_plan_is_compared_with_the_configuration(
     plan, configured = dict(plan), dict(configured)
     used, status = plan.pop("used", 0), plan.pop("status", 200)
     upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
-    async with upstream(dataclasses.replace(OWN, **plan), behavior=Behavior(part_limit_status=status)) as sandbox:
+    async with upstream(
+        dataclasses.replace(OWN, **plan), behavior=nexar_sandbox.Behavior(part_limit_status=status)
+    ) as sandbox:
         sandbox.part_usage.record(OWN.application_id, used)
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
         assert sandbox.part_usage.used(OWN.application_id) == used
@@ -257,7 +257,7 @@ async def test_diagnosis_does_not_depend_on_unknown_behavior(
 ) -> None:
     configured = dict(configured)
     upstream_changes = {"scope": configured.pop("scope")} if "scope" in configured else {}
-    async with upstream(dataclasses.replace(OWN, **plan), behavior=deviations.behavior([name])) as sandbox:
+    async with upstream(dataclasses.replace(OWN, **plan), behavior=nexar_sandbox.deviate([name])) as sandbox:
         result = await inspected(tmp_path, sandbox, application=configured, upstream=upstream_changes)
     assert (result.failed, result.warned) == (codes, warned)
 

@@ -14,9 +14,7 @@ from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy, copy
 from support.inspected_upstream import Inspected
 
-from nexar_sandbox import app, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy.kit import clock
 
 LAST_YEAR = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
@@ -34,13 +32,17 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
 
 
 @pytest.fixture
-async def sandbox(catalog: store.Catalog, signing_key: keys.SigningKey) -> AsyncIterator[app.Sandbox]:
-    async with app.serve(settings.SandboxSettings(), catalog=catalog, key=signing_key) as started:
+async def sandbox(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> AsyncIterator[nexar_sandbox.Sandbox]:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog, key=signing_key) as started:
         yield started
 
 
 @asynccontextmanager
-async def tls_in_front(sandbox: app.Sandbox, certificate: Any, clients: Path | None = None) -> AsyncIterator[str]:
+async def tls_in_front(
+    sandbox: nexar_sandbox.Sandbox, certificate: Any, clients: Path | None = None
+) -> AsyncIterator[str]:
     """A port that speaks TLS with this certificate, and forwards to the sandbox. `clients`: the authority of the
     certificates that clients must show."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
@@ -72,7 +74,7 @@ async def tls_in_front(sandbox: app.Sandbox, certificate: Any, clients: Path | N
         await server.wait_closed()
 
 
-async def inspected(folder: Path, sandbox: app.Sandbox, url: str, **changes: Any) -> Inspected:
+async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, url: str, **changes: Any) -> Inspected:
     """Run all stages against a URL in front of the sandbox; `upstream` are changes of this block."""
     account = sandbox.default_application
     credentials = {"client_id": account.client_id, "client_secret": account.client_secret}
@@ -86,7 +88,7 @@ async def inspected(folder: Path, sandbox: app.Sandbox, url: str, **changes: Any
 
 
 async def test_certificate_of_a_company_is_named_with_its_issuer(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("intercepted")) as url:
         result = await inspected(tmp_path, sandbox, url)
@@ -99,7 +101,7 @@ async def test_certificate_of_a_company_is_named_with_its_issuer(
 
 
 async def test_ca_file_makes_a_company_s_certificate_trusted(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("intercepted")) as url:
         result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
@@ -108,7 +110,7 @@ async def test_ca_file_makes_a_company_s_certificate_trusted(
 
 
 async def test_ca_file_of_another_authority_is_named(
-    sandbox: app.Sandbox, company: CertificateAuthority, stranger: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, stranger: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("intercepted")) as url:
         result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(stranger.ca_file)}})
@@ -119,7 +121,7 @@ async def test_ca_file_of_another_authority_is_named(
 
 
 async def test_expired_certificate_asks_for_the_clock(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
         result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
@@ -127,7 +129,7 @@ async def test_expired_certificate_asks_for_the_clock(
 
 
 async def test_certificate_of_another_host_is_named(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("server")) as url:
         url = url.replace("127.0.0.1", "localhost")
@@ -137,7 +139,7 @@ async def test_certificate_of_another_host_is_named(
 
 
 async def test_missing_client_certificate_is_a_closed_connection(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     tls = {"ca_file": str(company.ca_file)}
     cert, key = company.issue("client")
@@ -160,7 +162,7 @@ async def test_missing_client_certificate_is_a_closed_connection(
     ],
 )
 async def test_refusing_proxy_is_named_and_its_password_is_not(
-    sandbox: app.Sandbox, tmp_path: Path, refusal: bytes, user: str, code: str
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, refusal: bytes, user: str, code: str
 ) -> None:
     proxy = ForwardingProxy(refusal)
     async with proxy.running() as address:
@@ -175,7 +177,7 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
 
 @pytest.mark.parametrize("user", ["", "me:hidden@"])
 async def test_proxy_of_plain_requests_that_wants_a_password_is_named(
-    sandbox: app.Sandbox, tmp_path: Path, user: str
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, user: str
 ) -> None:
     proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
     async with proxy.running() as address:
@@ -186,14 +188,14 @@ async def test_proxy_of_plain_requests_that_wants_a_password_is_named(
     assert ("Proxy-Authorization: Basic" in proxy.heads[0]) is bool(user)
 
 
-async def test_proxy_with_an_unknown_name_is_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_proxy_with_an_unknown_name_is_named(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     result = await inspected(tmp_path, sandbox, sandbox.url, upstream={"proxy": "http://proxy.invalid:3128"})
     assert result.failed == {"proxy_failed"}
     assert "the name proxy.invalid is not resolved" in result.finding("proxy_failed").text
 
 
 async def test_services_are_reached_through_a_proxy(
-    sandbox: app.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     proxy = ForwardingProxy()
     async with tls_in_front(sandbox, company.issue("server")) as url, proxy.running() as address:
@@ -209,7 +211,7 @@ async def test_services_are_reached_through_a_proxy(
 
 @pytest.mark.parametrize("url", ["http://service.invalid", "http://127.0.0.1:{port}"])
 async def test_proxy_of_the_environment_is_pointed_out(
-    sandbox: app.Sandbox, unused_tcp_port: int, tmp_path: Path, url: str
+    sandbox: nexar_sandbox.Sandbox, unused_tcp_port: int, tmp_path: Path, url: str
 ) -> None:
     environ = {"HTTPS_PROXY": "http://me:hidden@proxy.example:3128"}
     result = await inspected(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
@@ -229,7 +231,7 @@ async def test_proxy_of_the_environment_is_pointed_out(
     ],
 )
 async def test_wrong_clock_of_this_machine_is_named_once(
-    sandbox: app.Sandbox, tmp_path: Path, offset: float, failed: set[str], warned: set[str], words: str
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, offset: float, failed: set[str], warned: set[str], words: str
 ) -> None:
     time = clock.ManualClock(clock.SystemClock().now() + offset)
     result = await inspected(tmp_path, sandbox, sandbox.url, time=time)

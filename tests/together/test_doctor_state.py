@@ -13,9 +13,7 @@ import pytest
 from support import inspected_upstream, sandbox_client
 from support.inspected_upstream import Inspected
 
-from nexar_sandbox import app, applications, faults, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy import config
 from proxy.gateway.quota import accounts
 from proxy.kit import clock
@@ -25,7 +23,7 @@ from proxy.upstream.auth import identity, token_requests, token_store
 
 KEY = base64.b64encode(bytes(32)).decode()
 TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
-OTHER = applications.SandboxApplication(
+OTHER = nexar_sandbox.SandboxApplication(
     "Another",
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a08",
     "11111111-1111-4111-8111-111111111118",
@@ -34,9 +32,11 @@ OTHER = applications.SandboxApplication(
 
 
 @pytest.fixture
-async def sandbox(catalog: store.Catalog, signing_key: keys.SigningKey) -> AsyncIterator[app.Sandbox]:
-    chosen = settings.SandboxSettings(applications=(applications.DEFAULT_APPLICATION, OTHER))
-    async with app.serve(chosen, catalog=catalog, key=signing_key) as started:
+async def sandbox(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> AsyncIterator[nexar_sandbox.Sandbox]:
+    chosen = nexar_sandbox.SandboxSettings(applications=(nexar_sandbox.DEFAULT_APPLICATION, OTHER))
+    async with nexar_sandbox.serve(chosen, catalog=catalog, key=signing_key) as started:
         yield started
         assert started.journal.totals.parts == 0
 
@@ -51,11 +51,11 @@ async def opened(folder: Path) -> AsyncIterator[Store]:
         await opened_store.aclose()
 
 
-def credentials(application: applications.SandboxApplication = applications.DEFAULT_APPLICATION) -> dict[str, str]:
+def credentials(application: nexar_sandbox.SandboxApplication = nexar_sandbox.DEFAULT_APPLICATION) -> dict[str, str]:
     return {"client_id": application.client_id, "client_secret": application.client_secret}
 
 
-async def inspected(folder: Path, sandbox: app.Sandbox, **changes: Any) -> Inspected:
+async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, **changes: Any) -> Inspected:
     """Run all stages; `application` are changes of the application."""
     upstream = {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url}
     application = {**inspected_upstream.APPLICATION, **credentials(), **changes.pop("application", {})}
@@ -63,7 +63,7 @@ async def inspected(folder: Path, sandbox: app.Sandbox, **changes: Any) -> Inspe
     return await inspected_upstream.inspect(folder, upstream, applications=chosen, **changes)
 
 
-def token_key(sandbox: app.Sandbox, client_secret: str | None = None) -> str:
+def token_key(sandbox: nexar_sandbox.Sandbox, client_secret: str | None = None) -> str:
     account = sandbox.default_application
     own = identity.Credentials("demo", account.client_id, config.Secret(client_secret or account.client_secret))
     return token_store.keys(sandbox.token_url, "supply.domain", own).token
@@ -71,7 +71,7 @@ def token_key(sandbox: app.Sandbox, client_secret: str | None = None) -> str:
 
 @pytest.mark.parametrize("store_key", [None, KEY])
 async def test_requested_token_is_stored_and_used_by_the_next_run(
-    sandbox: app.Sandbox, tmp_path: Path, store_key: str | None
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, store_key: str | None
 ) -> None:
     blocks = {"store_key": store_key} if store_key else {}
     async with opened(tmp_path):
@@ -83,12 +83,12 @@ async def test_requested_token_is_stored_and_used_by_the_next_run(
     assert sandbox.journal.totals.requests["token"] == 1
 
 
-async def test_store_that_does_not_exist_is_not_made(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_store_that_does_not_exist_is_not_made(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     assert (await inspected(tmp_path, sandbox)).failed == set()
     assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
 
 
-async def test_store_that_is_down_hides_nothing_else(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_store_that_is_down_hides_nothing_else(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     result = await inspected(tmp_path, sandbox, store="redis://:planted@127.0.0.1:9/0")
     assert result.failed == {"redis_unreachable"}
     assert result.finding("token_accepted").outcome == "passed"
@@ -96,7 +96,7 @@ async def test_store_that_is_down_hides_nothing_else(sandbox: app.Sandbox, tmp_p
 
 
 async def test_store_that_is_down_is_tried_once(
-    sandbox: app.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connections = 0
 
@@ -112,7 +112,9 @@ async def test_store_that_is_down_is_tried_once(
     assert connections == 2  # the client retries once
 
 
-async def test_stored_token_that_is_refused_is_replaced_by_one_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_stored_token_that_is_refused_is_replaced_by_one_request(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+) -> None:
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
     result = await inspected(tmp_path, sandbox)
@@ -126,9 +128,9 @@ async def test_stored_token_that_is_refused_is_replaced_by_one_request(sandbox: 
 
 
 async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_request(
-    sandbox: app.Sandbox, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
-    sandbox.faults.replace(faults.parse_faults("401"))
+    sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
     result = await inspected(tmp_path, sandbox)
@@ -136,7 +138,7 @@ async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_reques
     assert sandbox.journal.totals.requests["token"] == 1
 
 
-async def test_token_of_another_store_key_is_a_warning(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_token_of_another_store_key_is_a_warning(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path):
         pass
     other_key = base64.b64encode(bytes(range(32))).decode()
@@ -145,13 +147,13 @@ async def test_token_of_another_store_key_is_a_warning(sandbox: app.Sandbox, tmp
     assert [run.warned for run in runs] == [set(), {"store_key_differs"}]
 
 
-async def test_token_that_is_about_to_expire_is_not_used(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_token_that_is_about_to_expire_is_not_used(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
         await state.keep_token(token_key(sandbox), "old", TIME.now() + 30)
     assert "token_received" in {finding.code for finding in (await inspected(tmp_path, sandbox)).findings}
 
 
-async def test_own_rate_limit_is_kept_without_a_request(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_own_rate_limit_is_kept_without_a_request(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     account = sandbox.default_application
     own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
     key = token_store.keys(sandbox.token_url, "supply.domain", own).rate_limit
@@ -167,7 +169,7 @@ async def test_own_rate_limit_is_kept_without_a_request(sandbox: app.Sandbox, tm
 
 @pytest.mark.parametrize("has_stored_token", [False, True])
 async def test_applications_with_the_same_credentials_share_a_token(
-    sandbox: app.Sandbox, tmp_path: Path, has_stored_token: bool
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, has_stored_token: bool
 ) -> None:
     if has_stored_token:
         async with opened(tmp_path) as state:
@@ -181,7 +183,7 @@ async def test_applications_with_the_same_credentials_share_a_token(
 
 @pytest.mark.parametrize("has_stored_token", [False, True])
 async def test_credentials_of_several_applications_are_refused_once(
-    sandbox: app.Sandbox, tmp_path: Path, has_stored_token: bool
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, has_stored_token: bool
 ) -> None:
     wrong = {**credentials(), "client_secret": "another-secret-of-30-characters"}
     if has_stored_token:
@@ -193,7 +195,7 @@ async def test_credentials_of_several_applications_are_refused_once(
     assert sandbox.journal.totals.requests["token"] == 1
 
 
-async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_each_application_is_checked_and_named(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     wrong = {**credentials(OTHER), "client_secret": '"a-secret-of-24-characters"'}
     chosen = {
         name: {**inspected_upstream.APPLICATION, "apikeys": [name], **own}
@@ -222,7 +224,7 @@ async def test_each_application_is_checked_and_named(sandbox: app.Sandbox, tmp_p
     ],
 )
 async def test_remaining_parts_are_those_of_the_ledger(
-    sandbox: app.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
 ) -> None:
     entry = LedgerEntry("demo", accounts.billing_periods(TIME.now()).month)
     async with opened(tmp_path) as state:
@@ -233,7 +235,7 @@ async def test_remaining_parts_are_those_of_the_ledger(
 
 
 async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
-    sandbox: app.Sandbox, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
     async with opened(tmp_path) as state:
         reason = "You have exceeded your part limit of 500."
@@ -243,7 +245,7 @@ async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reo
     assert "v3bridge usage --reopen demo" in result.finding("quota_marked_exhausted").advice
 
 
-async def user_token(sandbox: app.Sandbox) -> str:
+async def user_token(sandbox: nexar_sandbox.Sandbox) -> str:
     """A token that may read counts: the sandbox gives them to tokens of applications, too."""
     async with aiohttp.ClientSession() as session:
         caller = sandbox_client.SandboxClient(sandbox, session)
@@ -251,7 +253,9 @@ async def user_token(sandbox: app.Sandbox) -> str:
         return caller.token
 
 
-async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+) -> None:
     (tmp_path / "user-token").write_text(await user_token(sandbox))
     reconcile = {"application_id": sandbox.default_application.application_id, "token": "file:user-token"}
     async with opened(tmp_path):
@@ -276,8 +280,8 @@ async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(sandbox: 
     ],
 )
 async def test_part_limit_of_the_count_is_compared_with_the_configuration(
-    catalog: store.Catalog,
-    signing_key: keys.SigningKey,
+    catalog: nexar_sandbox.Catalog,
+    signing_key: nexar_sandbox.SigningKey,
     tmp_path: Path,
     limit: int,
     used: int,
@@ -286,9 +290,9 @@ async def test_part_limit_of_the_count_is_compared_with_the_configuration(
     warned: set[str],
 ) -> None:
 
-    own = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=limit)
-    chosen = settings.SandboxSettings(applications=(own,))
-    async with app.serve(chosen, catalog=catalog, key=signing_key) as sandbox:
+    own = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=limit)
+    chosen = nexar_sandbox.SandboxSettings(applications=(own,))
+    async with nexar_sandbox.serve(chosen, catalog=catalog, key=signing_key) as sandbox:
         sandbox.part_usage.record(own.application_id, used)
         (tmp_path / "user-token").write_text(await user_token(sandbox))
         reconcile = {"application_id": own.application_id, "token": "file:user-token"}
@@ -299,12 +303,12 @@ async def test_part_limit_of_the_count_is_compared_with_the_configuration(
 @pytest.mark.parametrize(
     "token, application_id, code",
     [
-        ("expired", applications.DEFAULT_APPLICATION.application_id, "user_token_refused"),
+        ("expired", nexar_sandbox.DEFAULT_APPLICATION.application_id, "user_token_refused"),
         ("good", "00000000-0000-0000-0000-000000000000", "application_id_unknown"),
     ],
 )
 async def test_count_that_cannot_be_read_is_explained(
-    sandbox: app.Sandbox, tmp_path: Path, token: str, application_id: str, code: str
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, token: str, application_id: str, code: str
 ) -> None:
     (tmp_path / "user-token").write_text(await user_token(sandbox) if token == "good" else token)
     reconcile = {"application_id": application_id, "token": "file:user-token"}
@@ -312,7 +316,7 @@ async def test_count_that_cannot_be_read_is_explained(
     assert result.failed == {code}
 
 
-async def test_user_token_that_is_missing_hides_nothing_else(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_user_token_that_is_missing_hides_nothing_else(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     own_id = sandbox.default_application.application_id
     reconcile = {"application_id": own_id, "token": "file:not-written-yet"}
     result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
@@ -321,10 +325,10 @@ async def test_user_token_that_is_missing_hides_nothing_else(sandbox: app.Sandbo
     assert result.finding("part_limit_open").outcome == "passed"
 
 
-async def test_no_secret_is_in_a_finding(sandbox: app.Sandbox, tmp_path: Path) -> None:
+async def test_no_secret_is_in_a_finding(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     planted = {"client_secret": "planted-secret-of-30-characters", "apikeys": ["planted-key"]}
     result = await inspected(tmp_path, sandbox, application=planted, store_key=KEY)
-    sandbox.faults.replace(faults.parse_faults("401"))
+    sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
     refused = await inspected(tmp_path, sandbox, store_key=KEY)
     assert (result.failed, refused.failed) == ({"client_refused"}, {"token_refused"})
     shown = repr((result, refused))

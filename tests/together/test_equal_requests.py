@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
+import nexar_sandbox
 from nexar_sandbox import faults
 from proxy import config, errors
 from proxy.v3 import encoding
@@ -22,7 +23,7 @@ NUMBER = 12
 
 
 def slow(environment: ProxyEnvironment, milliseconds: int) -> None:
-    environment.sandbox.faults.replace(faults.parse_faults(f"latency ms={milliseconds}"))
+    environment.sandbox.faults.replace(nexar_sandbox.parse_faults(f"latency ms={milliseconds}"))
 
 
 async def together(environment: ProxyEnvironment, number: int = NUMBER, asked: str = ASKED) -> list[RawResponse]:
@@ -87,7 +88,7 @@ async def test_error_of_many_requests_keeps_a_traceback_of_bounded_length(
 
     monkeypatch.setattr(middleware, "error_response", spy)
     await warmed(environment)
-    injected = (*faults.parse_faults("malformed"), *faults.parse_faults(f"latency ms={milliseconds}"))
+    injected = (*nexar_sandbox.parse_faults("malformed"), *nexar_sandbox.parse_faults(f"latency ms={milliseconds}"))
     environment.sandbox.faults.replace(injected)
     assert {reply.status for reply in await together(environment, 60)} == {502}
     assert len(depths) == 60

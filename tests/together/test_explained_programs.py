@@ -20,8 +20,7 @@ from support import running_proxy
 from together.conftest import starter
 from together.environment import ProxyEnvironment
 
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import program
 from proxy.explain.programs.expressions import without_class
@@ -69,7 +68,9 @@ REQUESTS = (
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def environment(catalog: store.Catalog, signing_key: keys.SigningKey) -> AsyncIterator[ProxyEnvironment]:
+async def environment(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> AsyncIterator[ProxyEnvironment]:
     start = starter(catalog, signing_key, clock.ManualClock())
     async with start(sandbox={"token_windows": ()}) as ready:
         yield ready

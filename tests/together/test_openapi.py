@@ -24,9 +24,7 @@ from schemathesis.specs.openapi import checks as openapi_checks
 from support import running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from nexar_sandbox import app, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy import config
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
@@ -98,8 +96,8 @@ def _object(name: Any) -> Any:
 @asynccontextmanager
 async def _service(catalog: Any, key: Any) -> Any:
     """A proxy and a sandbox whose plan no test can use up."""
-    chosen = settings.SandboxSettings(applications=single_application(part_limit=10_000_000))
-    async with app.serve(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
+    chosen = nexar_sandbox.SandboxSettings(applications=single_application(part_limit=10_000_000))
+    async with nexar_sandbox.serve(chosen, clock=clock.SystemClock(), catalog=catalog, key=key) as upstream:
         own = {
             "client_id": config.ClientId(upstream.default_application.client_id),
             "client_secret": config.Secret(upstream.default_application.client_secret),
@@ -110,7 +108,7 @@ async def _service(catalog: Any, key: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def url(catalog: store.Catalog, signing_key: keys.SigningKey) -> Iterator[str]:
+def url(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> Iterator[str]:
     """The address of a service that runs in a thread of its own."""
     ready = threading.Event()
     running: dict[str, Any] = {}

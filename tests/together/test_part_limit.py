@@ -3,7 +3,7 @@
 import pytest
 from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
-from nexar_sandbox.behavior import Behavior
+import nexar_sandbox
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
@@ -22,7 +22,10 @@ async def is_refused(environment: ProxyEnvironment, number: str) -> int:
 @pytest.mark.parametrize("status", [200, 500])
 async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: StartEnvironment, status: int) -> None:
     async with start(
-        sandbox={"applications": single_application(part_limit=3), "behavior": Behavior(part_limit_status=status)}
+        sandbox={
+            "applications": single_application(part_limit=3),
+            "behavior": nexar_sandbox.Behavior(part_limit_status=status),
+        }
     ) as environment:
         assert (await environment.results(ONE, NONE))[0]["hits"] == 4
         assert await is_refused(environment, "SN74S74N") == TO_DECEMBER

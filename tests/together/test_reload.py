@@ -15,10 +15,8 @@ import yaml
 import yarl
 from support import certificates
 
-from nexar_sandbox import app as sandbox_app
-from nexar_sandbox import faults, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
+from nexar_sandbox import faults
 from proxy.config import Config, ReloadResult, loader
 from proxy.kit import clock
 from proxy.web import app
@@ -31,7 +29,7 @@ PARTS = 3  # that SN74S74N costs
 class ReloadableService:
     """A service in this process, and the file that it is reloaded from."""
 
-    def __init__(self, folder: Path, upstream: sandbox_app.Sandbox) -> None:
+    def __init__(self, folder: Path, upstream: nexar_sandbox.Sandbox) -> None:
         self.file = folder / "config.yaml"
         account = upstream.default_application
         self.upstream = upstream
@@ -92,7 +90,7 @@ StartReloadable = Callable[..., Any]
 
 @pytest.fixture
 async def start_reloadable(
-    tmp_path: Path, catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock
+    tmp_path: Path, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, time: clock.ManualClock
 ) -> StartReloadable:
     @asynccontextmanager
     async def start(change: Callable[[ReloadableService], None] = lambda _: None) -> AsyncIterator[ReloadableService]:
@@ -121,8 +119,8 @@ def ignore(_: Config) -> None:
     """The log is that of the test."""
 
 
-def sandbox(catalog: store.Catalog, key: keys.SigningKey, **fields: Any) -> Any:
-    return sandbox_app.serve(settings.SandboxSettings(**fields), catalog=catalog, key=key)
+def sandbox(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey, **fields: Any) -> Any:
+    return nexar_sandbox.serve(nexar_sandbox.SandboxSettings(**fields), catalog=catalog, key=key)
 
 
 async def test_keys_are_added_and_removed_with_their_cached_responses(start_reloadable: StartReloadable) -> None:
@@ -205,7 +203,7 @@ async def test_another_plan_or_country_finds_no_cached_results(start_reloadable:
 
 
 async def test_upstream_moves_to_another_address(
-    start_reloadable: StartReloadable, catalog: store.Catalog, signing_key: keys.SigningKey
+    start_reloadable: StartReloadable, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
 ) -> None:
     async with start_reloadable() as service, sandbox(catalog, signing_key) as other:
         await service.match()
@@ -238,7 +236,7 @@ async def test_own_uids_are_read_again(start_reloadable: StartReloadable, tmp_pa
 
 
 @asynccontextmanager
-async def tls_front(upstream: sandbox_app.Sandbox, files: tuple[Path, Path]) -> AsyncIterator[str]:
+async def tls_front(upstream: nexar_sandbox.Sandbox, files: tuple[Path, Path]) -> AsyncIterator[str]:
     """A TLS server in front of a sandbox; yields its base URL."""
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -11,8 +11,7 @@ import pytest
 from support import service_manager, strict_load
 from together.crashes.program import ledger
 
-from nexar_sandbox import app, applications, settings
-from nexar_sandbox.catalog import store as catalogs
+import nexar_sandbox
 from proxy.kit import clock
 
 MPNS = ("SN74S74N", "BC547", "LM317T", "NE555P")
@@ -21,18 +20,18 @@ REPLACEMENTS = 2
 
 
 @pytest.fixture
-async def sandbox(catalog: catalogs.Catalog) -> AsyncIterator[app.Sandbox]:
-    plan = applications.SandboxApplication(
+async def sandbox(catalog: nexar_sandbox.Catalog) -> AsyncIterator[nexar_sandbox.Sandbox]:
+    plan = nexar_sandbox.SandboxApplication(
         name="A plan", application_id="unlimited", client_id="an-id", client_secret="a-secret", part_limit=10**6
     )
-    async with app.serve(
-        settings.SandboxSettings(applications=(plan,)), clock=clock.SystemClock(), catalog=catalog
+    async with nexar_sandbox.serve(
+        nexar_sandbox.SandboxSettings(applications=(plan,)), clock=clock.SystemClock(), catalog=catalog
     ) as running:
         yield running
 
 
 @pytest.fixture
-def configured(sandbox: app.Sandbox, tmp_path: Path) -> Path:
+def configured(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> Path:
     file = tmp_path / "config.yaml"
     # Entries of the cache expire within a second, so that parts are paid for all the time.
     file.write_text(f"""
@@ -74,7 +73,7 @@ def load_on(port: int) -> strict_load.Load:
     ids=["one-process", "workers", "workers-started-before-the-old-ones-stop"],
 )
 async def test_no_request_fails_when_the_program_is_replaced_under_load(
-    sandbox: app.Sandbox, configured: Path, tmp_path: Path, workers: int, overlapping: bool
+    sandbox: nexar_sandbox.Sandbox, configured: Path, tmp_path: Path, workers: int, overlapping: bool
 ) -> None:
     command = ("-m", "proxy", "serve", "--config", str(configured), "--workers", str(workers))
     async with service_manager.managing(tmp_path, "http") as manager:

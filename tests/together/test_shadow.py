@@ -20,7 +20,7 @@ from support import running_proxy, scripted_v3
 from support.fault_injection import until
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
-from nexar_sandbox.legacy_v3 import settings as legacy
+import nexar_sandbox
 from proxy import config, errors
 from proxy.kit import clock
 from proxy.shadow import judge_client, results
@@ -340,7 +340,7 @@ async def test_shadowing_without_share_is_off(shadowed: Any, baseline: scripted_
 async def test_sandbox_baseline_and_candidate_are_equivalent(
     shadowed: Any, baseline: scripted_v3.ScriptedV3Service
 ) -> None:
-    async with shadowed(sandbox={"legacy": legacy.LegacySettings(requests_per_second=None)}) as found:
+    async with shadowed(sandbox={"legacy": nexar_sandbox.LegacySettings(requests_per_second=None)}) as found:
 
         async def forward(request: web.Request) -> web.StreamResponse:
             url = yarl.URL(found.environment.sandbox.legacy_url + request.raw_path, encoded=True)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support import running_proxy
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy import config
 from proxy.gateway.cache import shared, shared_misses
 from proxy.kit import clock
@@ -228,7 +228,7 @@ async def test_stale_entry_of_another_service_is_served_while_upstream_fails(
         async with others(environment, chosen) as (one,):
             before = await one.get(target(A, C))
         environment.time.advance(301)
-        environment.sandbox.faults.replace(faults.parse_faults("5xx share=1 status=502"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx share=1 status=502"))
         async with others(environment, chosen) as (two,):
             after = await two.get(target(A, C))
         assert figures(after).source == "stale"
@@ -288,7 +288,7 @@ async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start
         await stored(environment, store, 1)
         assert figures(await services[0].get(target(A))) == ("hit", 0)  # has it in memory, too
         billed, larger = environment.billed_parts, target(A, more="&include[]=datasheets")
-        environment.sandbox.faults.replace(faults.parse_faults("latency ms=200"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=200"))
         replies = await asyncio.gather(*(each.get(larger) for each in services))
         assert environment.billed_parts == 2 * billed
         assert sum(figures(reply).cost for reply in replies) == billed
@@ -298,7 +298,7 @@ async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start
 async def test_request_that_waits_for_another_service_delays_nobody(start: StartEnvironment, store: str) -> None:
     async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
         await asyncio.gather(one.get(target(C)), two.get(target(C)))
-        environment.sandbox.faults.replace(faults.parse_faults("latency ms=1500 count=1"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=1500 count=1"))
         slow = asyncio.create_task(two.get(target(B)))
         async with asyncio.timeout(30):
             while len(environment.sent_variables) < 2 or "1N4007" not in str(environment.sent_variables[-1]):
@@ -357,7 +357,7 @@ async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
     async with start() as environment:
         async with others(environment, settings(environment, f"sqlite:{tmp_path}/state.sqlite")) as (one,):
             await one.get(target(C))
-            environment.sandbox.faults.replace(faults.parse_faults("latency ms=100 count=1"))
+            environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=100 count=1"))
             before = len(environment.sent_variables)
             first = asyncio.create_task(one.get(target(A)))
             async with asyncio.timeout(30):

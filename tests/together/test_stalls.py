@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry
 from proxy.stores.sqlite import SqliteStore
@@ -33,7 +33,7 @@ class _Environment:
         self.used = self.uncertain = -1
 
     def declare(self, *texts: str) -> None:
-        self.environment.sandbox.faults.replace([fault for text in texts for fault in faults.parse_faults(text)])
+        self.environment.sandbox.faults.replace([fault for text in texts for fault in nexar_sandbox.parse_faults(text)])
 
     @property
     def sent(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from support import running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, target
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy import config
 from proxy.gateway import applications
 
@@ -134,7 +134,7 @@ async def test_cached_responses_end_with_the_sunset(start: StartEnvironment, unp
 async def test_request_that_joins_an_equal_one_after_the_sunset_gets_410(start: StartEnvironment) -> None:
     async with start(application={"sunset": SUNSET}) as environment:
         await environment.get(target({"mpn": "1N4007"}))  # the token, which is also affected by the latency
-        environment.sandbox.faults.replace(faults.parse_faults("latency ms=150"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=150"))
         leading = asyncio.create_task(environment.get(MATCH))
         await asyncio.sleep(0.05)
         environment.time.advance(REMAINING)

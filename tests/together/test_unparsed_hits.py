@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, lowercase_names, target
 
-from nexar_sandbox import faults
+import nexar_sandbox
 from proxy import config
 
 ASKED = target({"mpn": "SN74S74N"})
@@ -215,7 +215,7 @@ async def test_connection_beyond_the_limit_gets_503(start: StartEnvironment, unp
     async with start(**CACHED, listen={"connections": 1}) as environment, connected(environment) as client:
         for _ in range(WARM):
             await client.get()
-        environment.sandbox.faults.replace(faults.parse_faults("latency ms=500"))
+        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=500"))
         client.send(target({"mpn": "1N4007"}))  # a busy connection is not replaced
         await asyncio.sleep(0.1)
         async with connected(environment) as beyond:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 import proxy
 from proxy import config, errors
-from proxy.cli import embedded, spending, used_store
+from proxy.cli import spending, used_store
 from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
@@ -29,9 +29,7 @@ from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
-    from nexar_sandbox import app as sandbox_app
-    from nexar_sandbox import behavior
-    from nexar_sandbox import settings as sandbox_settings
+    import nexar_sandbox
     from proxy.tools.conform import probes, results
     from proxy.tools.conform.reading import Catalogue
     from proxy.tools.conform.runner import Observations, Selection
@@ -64,7 +62,12 @@ class ConformOptions:
         int | None, typer.Option(min=0, help=f"The most parts that may be spent; {DEFAULT_BUDGET} if omitted.")
     ] = None
     only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Test this assumption only.")] = None
-    deviation: embedded.Deviations = None
+    deviation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."
+        ),
+    ] = None
     yes: Annotated[bool, typer.Option("--yes", help="Spend parts without asking.")] = False
     json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; it holds no credentials and no ids.")
@@ -142,16 +145,15 @@ class _Run:
     async def _on_sandbox(self) -> "results.RunResult":
         import aiohttp
 
-        from nexar_sandbox import app
-        from nexar_sandbox import deviations as sandbox_deviations
+        import nexar_sandbox
         from proxy.tools.conform import results
 
         names = tuple(self.options.deviation or ())
         try:
-            settings = conformance_sandbox(sandbox_deviations.behavior(names))
+            settings = conformance_sandbox(nexar_sandbox.deviate(names))
         except ValueError as error:
             raise errors.ConfigError(str(error)) from error
-        async with app.serve(settings) as upstream, aiohttp.ClientSession() as session:
+        async with nexar_sandbox.serve(settings) as upstream, aiohttp.ClientSession() as session:
             target = conformance_target(upstream)
             observed = await self._observe(target, session, self._selection(target))
             billed = sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
@@ -203,27 +205,34 @@ class _Run:
         from proxy.tools.conform import results
 
         today = datetime.now(UTC).date().isoformat()
-        return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations)
+        fields = {assumption.id: assumption.sandbox for assumption in self.catalogue.assumptions}
+        # What was confirmed is the sandbox's behavior already.
+        behavior = {
+            field: outcome.got
+            for outcome in outcomes
+            if outcome.verdict == "contradicted" and (field := fields[outcome.id]) is not None
+        }
+        return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations, behavior)
 
 
-def conformance_sandbox(changes: "behavior.Behavior") -> "sandbox_settings.SandboxSettings":
+def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.SandboxSettings":
     """Return settings of a sandbox with an application for each condition of an assumption's request."""
     import dataclasses
 
-    from nexar_sandbox import applications, settings
+    import nexar_sandbox
 
-    default, design = applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION
+    default, design = nexar_sandbox.DEFAULT_APPLICATION, nexar_sandbox.DEFAULT_DESIGN_APPLICATION
 
-    def another(number: int, **changed: Any) -> applications.SandboxApplication:
+    def another(number: int, **changed: Any) -> nexar_sandbox.SandboxApplication:
         identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
         client = f"55555555-5555-4555-8555-5555555555{number:02}"
         return dataclasses.replace(default, application_id=identity, client_id=client, plan=None, **changed)
 
-    return settings.SandboxSettings(
+    return nexar_sandbox.SandboxSettings(
         applications=(
             default,
             # A browser's login takes several requests; the password grant takes one.
-            dataclasses.replace(design, flows=design.flows | {applications.PASSWORD}),
+            dataclasses.replace(design, flows=design.flows | {"password"}),
             another(1, name="no_parts", part_limit=0),
             another(2, name="feature_missing", features=frozenset()),
         ),
@@ -232,9 +241,9 @@ def conformance_sandbox(changes: "behavior.Behavior") -> "sandbox_settings.Sandb
     )
 
 
-def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
+def conformance_target(upstream: "nexar_sandbox.Sandbox") -> "probes.Target":
     """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
-    from nexar_sandbox import user_directory
+    import nexar_sandbox
     from proxy.tools.conform import probes
 
     default, design, *others = (
@@ -243,37 +252,14 @@ def conformance_target(upstream: "sandbox_app.Sandbox") -> "probes.Target":
     )
     login = (
         ("grant_type", "password"),
-        ("username", user_directory.DEFAULT_USERS[0].email),
-        ("password", user_directory.DEFAULT_PASSWORD),
+        ("username", nexar_sandbox.DEFAULT_USERS[0].email),
+        ("password", nexar_sandbox.DEFAULT_PASSWORD),
         ("scope", "design.domain user.access"),
     )
     user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
     conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
     accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
     return probes.Target(upstream.graphql_url, upstream.token_url, accounts, token_interval=0.0)
-
-
-def observed_behavior(file: Path) -> "behavior.Behavior":
-    """Return the behavior that contradicted assumptions have observed, as far as the sandbox can imitate it; say what
-    it does."""
-    from nexar_sandbox import behavior
-    from proxy.tools.conform import reading, results
-
-    # What was confirmed is the sandbox's behavior already.
-    contradicted = {outcome.id: outcome.got for outcome in results.load(file).of("contradicted")}
-    values: dict[str, object] = {}
-    for assumption in reading.load().assumptions:
-        if assumption.id in contradicted and assumption.sandbox is not None:
-            value = contradicted[assumption.id]
-            try:
-                # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
-                msgspec.convert({assumption.sandbox: value}, behavior.Behavior)
-            except msgspec.ValidationError as error:
-                spending.say(f"not imitated: {assumption.id}: {error}")
-            else:
-                values[assumption.sandbox] = value
-                spending.say(f"as observed: {assumption.id}: {assumption.sandbox} = {value!r}")
-    return msgspec.convert(values, behavior.Behavior)
 
 
 @asynccontextmanager

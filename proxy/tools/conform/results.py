@@ -50,7 +50,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Result of a run, which holds no credentials and nothing of an organization. `date` is that of UTC, `version` the
-    program's; `deviations` are those that the sandbox was given."""
+    program's; `deviations` are those that the sandbox was given. `behavior` is what
+    `nexar-sandbox --as` imitates: values that contradict assumptions, by the field of the sandbox's behavior."""
 
     service: Service
     date: str
@@ -59,6 +60,7 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost: RunCost
     outcomes: tuple[Outcome, ...]
     deviations: tuple[str, ...] = ()
+    behavior: dict[str, Any] = {}
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
         """Return the outcomes with this verdict."""

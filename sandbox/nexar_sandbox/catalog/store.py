@@ -5,7 +5,7 @@ a catalog.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import cast
@@ -45,7 +45,7 @@ def open_catalog(
 ) -> "Catalog":
     """The shipped catalog in memory; `parts` fills it up with generated parts to that number in all, `extra`
     adds a parts file of one's own. Offers are the same for the same `seed`. `data` is the folder of the
-    shipped files. `file` is the catalog file: it is created if it is missing, see `prepare`.
+    shipped files. `file` is the catalog file: it is created if it is missing, see `prepare_catalog`.
 
     Raises source_files.CatalogError for a file that cannot be used, ValueError for more parts than can be generated.
     """
@@ -59,7 +59,7 @@ def open_catalog(
     return Catalog(connection, reference, seed)
 
 
-def prepare(
+def prepare_catalog(
     path: Path,
     parts: int | None = None,
     extra: Path | None = None,
@@ -107,6 +107,12 @@ class Catalog:
             "SELECT id FROM parts WHERE uid = ?1 UNION ALL SELECT part FROM uids WHERE uid = ?1", (uid,)
         ).fetchone()
         return self._parts(str(row[0])) if row else None
+
+    def parts(self) -> Iterator[records.Part]:
+        """Yield all parts, the most relevant first."""
+        for id_ in self.search("", records.SearchConditions()).ids:
+            if (part := self.part(id_)) is not None:
+                yield part
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
         """SupMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""

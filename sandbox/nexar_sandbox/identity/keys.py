@@ -73,7 +73,7 @@ class KeyRing:
             elif row.until > clock.now():
                 read = row.read()
                 self._retired[read.kid] = (read, row.until)
-        self.current = signing or key or generate()
+        self.current = signing or key or generate_key()
         self._write()
 
     @property
@@ -115,7 +115,7 @@ class KeyRing:
             self._rows.update(rows)
 
 
-def generate() -> SigningKey:
+def generate_key() -> SigningKey:
     """Return a new key of 2048 bits."""
     return SigningKey(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 

@@ -90,6 +90,11 @@ PARSER: declaration_syntax.DeclarationParser[Disturbance] = declaration_syntax.D
 )
 
 
+def parse_disturbance(text: str) -> Disturbance:
+    """Parse a declaration such as `price-drift share=0.5`. Raises ValueError."""
+    return PARSER.parse(text)
+
+
 D = TypeVar("D", bound=Disturbance)
 _DIGEST_RANGE = float(1 << 64)
 

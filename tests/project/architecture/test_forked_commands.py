@@ -24,7 +24,7 @@ OTHERS = (None, 0, False, -1, -1, -1, -1, -1, -1, True, None, None, None, -1, Fa
 
 
 def test_command_is_a_child_with_exit_code_and_output(tmp_path: Path) -> None:
-    command = [*forked_commands.COMMAND, "serve", "--config", "missing.yaml"]
+    command = [*forked_commands.COMMANDS[0], "serve", "--config", "missing.yaml"]
     forked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     started = subprocess.run(
         [sys.executable, "-s", *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False,
@@ -37,7 +37,7 @@ def test_command_is_a_child_with_exit_code_and_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name, code", [("SIGTERM", 0), ("SIGINT", 0), ("SIGKILL", -9)])
 def test_service_gets_signals(tmp_path: Path, name: str, code: int) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
-    command = [*forked_commands.COMMAND, "serve", "--config", "own.yaml"]
+    command = [*forked_commands.COMMANDS[0], "serve", "--config", "own.yaml"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(b"v3bridge")
@@ -48,7 +48,7 @@ def test_service_gets_signals(tmp_path: Path, name: str, code: int) -> None:
 
 
 async def test_asyncio_starts_commands_in_the_same_way() -> None:
-    process = await asyncio.create_subprocess_exec(*forked_commands.COMMAND, "--version", stdout=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*forked_commands.COMMANDS[0], "--version", stdout=subprocess.PIPE)
     output, _ = await process.communicate()
     assert (process.returncode, output.decode().splitlines()[0]) == (0, f"v3bridge {proxy.__version__}")
 
@@ -56,12 +56,12 @@ async def test_asyncio_starts_commands_in_the_same_way() -> None:
 @pytest.mark.parametrize(
     "command, changes, forks",
     [
-        ([*forked_commands.COMMAND, "serve"], {}, True),
-        ([*forked_commands.COMMAND, "serve"], {"env": {**os.environ, "V3_STORE": "x"}}, True),
-        ([*forked_commands.COMMAND, "serve"], {"env": {**os.environ, "PYTHONPATH": "/elsewhere"}}, False),
-        ([*forked_commands.COMMAND, "serve"], {"env": {**os.environ, "PYTHONWARNINGS": "error"}}, False),
-        ([*forked_commands.COMMAND, "serve"], {"preexec": print}, False),
-        ([*forked_commands.COMMAND, "serve"], {"cwd": "copy"}, False),
+        ([*forked_commands.COMMANDS[0], "serve"], {}, True),
+        ([*forked_commands.COMMANDS[0], "serve"], {"env": {**os.environ, "V3_STORE": "x"}}, True),
+        ([*forked_commands.COMMANDS[0], "serve"], {"env": {**os.environ, "PYTHONPATH": "/elsewhere"}}, False),
+        ([*forked_commands.COMMANDS[0], "serve"], {"env": {**os.environ, "PYTHONWARNINGS": "error"}}, False),
+        ([*forked_commands.COMMANDS[0], "serve"], {"preexec": print}, False),
+        ([*forked_commands.COMMANDS[0], "serve"], {"cwd": "copy"}, False),
         ([sys.executable, "-X", "importtime", "-m", "proxy"], {}, False),
         ([sys.executable, "-m", "bench"], {}, False),
     ],

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 from support import running_proxy
 
-from nexar_sandbox import app, applications, settings
-from nexar_sandbox.catalog import store
+import nexar_sandbox
 from proxy import config
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +35,7 @@ class Cost(NamedTuple):
 class Counted:
     """A proxy on a sandbox, asked and billed."""
 
-    def __init__(self, client: running_proxy.ProxyClient, sandbox: app.Sandbox) -> None:
+    def __init__(self, client: running_proxy.ProxyClient, sandbox: nexar_sandbox.Sandbox) -> None:
         self._client, self._sandbox = client, sandbox
 
     async def cost(self, parameters: str, times: int = 1, key: str = running_proxy.KEY) -> Cost:
@@ -66,25 +65,27 @@ Opens = Callable[..., AbstractAsyncContextManager[Counted]]
 
 @pytest.fixture(scope="module")
 def catalog() -> Any:
-    opened = store.open_catalog(None, None, 1)
+    opened = nexar_sandbox.open_catalog(None, None, 1)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def open_proxy(catalog: store.Catalog) -> Opens:
+def open_proxy(catalog: nexar_sandbox.Catalog) -> Opens:
     """Opens a fresh proxy on a fresh sandbox; both applications share the account, so that both are counted."""
 
     @asynccontextmanager
     async def opened(single_query: str = "supSearchMpn", seconds: float = 0) -> AsyncIterator[Counted]:
-        account = applications.DEFAULT_APPLICATION
+        account = nexar_sandbox.DEFAULT_APPLICATION
         mine = {
             "client_id": config.ClientId(account.client_id),
             "client_secret": config.Secret(account.client_secret),
             "apikeys": tuple(config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
         }
         async with AsyncExitStack() as stack:
-            sandbox = await stack.enter_async_context(app.serve(settings.SandboxSettings(), catalog=catalog))
+            sandbox = await stack.enter_async_context(
+                nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog)
+            )
             chosen = running_proxy.settings(
                 sandbox.graphql_url,
                 sandbox.token_url,

@@ -11,7 +11,7 @@ from proxy.config import loader
 from .conftest import PAGES, Page
 
 REFERENCE = "docs/reference/command-line.md"
-PROGRAM = re.compile(r"^(?:\S*/)?v3bridge$")
+PROGRAM = re.compile(r"^(?:\S*/)?(v3bridge|nexar-sandbox)$")
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
 
 
@@ -25,10 +25,15 @@ def _options(pages: dict[str, Page]) -> dict[str, set[str]]:
 
 
 def _commands(page: Page) -> list[list[str]]:
-    """The words of every v3bridge command in shell blocks, units and images of a page."""
+    """The words of every command of the project in shell blocks, units and images of a page."""
     lines = [line for block in page.blocks() if block.language in ("sh", "ini") for line in block.text.splitlines()]
-    words = [shlex.split(line.removeprefix("ExecStart="), comments=True) for line in lines if "v3bridge " in line]
-    return [each[1:] for each in words if each and PROGRAM.match(each[0])]
+    words = [
+        shlex.split(line.removeprefix("ExecStart="), comments=True)
+        for line in lines
+        if "v3bridge " in line or "nexar-sandbox " in line
+    ]
+    programs = [(PROGRAM.match(each[0]), each) for each in words if each]
+    return [each if found[1] == "nexar-sandbox" else each[1:] for found, each in programs if found]
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(PAGES) if _commands(PAGES[name])])

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import pytest
 from support import running_proxy
 
-from nexar_sandbox import app, settings
+import nexar_sandbox
 from proxy import config, model
 from proxy.planning import match
 
@@ -228,7 +228,7 @@ async def test_documented_cost_is_billed(page: Any) -> None:
     assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
     ((pattern, billed),) = re.findall(r"`(\S+)` costs (\d+)", words)
     costs = []
-    async with app.serve(settings.SandboxSettings()) as sandbox:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
         own: dict[str, Any] = {"client_id": config.ClientId(sandbox.default_application.client_id)}
         own["client_secret"] = config.Secret(sandbox.default_application.client_secret)
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=own)

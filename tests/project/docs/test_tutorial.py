@@ -15,8 +15,12 @@ import pytest
 from .conftest import Block, Page
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = f"{sys.executable} -m proxy"
-STARTED = {"sandbox": "client_secret", "serve": "curl -g"}  # what each command prints when it is ready
+PROGRAMS = {
+    "v3bridge": f"{sys.executable} -m proxy",
+    "nexar-sandbox": f"{sys.executable} -m nexar_sandbox",
+    "python3 client.py": f"{sys.executable} client.py",
+}
+STARTED = {"--port": "client_secret", "serve": "curl -g"}  # by the first argument, what is printed when it is ready
 
 
 def _free_port() -> int:
@@ -39,9 +43,8 @@ class _Reader:
     def follow(self, block: Block) -> None:
         """Do what the block asks for."""
         text = re.sub("|".join(self._ports), lambda match: self._ports[match[0]], block.text)
-        text = re.sub(r"^v3bridge\b", PROGRAM, text, flags=re.MULTILINE).replace(
-            "python3 client.py", f"{sys.executable} client.py"
-        )
+        for name, program in PROGRAMS.items():
+            text = re.sub(rf"^{name}\b", program, text, flags=re.MULTILINE)
         if block.word in ("client.py", "migrate.yaml"):
             (self._folder / block.word).write_text(text, encoding="utf-8")
         elif block.word == "background":

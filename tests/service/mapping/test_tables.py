@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from nexar_sandbox.legacy_v3 import uids as legacy_uids
 from proxy import errors
 from proxy.mapping import loader, tables
 from proxy.mapping.specs import SpecNames, SpecSource
@@ -158,4 +157,3 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
 )
 def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
     assert book.transforms()["source_uid"](name) == uid
-    assert legacy_uids.LegacyUids().of_source(name) == uid

@@ -9,9 +9,7 @@ import pytest
 from support import alert_receiver, running_proxy
 from together.environment import target
 
-from nexar_sandbox import app, faults, settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy import config
 from proxy.alerts import monitor
 from proxy.alerts.monitor import AlertMonitor
@@ -29,7 +27,7 @@ class AlertEnvironment:
 
     proxy: running_proxy.ProxyClient
     service: RunningService
-    sandbox: app.Sandbox
+    sandbox: nexar_sandbox.Sandbox
     receiver: alert_receiver.AlertReceiver
     time: clock.ManualClock
     recorders: list[callers.CallerRecorder]
@@ -59,7 +57,7 @@ class AlertEnvironment:
 
     def fault(self, *texts: str) -> None:
         """Replace the faults of the sandbox."""
-        self.sandbox.faults.replace([each for text in texts for each in faults.parse_faults(text)])
+        self.sandbox.faults.replace([each for text in texts for each in nexar_sandbox.parse_faults(text)])
 
     async def next_alert(self) -> Any:
         """Evaluate, and return the next alert that comes."""
@@ -73,7 +71,10 @@ StartAlerts = Callable[..., AbstractAsyncContextManager[AlertEnvironment]]
 
 @pytest.fixture
 def start_alerts(
-    catalog: store.Catalog, signing_key: keys.SigningKey, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+    catalog: nexar_sandbox.Catalog,
+    signing_key: nexar_sandbox.SigningKey,
+    time: clock.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> StartAlerts:
     """`alerts` are settings of the alerts beside the webhook, `sandbox` those of the sandbox; the rest as usual."""
     recorders: list[callers.CallerRecorder] = []
@@ -84,10 +85,10 @@ def start_alerts(
     async def started(
         sandbox: dict[str, Any] | None = None, alerts: dict[str, Any] | None = None, **changes: Any
     ) -> AsyncIterator[AlertEnvironment]:
-        chosen = settings.SandboxSettings(**(sandbox or {}))
+        chosen = nexar_sandbox.SandboxSettings(**(sandbox or {}))
         async with (
             alert_receiver.running() as receiver,
-            app.serve(chosen, clock=time, catalog=catalog, key=signing_key) as upstream,
+            nexar_sandbox.serve(chosen, clock=time, catalog=catalog, key=signing_key) as upstream,
         ):
             hook = config.WebhookSettings(
                 config.WebhookUrl(receiver.url),

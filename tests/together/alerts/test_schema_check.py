@@ -8,7 +8,7 @@ import pytest
 from support import running_admin
 from together.environment import ProxyEnvironment, StartEnvironment
 
-from nexar_sandbox import deviations, faults
+import nexar_sandbox
 from proxy.alerts import schema_check
 from proxy.alerts.schema_check import SchemaCheck
 from proxy.config import changes
@@ -39,7 +39,7 @@ def introspections(environment: ProxyEnvironment) -> int:
 def remove(environment: ProxyEnvironment, *fields: str) -> None:
     """Remove fields from the sandbox's schema."""
     environment.sandbox.faults.replace(
-        [each for field in fields for each in faults.parse_faults(f"missing-field field={field}")]
+        [each for field in fields for each in nexar_sandbox.parse_faults(f"missing-field field={field}")]
     )
 
 
@@ -123,7 +123,7 @@ async def test_drift_names_fields_and_is_measured(managed: ProxyEnvironment) -> 
 
 
 async def test_forbidden_introspection_is_no_drift(start: StartEnvironment) -> None:
-    async with start(admin=True, sandbox={"behavior": deviations.behavior(["introspection"])}) as environment:
+    async with start(admin=True, sandbox={"behavior": nexar_sandbox.deviate(["introspection"])}) as environment:
         report = await worker(environment).check()
         assert (report.state, report.drifts) == ("unknown", ())
         assert report.failure
@@ -135,7 +135,7 @@ async def test_failed_check_leaves_the_last_comparison_and_is_repeated_within_th
     checking = worker(managed)
     remove(managed, "SupPart.octopartUrl")
     compared = await checking.check()
-    managed.sandbox.faults.replace(faults.parse_faults("5xx on=graphql status=500"))
+    managed.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx on=graphql status=500"))
     managed.time.advance(25 * HOUR)
     failed = await checking.check()
     assert (failed.state, failed.drifts, failed.compared) == ("drift", compared.drifts, compared.compared)
@@ -156,7 +156,7 @@ async def test_check_under_way_at_a_reload_is_repeated_with_the_new_upstream(
 ) -> None:
     async with start(admin=True) as before, start(admin=True) as after:
         gateways = [gateway(before)]
-        before.sandbox.faults.replace(faults.parse_faults(f"latency on={service} ms=60000"))
+        before.sandbox.faults.replace(nexar_sandbox.parse_faults(f"latency on={service} ms=60000"))
         remove(after, "SupPart.octopartUrl")
         check = asyncio.create_task(SchemaCheck(lambda: gateways[-1]).check())
         while not any(entry.service == service for entry in before.sandbox.journal.entries):
@@ -172,7 +172,7 @@ async def test_check_under_way_at_a_reload_is_repeated_with_the_new_upstream(
 async def test_cancelled_check_is_not_repeated(start: StartEnvironment) -> None:
     async with start(admin=True) as before, start(admin=True) as after:
         gateways = [gateway(before)]
-        before.sandbox.faults.replace(faults.parse_faults("latency on=graphql ms=60000"))
+        before.sandbox.faults.replace(nexar_sandbox.parse_faults("latency on=graphql ms=60000"))
         check = asyncio.create_task(SchemaCheck(lambda: gateways[-1]).check())
         while not introspections(before):
             await asyncio.sleep(0.005)
@@ -207,7 +207,7 @@ async def test_page_shows_what_drifted_and_checks_at_once(managed: ProxyEnvironm
     page = await admin.page("/schema")
     assert "SupPart.octopartUrl" in page
     assert "Part.octopart_url" in page
-    managed.sandbox.faults.replace(faults.parse_faults("5xx on=graphql status=500"))
+    managed.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx on=graphql status=500"))
     assert "could not be compared" in await admin.act("/schema/check")
     page = await admin.page("/schema")
     assert "The last check could not compare" in page

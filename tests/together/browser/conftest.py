@@ -21,7 +21,7 @@ from support import running_admin, running_proxy, scripted_upstream
 from together.browser.background import Background
 from together.browser.console import read_console
 
-from nexar_sandbox import app, settings
+import nexar_sandbox
 from proxy import config
 
 PAGES = Path(__file__).parent / "pages"
@@ -142,13 +142,13 @@ def _no_proxies_of_this_machine() -> Iterator[None]:
 
 @asynccontextmanager
 async def _proxy_on_sandbox() -> AsyncIterator[str]:
-    async with app.serve(settings.SandboxSettings()) as sandbox:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
         chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox))
         async with running_proxy.running(chosen) as client:
             yield client.url
 
 
-def _credentials(sandbox: app.Sandbox) -> dict[str, Any]:
+def _credentials(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
     application = sandbox.default_application
     return {
         "client_id": config.ClientId(application.client_id),
@@ -158,7 +158,7 @@ def _credentials(sandbox: app.Sandbox) -> dict[str, Any]:
 
 @asynccontextmanager
 async def _admin_on_sandbox() -> AsyncIterator[running_admin.AdminClient]:
-    async with app.serve(settings.SandboxSettings()) as sandbox:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
         chosen = running_proxy.settings(
             sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox), cache={"seconds": 300}
         )

@@ -13,7 +13,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 from together.browser.console import read_console
 
-from nexar_sandbox import app, user_directory
+import nexar_sandbox
 
 PATIENCE = 30
 # While a page gives way to the next or is drawn anew.
@@ -42,7 +42,7 @@ done(await (await fetch("/graphql", { method: "POST", headers: asked, body })).j
 class IdeWindow:
     """One IDE window, with empty local storage at the start."""
 
-    def __init__(self, browser: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+    def __init__(self, browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> None:
         self.browser, self.sandbox = browser, sandbox
         browser.get(sandbox.url)
         browser.delete_all_cookies()
@@ -86,8 +86,8 @@ class IdeWindow:
 
     def sign_in(
         self,
-        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
-        password: str = user_directory.DEFAULT_PASSWORD,
+        user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
+        password: str = nexar_sandbox.DEFAULT_PASSWORD,
     ) -> None:
         """By the link."""
         self.press("Sign in", PANEL)

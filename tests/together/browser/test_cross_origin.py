@@ -7,7 +7,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 from together.browser.background import Background
 
-from nexar_sandbox import app, settings
+import nexar_sandbox
 
 PATIENCE = 20  # seconds
 
@@ -15,7 +15,7 @@ PATIENCE = 20  # seconds
 def test_a_page_of_another_origin_gets_a_token_and_parts(
     browser: Chrome, background: Background, page_url: Callable[..., str]
 ) -> None:
-    sandbox = background.enter(app.serve(settings.SandboxSettings()))
+    sandbox = background.enter(nexar_sandbox.serve(nexar_sandbox.SandboxSettings()))
     application = sandbox.default_application
     address = page_url(
         "token.html",

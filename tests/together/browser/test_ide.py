@@ -9,21 +9,21 @@ from selenium.webdriver.common.keys import Keys
 from together.browser.background import Background
 from together.browser.ide_window import HEADERS, OPERATIONS, PANEL, RESPONSE, TABS, VARIABLES, IdeWindow
 
-from nexar_sandbox import app, applications, faults, settings, user_directory
+import nexar_sandbox
 
 
 @pytest.fixture(scope="module")
-def sandbox(background: Background) -> app.Sandbox:
-    chosen = settings.SandboxSettings(
-        applications=(applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION), token_windows=()
+def sandbox(background: Background) -> nexar_sandbox.Sandbox:
+    chosen = nexar_sandbox.SandboxSettings(
+        applications=(nexar_sandbox.DEFAULT_APPLICATION, nexar_sandbox.DEFAULT_DESIGN_APPLICATION), token_windows=()
     )
-    return background.enter(app.serve(chosen))
+    return background.enter(nexar_sandbox.serve(chosen))
 
 
 @pytest.fixture
-def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindow]:
+def window(browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> Iterator[IdeWindow]:
     """An IDE window; afterwards all requests must have gone to the sandbox, without console errors."""
-    sandbox.applications.choose_for_ide(applications.DEFAULT_APPLICATION.application_id)
+    sandbox.applications.choose_for_ide(nexar_sandbox.DEFAULT_APPLICATION.application_id)
     size = browser.get_window_size()
     browser.set_window_size(1400, 900)
     opened = IdeWindow(browser, sandbox)
@@ -37,13 +37,13 @@ def window(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[IdeWindo
 
 def _signed_in(window: IdeWindow) -> IdeWindow:
     window.sign_in()
-    window.wait_for_text(PANEL, f"Token for {applications.DEFAULT_APPLICATION.name} until")
+    window.wait_for_text(PANEL, f"Token for {nexar_sandbox.DEFAULT_APPLICATION.name} until")
     return window
 
 
 def test_a_query_is_typed_with_completion_and_shows_parts(window: IdeWindow) -> None:
     _signed_in(window)
-    used = window.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id)
+    used = window.sandbox.part_usage.used(nexar_sandbox.DEFAULT_APPLICATION.application_id)
     window.press("Add tab")
     window.write(OPERATIONS, "")
     window.keys("{ ")
@@ -86,7 +86,7 @@ def test_introspection_runs_before_sign_in(window: IdeWindow) -> None:
 
 
 def test_a_no_auth_sandbox_needs_no_sign_in(browser: webdriver.Chrome, background: Background) -> None:
-    open_to_all = background.enter(app.serve(settings.SandboxSettings(no_auth=True)))
+    open_to_all = background.enter(nexar_sandbox.serve(nexar_sandbox.SandboxSettings(no_auth=True)))
     browser.set_window_size(1400, 900)
     window = IdeWindow(browser, open_to_all)
     window.wait_for_text(PANEL, "Operations need no token.")
@@ -181,7 +181,7 @@ def test_an_own_authorization_header_replaces_the_ide_token(window: IdeWindow) -
 def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
     _signed_in(window)
     asked = window.sandbox.request_counts.tokens
-    window.sandbox.faults.replace(faults.parse_faults("expired count=1"))
+    window.sandbox.faults.replace(nexar_sandbox.parse_faults("expired count=1"))
     try:
         window.execute()
         assert window.answer('"hits"')["data"]["supSearchMpn"]["hits"] > 0
@@ -192,10 +192,10 @@ def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:
 
 
 def test_a_user_authorizes_the_ide_and_sees_design_data(window: IdeWindow) -> None:
-    window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
+    window.sandbox.applications.choose_for_ide(nexar_sandbox.DEFAULT_DESIGN_APPLICATION.application_id)
     window.sign_in()
     window.press("Allow")
-    window.wait_for_text(PANEL, f"Token for {applications.DEFAULT_DESIGN_APPLICATION.name} until")
+    window.wait_for_text(PANEL, f"Token for {nexar_sandbox.DEFAULT_DESIGN_APPLICATION.name} until")
     assert window.browser.current_url == window.sandbox.graphql_url + "/"
     window.press("Projects", TABS)
     window.execute()
@@ -224,13 +224,13 @@ def _hears_of_a_comment(window: IdeWindow) -> None:
 
 
 def test_the_authorization_form_works_by_keyboard(window: IdeWindow) -> None:
-    window.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    window.sign_in(user_directory.DEFAULT_USERS[1], "sandbox-grace")
+    window.sandbox.applications.choose_for_ide(nexar_sandbox.DEFAULT_DESIGN_APPLICATION.application_id)
+    window.sign_in(nexar_sandbox.DEFAULT_USERS[1], "sandbox-grace")
     window.press("Allow")
     window.wait_for_text(PANEL, "Token for")
     asked = window.sandbox.request_counts.tokens
     shown = window.wait_for_text(PANEL, "Authorize URL")
-    for text in (applications.DEFAULT_DESIGN_APPLICATION.client_id, window.sandbox.graphql_url + "/", "S256"):
+    for text in (nexar_sandbox.DEFAULT_DESIGN_APPLICATION.client_id, window.sandbox.graphql_url + "/", "S256"):
         assert text in shown
     window.browser.execute_script("arguments[0].focus()", window.find("#ide-scope"))
     window.keys(Keys.TAB, Keys.ENTER)

@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from together.browser.background import Background
 from together.browser.console import read_console
 
-from nexar_sandbox import app, applications, settings, user_directory
+import nexar_sandbox
 
 PATIENCE = 20
 CHALLENGE = "x" * 43
@@ -44,8 +44,8 @@ async def _application() -> AsyncIterator[str]:
 @pytest.fixture(scope="module")
 def request_url(background: Background, application_url: str) -> str:
     """An authorization request of it."""
-    application = dataclasses.replace(applications.DEFAULT_DESIGN_APPLICATION, redirect_uris=(application_url,))
-    sandbox = background.enter(app.serve(settings.SandboxSettings(applications=(application,))))
+    application = dataclasses.replace(nexar_sandbox.DEFAULT_DESIGN_APPLICATION, redirect_uris=(application_url,))
+    sandbox = background.enter(nexar_sandbox.serve(nexar_sandbox.SandboxSettings(applications=(application,))))
     query = {
         "response_type": "code",
         "client_id": application.client_id,
@@ -80,10 +80,10 @@ def test_a_sign_in_by_keyboard_returns_to_the_application(
 ) -> None:
     browser.get(request_url)
     _until(browser, "Sign in")
-    _types(browser, user_directory.DEFAULT_USERS[0].email, Keys.TAB, "a guess", Keys.ENTER)
+    _types(browser, nexar_sandbox.DEFAULT_USERS[0].email, Keys.TAB, "a guess", Keys.ENTER)
     WebDriverWait(browser, PATIENCE).until(lambda page: page.find_elements("css selector", "[role=alert]"))
     # The address is kept and the password has the focus.
-    _types(browser, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
+    _types(browser, nexar_sandbox.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Allow Sandbox design application?")
     assert browser.find_element("css selector", ".card").value_of_css_property("border-top-style") == "solid"
     _press_tab_until(browser, "Allow")

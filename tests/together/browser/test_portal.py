@@ -14,24 +14,24 @@ from selenium.webdriver.support.ui import WebDriverWait
 from together.browser.background import Background
 from together.browser.console import read_console
 
-from nexar_sandbox import app, settings, user_directory
+import nexar_sandbox
 
 PATIENCE = 20
 MOST_TABS = 40
 
 
 @pytest.fixture(scope="module")
-def sandbox(background: Background) -> app.Sandbox:
-    return background.enter(app.serve(settings.SandboxSettings(token_windows=())))
+def sandbox(background: Background) -> nexar_sandbox.Sandbox:
+    return background.enter(nexar_sandbox.serve(nexar_sandbox.SandboxSettings(token_windows=())))
 
 
 @pytest.fixture
-def portal_browser(browser: webdriver.Chrome, sandbox: app.Sandbox) -> Iterator[webdriver.Chrome]:
+def portal_browser(browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> Iterator[webdriver.Chrome]:
     """The browser, signed in at the portal."""
     browser.delete_all_cookies()
     browser.get(sandbox.portal_url)
     _until(browser, "Sign in")
-    _types(browser, user_directory.DEFAULT_USERS[0].email, Keys.TAB, user_directory.DEFAULT_PASSWORD, Keys.ENTER)
+    _types(browser, nexar_sandbox.DEFAULT_USERS[0].email, Keys.TAB, nexar_sandbox.DEFAULT_PASSWORD, Keys.ENTER)
     _until(browser, "Applications")
     yield browser
     assert [line["message"] for line in read_console(browser) if "Policy" in line["message"]] == []
@@ -64,7 +64,7 @@ def _press_tab_until(browser: webdriver.Chrome, name: str, key: str = Keys.TAB) 
     raise AssertionError(f"no key leads to {name!r}, only to {passed}")
 
 
-def _token(sandbox: app.Sandbox, client_id: str, secret: str) -> tuple[int, dict[str, str]]:
+def _token(sandbox: nexar_sandbox.Sandbox, client_id: str, secret: str) -> tuple[int, dict[str, str]]:
     form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
     body = urllib.parse.urlencode(form).encode()
     try:
@@ -76,7 +76,7 @@ def _token(sandbox: app.Sandbox, client_id: str, secret: str) -> tuple[int, dict
 
 
 def test_an_application_is_created_used_and_deleted_by_keyboard(
-    portal_browser: webdriver.Chrome, sandbox: app.Sandbox
+    portal_browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox
 ) -> None:
     browser = portal_browser
     _press_tab_until(browser, "New application")

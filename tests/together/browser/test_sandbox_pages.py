@@ -14,7 +14,7 @@ from together.browser.background import Background
 from together.browser.console import read_console
 from together.browser.contrast import PALE
 
-from nexar_sandbox import app, applications, faults, settings, user_directory
+import nexar_sandbox
 
 PATIENCE = 20
 MOST_TABS = 40
@@ -23,10 +23,10 @@ CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
 
 
 @pytest.fixture(scope="module")
-def sandbox(background: Background) -> app.Sandbox:
-    declared = faults.parse_faults("429 count=1") + faults.parse_faults("quota")
-    known = (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION)
-    running = background.enter(app.serve(settings.SandboxSettings(applications=known, faults=declared)))
+def sandbox(background: Background) -> nexar_sandbox.Sandbox:
+    declared = nexar_sandbox.parse_faults("429 count=1") + nexar_sandbox.parse_faults("quota")
+    known = (nexar_sandbox.DEFAULT_APPLICATION, nexar_sandbox.DEFAULT_DESIGN_APPLICATION)
+    running = background.enter(nexar_sandbox.serve(nexar_sandbox.SandboxSettings(applications=known, faults=declared)))
     entry = running.journal.begin("design")
     entry.operation, entry.fields = "collaboration GET /" + "x" * 60, ("some", "fields")
     running.journal.finish(entry, is_complete=False)
@@ -63,7 +63,7 @@ def _copied(browser: webdriver.Chrome) -> str:
 
 
 def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
-    window: webdriver.Chrome, sandbox: app.Sandbox
+    window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox
 ) -> None:
     window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
     window.get(sandbox.url)
@@ -76,11 +76,11 @@ def test_copy_buttons_put_commands_and_credentials_on_the_clipboard(
         assert _copied(window) == text
     _press_tab_until(window, "Copy Client secret of Sandbox application")
     window.switch_to.active_element.send_keys(Keys.SPACE)
-    WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == applications.DEFAULT_APPLICATION.client_secret)
+    WebDriverWait(window, PATIENCE).until(lambda page: _copied(page) == nexar_sandbox.DEFAULT_APPLICATION.client_secret)
     assert window.find_element(By.ID, "copied").text == "Copied."
 
 
-def test_copy_buttons_work_without_the_clipboard_api(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+def test_copy_buttons_work_without_the_clipboard_api(window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> None:
     window.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
     window.get(sandbox.url)
     window.execute_script("navigator.clipboard.writeText = () => Promise.reject(new Error('not here'))")
@@ -89,19 +89,21 @@ def test_copy_buttons_work_without_the_clipboard_api(window: webdriver.Chrome, s
     assert _copied(window) == "sandbox-grace"
 
 
-def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: app.Sandbox) -> None:
+def test_a_demo_user_signs_in_by_keyboard(window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> None:
     window.get(sandbox.url)
     window.delete_all_cookies()
     window.get(sandbox.account_url)
     _press_tab_until(window, "Sign in as Grace Sandbox")
     window.switch_to.active_element.send_keys(Keys.ENTER)
     WebDriverWait(window, PATIENCE).until(lambda page: "Signed-in user" in page.title)
-    assert user_directory.DEFAULT_USERS[1].email in window.find_element(By.TAG_NAME, "main").text
+    assert nexar_sandbox.DEFAULT_USERS[1].email in window.find_element(By.TAG_NAME, "main").text
     window.delete_all_cookies()
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_pages_are_not_wider_than_the_window(window: webdriver.Chrome, sandbox: app.Sandbox, width: int) -> None:
+def test_pages_are_not_wider_than_the_window(
+    window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox, width: int
+) -> None:
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
     window.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     for path in PATHS:
@@ -110,7 +112,9 @@ def test_pages_are_not_wider_than_the_window(window: webdriver.Chrome, sandbox: 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_has_contrast_in_light_and_dark(window: webdriver.Chrome, sandbox: app.Sandbox, scheme: str) -> None:
+def test_every_text_has_contrast_in_light_and_dark(
+    window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox, scheme: str
+) -> None:
     media_features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     window.execute_cdp_cmd("Emulation.setEmulatedMedia", media_features)
     for path in PATHS:
@@ -120,7 +124,7 @@ def test_every_text_has_contrast_in_light_and_dark(window: webdriver.Chrome, san
 
 
 def test_a_fault_is_declared_by_keyboard_and_errors_are_announced(
-    window: webdriver.Chrome, sandbox: app.Sandbox
+    window: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox
 ) -> None:
     window.get(f"{sandbox.url}/admin/faults")
     _press_tab_until(window, "Fault")

@@ -15,7 +15,7 @@ import pytest
 from support import commands
 from support.terminal import terminals
 
-from nexar_sandbox import app, applications, behavior, faults, user_directory
+import nexar_sandbox
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
@@ -23,13 +23,13 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
 AT_WORST = sum(request.parts for request in reading.load().only([PAID]).requests.values())
 TOKENS = ("token-fields", "jwt-claims")  # observe what is in a token
-USER = user_directory.DEFAULT_USERS[0]
+USER = nexar_sandbox.DEFAULT_USERS[0]
 PLANTED = (
-    applications.DEFAULT_APPLICATION.client_id,
-    applications.DEFAULT_APPLICATION.client_secret,
-    applications.DEFAULT_APPLICATION.application_id,
-    user_directory.DEFAULT_ORGANIZATION.id,
-    user_directory.DEFAULT_PASSWORD,
+    nexar_sandbox.DEFAULT_APPLICATION.client_id,
+    nexar_sandbox.DEFAULT_APPLICATION.client_secret,
+    nexar_sandbox.DEFAULT_APPLICATION.application_id,
+    nexar_sandbox.DEFAULT_ORGANIZATION.id,
+    nexar_sandbox.DEFAULT_PASSWORD,
     USER.email,
     "eyJ",  # every token begins so
 )
@@ -38,7 +38,7 @@ PLANTED = (
 class _Account:
     """A configuration whose upstream is a sandbox in the test, which counts what it bills."""
 
-    def __init__(self, folder: Path, sandbox: app.Sandbox) -> None:
+    def __init__(self, folder: Path, sandbox: nexar_sandbox.Sandbox) -> None:
         self.folder, self.sandbox = folder, sandbox
 
     def write(self, **more: Any) -> None:
@@ -61,7 +61,7 @@ class _Account:
 
 @pytest.fixture
 async def account(tmp_path: Path) -> AsyncIterator[_Account]:
-    async with app.serve(conform.conformance_sandbox(behavior.Behavior())) as sandbox:
+    async with nexar_sandbox.serve(conform.conformance_sandbox(nexar_sandbox.Behavior())) as sandbox:
         prepared = _Account(tmp_path, sandbox)
         prepared.write()
         yield prepared
@@ -159,7 +159,7 @@ async def test_a_quota_that_does_not_cover_the_run_stops_it_before_anything_is_s
 
 
 async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account) -> None:
-    account.sandbox.faults.replace(faults.parse_faults("latency ms=60000"))
+    account.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=60000"))
     process = await commands.start(account.folder, "conform", "--against", "our.yaml", "--yes", *_only(PAID))
     async with asyncio.timeout(commands.SECONDS):
         while not account.sandbox.journal.totals.requests["graphql"]:
@@ -186,7 +186,7 @@ async def test_a_result_for_others_holds_nothing_of_the_organization(account: _A
 
 
 async def _user_token(account: _Account, form: dict[str, str]) -> str:
-    design = account.sandbox.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
+    design = account.sandbox.applications.by_application(nexar_sandbox.DEFAULT_DESIGN_APPLICATION.application_id)
     assert design is not None
     credentials = {"client_id": design.client_id, "client_secret": design.client_secret}
     async with (
@@ -197,7 +197,7 @@ async def _user_token(account: _Account, form: dict[str, str]) -> str:
 
 
 async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> None:
-    account.sandbox.faults.replace(faults.parse_faults("5xx status=503"))
+    account.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx status=503"))
     done = await account.run("--against", "our.yaml", "--budget", str(AT_WORST), *_only(PAID))
     assert done.code == 3
     assert "not tested" in done.out
@@ -224,14 +224,14 @@ def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Callab
     file = tmp_path / "observed.json"
     arguments = ("conform", "--against", "sandbox", "--json", *_only(FREE, "token-lifetime", "token-fields"))
     observed = json.loads(run_command(*arguments, "--deviation", FREE).stdout)
-    for outcome in observed["outcomes"]:
-        if outcome["id"] == "token-lifetime":
-            outcome |= {"verdict": "contradicted", "got": "a day"}
+    assert observed["behavior"] == {"missing_token_status": 200}
+    observed["behavior"] |= {"token_lifetime": "a day", "made_up": 1}
     file.write_text(json.dumps(observed))
     running = start_command("sandbox", "--port", "0", "--as", str(file))
     lines = dict(line.split() for line in running.until("client_secret"))
-    assert f"as observed: {FREE}: missing_token_status = 200" in running.errors
-    assert "not imitated: token-lifetime: Expected `int`, got `str`" in running.errors
+    assert "as observed: missing_token_status = 200" in running.errors
+    assert "not imitated: made_up: the sandbox has no such behavior" in running.errors
+    assert "not imitated: token_lifetime: Expected `int`, got `str`" in running.errors
     request = urllib.request.Request(
         lines["graphql_url"], b'{"query": "{ supSellers { id } }"}', {"Content-Type": "application/json"}
     )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from support import commands
 
-from nexar_sandbox import app, faults, settings
+import nexar_sandbox
+from nexar_sandbox import faults
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]'
 CONFIG = """
@@ -20,9 +21,9 @@ applications:
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path) -> AsyncIterator[app.Sandbox]:
+async def upstream(tmp_path: Path) -> AsyncIterator[nexar_sandbox.Sandbox]:
     """A sandbox of its own, which `own.yaml` names as the upstream."""
-    async with app.serve(settings.SandboxSettings()) as served:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as served:
         account = served.default_application
         text = CONFIG.format(
             graphql_url=served.graphql_url,
@@ -89,7 +90,7 @@ async def test_each_kind_of_a_file_is_executed(tmp_path: Path) -> None:
     assert [each["trace"]["token_requests"] for each in traced] == [1, 0]
 
 
-async def test_on_a_real_upstream_parts_are_not_spent_unasked(tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_on_a_real_upstream_parts_are_not_spent_unasked(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     done = await explain(tmp_path, "--config", "own.yaml", TARGET)
     assert (done.code, done.out) == (2, "")
     assert "to execute: 1 request, up to 3 parts" in done.err
@@ -97,7 +98,7 @@ async def test_on_a_real_upstream_parts_are_not_spent_unasked(tmp_path: Path, up
     assert list(upstream.documents) == []
 
 
-async def test_a_real_upstream_is_charged_as_by_the_service(tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_a_real_upstream_is_charged_as_by_the_service(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     done = await explain(tmp_path, "--config", "own.yaml", "--yes", TARGET)
     assert done.code == 0, done
     assert "executed on the configured upstream" in done.out
@@ -111,7 +112,7 @@ async def test_a_real_upstream_is_charged_as_by_the_service(tmp_path: Path, upst
     assert (trace["cache"], trace["parts"], trace["token_requests"]) == ("hit", 0, 0)
 
 
-async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     (tmp_path / "calls.txt").write_text(f"{TARGET}\n{TARGET}&include[]=specs\n", encoding="utf-8")
     done = await explain(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
     traced = json.loads(done.out)
@@ -120,7 +121,7 @@ async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: 
     assert upstream.part_usage.used(upstream.default_application.application_id) == 3
 
 
-async def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     upstream.faults.replace((faults.ResetFault(when="after"),))
     (tmp_path / "calls.txt").write_text(f"{TARGET}\n{TARGET}&include[]=specs\n", encoding="utf-8")
     done = await explain(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")

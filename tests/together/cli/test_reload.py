@@ -20,8 +20,7 @@ import pytest
 import yaml
 import yarl
 
-from nexar_sandbox import app as sandbox_app
-from nexar_sandbox import settings
+import nexar_sandbox
 from proxy.config import ReloadResult
 from proxy.workers import control
 
@@ -33,15 +32,15 @@ NUMBERS = ("SN74S74N", "LM358N", "NE555P", "BC847B", "ATMEGA328P-PU")
 
 
 @pytest.fixture
-async def upstream() -> AsyncIterator[sandbox_app.Sandbox]:
-    async with sandbox_app.serve(settings.SandboxSettings()) as sandbox:
+async def upstream() -> AsyncIterator[nexar_sandbox.Sandbox]:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
         yield sandbox
 
 
 class ReloadedService:
     """A service in processes of its own, and its configuration file."""
 
-    def __init__(self, folder: Path, upstream: sandbox_app.Sandbox, workers: int) -> None:
+    def __init__(self, folder: Path, upstream: nexar_sandbox.Sandbox, workers: int) -> None:
         self.file = folder / "config.yaml"
         account = upstream.default_application
         self.content: dict[str, Any] = {
@@ -92,7 +91,7 @@ StartService = Callable[[int], Any]
 
 
 @pytest.fixture
-def start_service(start_command: Callable[..., Any], tmp_path: Path, upstream: sandbox_app.Sandbox) -> StartService:
+def start_service(start_command: Callable[..., Any], tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> StartService:
     async def start(workers: int) -> ReloadedService:
         service = ReloadedService(tmp_path, upstream, workers)
         service.process = start_command("serve", "--config", str(service.file))
@@ -161,7 +160,7 @@ class SteadyLoad:
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_hundred_reloads_under_load_lose_no_request(
     start_service: StartService,
-    upstream: sandbox_app.Sandbox,
+    upstream: nexar_sandbox.Sandbox,
     run_command: Callable[..., "subprocess.CompletedProcess[str]"],
     workers: int,
 ) -> None:
@@ -290,7 +289,7 @@ async def test_commands_use_the_store_of_the_running_service(
 
 
 async def test_generated_admin_token_outlives_reloads_and_the_interface_reloads_workers(
-    start_command: Callable[..., Any], tmp_path: Path, upstream: sandbox_app.Sandbox
+    start_command: Callable[..., Any], tmp_path: Path, upstream: nexar_sandbox.Sandbox
 ) -> None:
     service = ReloadedService(tmp_path, upstream, 2)
     service.content["admin"] = {"port": 0}

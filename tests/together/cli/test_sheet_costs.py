@@ -18,8 +18,7 @@ from support import commands, comparison_server
 from support.sheet_source import billed
 from support.terminal import terminals
 
-from nexar_sandbox import app
-from nexar_sandbox.settings import SandboxSettings
+import nexar_sandbox
 
 LINES = 450  # five upstream requests, of which four are sent at once
 SECRET = "S3CRET-OF-THE-TEST"
@@ -28,7 +27,7 @@ SECRET = "S3CRET-OF-THE-TEST"
 class _Service:
     """A sandbox behind a server that can hold requests."""
 
-    def __init__(self, sandbox: app.Sandbox) -> None:
+    def __init__(self, sandbox: nexar_sandbox.Sandbox) -> None:
         self.sandbox = sandbox
         self.requests = 0
         self.free = 10**6  # requests that pass before others are held
@@ -59,7 +58,7 @@ async def service(tmp_path: Path) -> AsyncIterator[_Service]:
     """A service with a part for each of the lines, and its configuration `our.yaml`."""
     catalog = tmp_path / "numbered.jsonl"
     catalog.write_text("".join(f'{{"mpn": "SHEET{n:05}", "manufacturer": "370"}}\n' for n in range(LINES)))
-    async with app.serve(SandboxSettings(catalog=catalog)) as sandbox:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings(catalog=catalog)) as sandbox:
         running = _Service(sandbox)
         async with comparison_server.serve(running.forward) as url:
             account = sandbox.default_application

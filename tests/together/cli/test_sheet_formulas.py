@@ -12,8 +12,7 @@ from support import commands
 from support.filled_formulas import LOGIN, X, book
 from support.workbooks.builder import AnyCell, FormulaCell
 
-from nexar_sandbox import app
-from nexar_sandbox import settings as sandbox_settings
+import nexar_sandbox
 from proxy.tools.sheet.package.cells import CellError, CellValue
 from proxy.tools.sheet.package.workbook import open_package
 
@@ -46,9 +45,9 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-async def upstream() -> AsyncIterator[app.Sandbox]:
+async def upstream() -> AsyncIterator[nexar_sandbox.Sandbox]:
     """A sandbox that stands for the real service."""
-    async with app.serve(sandbox_settings.SandboxSettings()) as sandbox:
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
         yield sandbox
 
 
@@ -72,7 +71,7 @@ def write(folder: Path, cells: dict[str, AnyCell]) -> Path:
     return book(cells).write(folder / "BOM.xlsx")
 
 
-def configure(folder: Path, sandbox: app.Sandbox, **application: str) -> None:
+def configure(folder: Path, sandbox: nexar_sandbox.Sandbox, **application: str) -> None:
     """Write a configuration with a sandbox as upstream, and one application with other credentials."""
     entry = {"client_id": "other-id", "client_secret": "planted-other", "apikeys": ["planted-key"], **application}
     settings = {
@@ -83,7 +82,7 @@ def configure(folder: Path, sandbox: app.Sandbox, **application: str) -> None:
     (folder / "own.yaml").write_text(json.dumps(settings))
 
 
-def login(sandbox: app.Sandbox, secret: str = "") -> FormulaCell:
+def login(sandbox: nexar_sandbox.Sandbox, secret: str = "") -> FormulaCell:
     account = sandbox.default_application
     return FormulaCell(f'{X}LOGIN("{account.client_id}","{secret or account.client_secret}")', "old")
 
@@ -168,7 +167,7 @@ async def test_libreoffice_calculates_what_depends_on_functions(
     assert (filled["G2"], filled["H2"]) == (Decimal(-1), Decimal(-3))
 
 
-async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     configure(tmp_path, upstream)
     write(tmp_path, {**FORMULAS, "A1": login(upstream)})
     first = await run("BOM.xlsx", "--config", "own.yaml")
@@ -194,7 +193,7 @@ async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, u
     assert upstream.default_application.client_secret not in outputs
 
 
-async def test_refused_login_says_so_in_its_cell(run: Run, tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_refused_login_says_so_in_its_cell(run: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     configure(tmp_path, upstream)
     write(tmp_path, {**FORMULAS, "A1": login(upstream, "planted-wrong")})
     result = await run("BOM.xlsx", "--config", "own.yaml", "--yes")
@@ -206,7 +205,7 @@ async def test_refused_login_says_so_in_its_cell(run: Run, tmp_path: Path, upstr
     assert (filled["C2"], filled["B2"]) == ("old", Decimal("9.9"))
 
 
-async def test_api_key_stands_in_for_the_login(run: Run, tmp_path: Path, upstream: app.Sandbox) -> None:
+async def test_api_key_stands_in_for_the_login(run: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     account = upstream.default_application
     configure(tmp_path, upstream, client_id=account.client_id, client_secret=account.client_secret)
     write(tmp_path, {**FORMULAS, "A1": 0})

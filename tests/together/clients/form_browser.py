@@ -5,7 +5,7 @@ from urllib.parse import urljoin
 import requests
 from support import html_forms
 
-from nexar_sandbox import user_directory
+import nexar_sandbox
 
 
 class FormBrowser:
@@ -24,8 +24,8 @@ class FormBrowser:
     def allow(
         self,
         address: str,
-        user: user_directory.SandboxUser = user_directory.DEFAULT_USERS[0],
-        password: str = user_directory.DEFAULT_PASSWORD,
+        user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
+        password: str = nexar_sandbox.DEFAULT_PASSWORD,
     ) -> str:
         """Follow an authorization request to the redirect with the code; sign in and consent if required."""
         answer = self._session.get(address, allow_redirects=False)

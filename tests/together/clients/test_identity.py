@@ -19,27 +19,27 @@ from requests_oauthlib import OAuth2Session
 from together.browser.background import Background
 from together.clients.form_browser import FormBrowser
 
-from nexar_sandbox import app, applications, settings, user_directory
+import nexar_sandbox
 
-DESIGN = applications.DEFAULT_DESIGN_APPLICATION
+DESIGN = nexar_sandbox.DEFAULT_DESIGN_APPLICATION
 TRUSTED = dataclasses.replace(
     DESIGN,
     name="Trusted application",
     application_id="8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a03",
     client_id="trusted",
     client_secret="trusted-secret",
-    flows=frozenset({applications.PASSWORD}),
+    flows=frozenset({"password"}),
 )
 SCOPES = ["openid", "profile", "email", "user.access", "design.domain", "supply.domain", "offline_access"]
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[app.Sandbox]:
-    chosen = settings.SandboxSettings(
-        applications=(applications.DEFAULT_APPLICATION, DESIGN, TRUSTED), token_windows=()
+def sandbox() -> Iterator[nexar_sandbox.Sandbox]:
+    chosen = nexar_sandbox.SandboxSettings(
+        applications=(nexar_sandbox.DEFAULT_APPLICATION, DESIGN, TRUSTED), token_windows=()
     )
     with Background() as running:
-        yield running.enter(app.serve(chosen))
+        yield running.enter(nexar_sandbox.serve(chosen))
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +49,14 @@ def _without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def discovery(sandbox: app.Sandbox) -> dict[str, Any]:
+def discovery(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
     """The discovery document, from which a client gets all URLs."""
     document: dict[str, Any] = requests.get(sandbox.url + "/.well-known/openid-configuration", timeout=30).json()
     return document
 
 
 @pytest.fixture
-def person(sandbox: app.Sandbox) -> Iterator[FormBrowser]:
+def person(sandbox: nexar_sandbox.Sandbox) -> Iterator[FormBrowser]:
     with FormBrowser(sandbox.url) as browser:
         yield browser
 
@@ -78,7 +78,7 @@ def let_in(session: OAuth2Session, discovery: dict[str, Any], person: FormBrowse
     return token
 
 
-def asks(sandbox: app.Sandbox, token: str) -> int:
+def asks(sandbox: nexar_sandbox.Sandbox, token: str) -> int:
     """The status of a query with this token."""
     headers = {"Authorization": f"Bearer {token}"}
     body = {"query": "{ supAttributes { id } }"}
@@ -94,18 +94,18 @@ def verified(discovery: dict[str, Any], token: str, audience: str) -> dict[str, 
     return claims
 
 
-def test_client_credentials(sandbox: app.Sandbox, discovery: dict[str, Any]) -> None:
-    client = BackendApplicationClient(applications.DEFAULT_APPLICATION.client_id, scope=["supply.domain"])
+def test_client_credentials(sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any]) -> None:
+    client = BackendApplicationClient(nexar_sandbox.DEFAULT_APPLICATION.client_id, scope=["supply.domain"])
     with OAuth2Session(client=client) as session:
         token = session.fetch_token(
-            discovery["token_endpoint"], client_secret=applications.DEFAULT_APPLICATION.client_secret
+            discovery["token_endpoint"], client_secret=nexar_sandbox.DEFAULT_APPLICATION.client_secret
         )
         assert token["scope"] == ["supply.domain"]
         assert session.post(sandbox.graphql_url, json={"query": "{ supAttributes { id } }"}).status_code == 200
 
 
 def test_a_code_grants_an_access_token_with_the_users_claims(
-    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
+    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     with application() as session:
         token = let_in(session, discovery, person)
@@ -114,7 +114,7 @@ def test_a_code_grants_an_access_token_with_the_users_claims(
     claims = verified(discovery, token["access_token"], "https://api.nexar.com")
     names = {"iat", "nbf", "exp", "iss", "aud", "client_id", "scope", "jti", "sub", "auth_time", "idp", "amr"}
     assert set(claims) == names
-    assert (claims["sub"], claims["client_id"]) == (user_directory.DEFAULT_USERS[0].id, DESIGN.client_id)
+    assert (claims["sub"], claims["client_id"]) == (nexar_sandbox.DEFAULT_USERS[0].id, DESIGN.client_id)
     assert claims["exp"] - claims["iat"] == 86_400
     assert claims["auth_time"] <= claims["iat"]
     assert sorted(claims["scope"]) == sorted(SCOPES)
@@ -125,7 +125,7 @@ def test_the_id_token_has_the_client_and_the_access_token_hash(discovery: dict[s
     with application() as session:
         token = let_in(session, discovery, person, nonce="n-0S6_WzA2Mj")
     claims = verified(discovery, token["id_token"], DESIGN.client_id)
-    assert (claims["sub"], claims["nonce"]) == (user_directory.DEFAULT_USERS[0].id, "n-0S6_WzA2Mj")
+    assert (claims["sub"], claims["nonce"]) == (nexar_sandbox.DEFAULT_USERS[0].id, "n-0S6_WzA2Mj")
     digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
 
@@ -134,7 +134,7 @@ def test_userinfo_has_the_claims_of_the_scopes(discovery: dict[str, Any], person
     with application() as session:
         let_in(session, discovery, person)
         assert session.get(discovery["userinfo_endpoint"]).json() == {
-            "sub": user_directory.DEFAULT_USERS[0].id,
+            "sub": nexar_sandbox.DEFAULT_USERS[0].id,
             "name": "Ada Sandbox",
             "given_name": "Ada",
             "family_name": "Sandbox",
@@ -157,7 +157,7 @@ def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_re
 
 
 def test_a_refresh_token_is_valid_once_and_returns_the_next(
-    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
+    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
     with application() as session:
@@ -165,7 +165,7 @@ def test_a_refresh_token_is_valid_once_and_returns_the_next(
         second = session.refresh_token(discovery["token_endpoint"], **secret)
         third = session.refresh_token(discovery["token_endpoint"], **secret)
         assert len({one["refresh_token"] for one in (first, second, third)}) == 3
-        assert verified(discovery, third["id_token"], DESIGN.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
+        assert verified(discovery, third["id_token"], DESIGN.client_id)["sub"] == nexar_sandbox.DEFAULT_USERS[0].id
         assert asks(sandbox, third["access_token"]) == 200
         with pytest.raises(OAuth2Error, match="invalid_grant"):
             session.refresh_token(discovery["token_endpoint"], first["refresh_token"], **secret)
@@ -176,7 +176,7 @@ def test_a_refresh_token_is_valid_once_and_returns_the_next(
 
 
 def test_an_oauth_session_refreshes_an_expired_token(
-    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser
+    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser
 ) -> None:
     claims: list[dict[str, Any]] = []
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
@@ -186,15 +186,15 @@ def test_an_oauth_session_refreshes_an_expired_token(
     with session:
         token = let_in(session, discovery, person)
         session.token = {**token, "expires_at": 1}
-        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == user_directory.DEFAULT_USERS[0].id
+        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == nexar_sandbox.DEFAULT_USERS[0].id
     assert [one["access_token"] != token["access_token"] for one in claims] == [True]
 
 
 def test_the_password_grant_needs_its_flow(discovery: dict[str, Any]) -> None:
-    user = {"username": user_directory.DEFAULT_USERS[0].email, "password": user_directory.DEFAULT_PASSWORD}
+    user = {"username": nexar_sandbox.DEFAULT_USERS[0].email, "password": nexar_sandbox.DEFAULT_PASSWORD}
     with OAuth2Session(client=LegacyApplicationClient(TRUSTED.client_id, scope=SCOPES)) as session:
         token = session.fetch_token(discovery["token_endpoint"], client_secret=TRUSTED.client_secret, **user)
-        assert verified(discovery, token["id_token"], TRUSTED.client_id)["sub"] == user_directory.DEFAULT_USERS[0].id
+        assert verified(discovery, token["id_token"], TRUSTED.client_id)["sub"] == nexar_sandbox.DEFAULT_USERS[0].id
         assert session.get(discovery["userinfo_endpoint"]).json()["email"] == user["username"]
         renewed = session.refresh_token(
             discovery["token_endpoint"], client_id=TRUSTED.client_id, client_secret=TRUSTED.client_secret
@@ -216,7 +216,7 @@ def test_the_password_grant_needs_its_flow(discovery: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_authlib_introspects_and_revokes_a_token(
-    sandbox: app.Sandbox, discovery: dict[str, Any], person: FormBrowser, method: str
+    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser, method: str
 ) -> None:
     session = AuthlibSession(
         DESIGN.client_id,
@@ -240,7 +240,7 @@ def test_authlib_introspects_and_revokes_a_token(
         assert (known["active"], known["client_id"], known["sub"]) == (
             True,
             DESIGN.client_id,
-            user_directory.DEFAULT_USERS[0].id,
+            nexar_sandbox.DEFAULT_USERS[0].id,
         )
         assert known["exp"] - known["iat"] == 86_400
         claims = session.introspect_token(discovery["introspection_endpoint"], token["refresh_token"]).json()
@@ -269,7 +269,7 @@ def test_sign_out_redirects_to_the_application(discovery: dict[str, Any], person
         assert "error=login_required" in person.allow(again)
 
 
-def test_the_discovery_document_is_valid_for_authlib(discovery: dict[str, Any], sandbox: app.Sandbox) -> None:
+def test_the_discovery_document_is_valid_for_authlib(discovery: dict[str, Any], sandbox: nexar_sandbox.Sandbox) -> None:
     # The sandbox has no TLS, and Authlib takes no document without; nothing else is passed over.
     text = json.dumps(discovery).replace(sandbox.url, "https://identity.example")
     document = OpenIDProviderMetadata(json.loads(text))

@@ -15,18 +15,15 @@ from together.comparing.comparison import CompareRequests, GenerateRequests
 from together.conftest import starter
 from together.environment import ProxyEnvironment, StartEnvironment
 
-from nexar_sandbox import applications
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from nexar_sandbox.legacy_v3 import disturbances
-from nexar_sandbox.legacy_v3 import settings as old_service
 from proxy import config
 from proxy.kit import clock
 from proxy.traffic.v3_request import V3Request
 
 UPSTREAM = {
-    "legacy": old_service.LegacySettings(requests_per_second=None),
-    "applications": (dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=1_000_000),),
+    "legacy": nexar_sandbox.LegacySettings(requests_per_second=None),
+    "applications": (dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
 NOISE = """
 noise: {share: %s, min_requests: 10}
@@ -36,7 +33,7 @@ LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
 
 @pytest.fixture(scope="module")
-def start(catalog: store.Catalog, signing_key: keys.SigningKey) -> StartEnvironment:
+def start(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> StartEnvironment:
     return starter(catalog, signing_key, clock.ManualClock())
 
 

@@ -6,27 +6,26 @@ from pathlib import Path
 import pytest
 from together.crashes.program import APPLICATIONS, LIMIT
 
-from nexar_sandbox import app, applications, settings
-from nexar_sandbox.catalog import store as catalogs
+import nexar_sandbox
 from proxy.kit import clock
 
 
 @pytest.fixture
-async def sandbox(catalog: catalogs.Catalog) -> AsyncIterator[app.Sandbox]:
+async def sandbox(catalog: nexar_sandbox.Catalog) -> AsyncIterator[nexar_sandbox.Sandbox]:
     plans = tuple(
-        applications.SandboxApplication(
+        nexar_sandbox.SandboxApplication(
             name=name, application_id=name, client_id=name, client_secret="secret-1", part_limit=10**6
         )
         for name in APPLICATIONS
     )
-    async with app.serve(
-        settings.SandboxSettings(applications=plans), clock=clock.SystemClock(), catalog=catalog
+    async with nexar_sandbox.serve(
+        nexar_sandbox.SandboxSettings(applications=plans), clock=clock.SystemClock(), catalog=catalog
     ) as running:
         yield running
 
 
 @pytest.fixture
-def configured(sandbox: app.Sandbox, tmp_path: Path, store: str) -> Path:
+def configured(sandbox: nexar_sandbox.Sandbox, tmp_path: Path, store: str) -> Path:
     file = tmp_path / "config.yaml"
     file.write_text(f"""
 upstream: {{graphql_url: "{sandbox.graphql_url}", token_url: "{sandbox.token_url}"}}

@@ -16,7 +16,7 @@ import yarl
 from together.crashes.program import APPLICATIONS, LIMIT, ledger, serving
 from together.environment import target
 
-from nexar_sandbox import app
+import nexar_sandbox
 from proxy.stores.protocols import EntryUsage
 
 SECONDS = 60
@@ -78,7 +78,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 async def test_usage_is_accounted_for_and_within_limits_after_kills(
-    sandbox: app.Sandbox, configured: Path, store: str
+    sandbox: nexar_sandbox.Sandbox, configured: Path, store: str
 ) -> None:
     delivered = dict.fromkeys(APPLICATIONS, 0)
 

@@ -17,8 +17,7 @@ import yarl
 from together.crashes.program import ledger, serving
 from together.environment import target
 
-from nexar_sandbox import app, faults
-from nexar_sandbox.catalog import store as catalogs
+import nexar_sandbox
 from proxy.gateway.cache import shared
 
 NAME = "unlimited"  # the application that is used
@@ -79,9 +78,9 @@ class Buyer:
 
 
 @pytest.fixture
-def numbers(catalog: catalogs.Catalog) -> list[str]:
+def numbers(catalog: nexar_sandbox.Catalog) -> list[str]:
     """Part numbers that exist, each once."""
-    lines = (Path(catalogs.__file__).parent / "data/parts.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (nexar_sandbox.SHIPPED / "parts.jsonl").read_text(encoding="utf-8").splitlines()
     found = list(dict.fromkeys(json.loads(line)["mpn"] for line in lines))[:LINES]
     assert len(found) == LINES
     return found
@@ -94,7 +93,7 @@ async def client(*urls: str) -> AsyncIterator[Buyer]:
         yield Buyer(session, *urls)
 
 
-async def assert_ledger_agrees(sandbox: app.Sandbox, store: str) -> None:
+async def assert_ledger_agrees(sandbox: nexar_sandbox.Sandbox, store: str) -> None:
     """Wait until the ledger has what the sandbox has billed; usage is settled soon after it is journalled."""
     async with asyncio.timeout(SECONDS):
         while (state := (await ledger(store))[NAME]).used < sandbox.part_usage.used(NAME):
@@ -103,7 +102,7 @@ async def assert_ledger_agrees(sandbox: app.Sandbox, store: str) -> None:
 
 
 async def test_bill_of_materials_is_paid_once_over_four_workers(
-    sandbox: app.Sandbox, four_workers: Path, store: str, numbers: list[str]
+    sandbox: nexar_sandbox.Sandbox, four_workers: Path, store: str, numbers: list[str]
 ) -> None:
     with serving(four_workers) as (_, url):
         async with client(url) as buyer:
@@ -114,7 +113,7 @@ async def test_bill_of_materials_is_paid_once_over_four_workers(
 
 
 async def test_bill_of_materials_is_paid_once_over_two_services_and_a_restart(
-    sandbox: app.Sandbox, cached: Path, store: str, numbers: list[str]
+    sandbox: nexar_sandbox.Sandbox, cached: Path, store: str, numbers: list[str]
 ) -> None:
     with serving(cached) as (_, one), serving(cached) as (_, two):
         async with client(one, two) as buyer:
@@ -127,9 +126,9 @@ async def test_bill_of_materials_is_paid_once_over_two_services_and_a_restart(
 
 
 async def test_forty_clients_of_four_workers_pay_for_one_result(
-    sandbox: app.Sandbox, four_workers: Path, store: str
+    sandbox: nexar_sandbox.Sandbox, four_workers: Path, store: str
 ) -> None:
-    sandbox.faults.replace(faults.parse_faults("latency ms=300"))
+    sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=300"))
     with serving(four_workers) as (_, url):
         async with client(url) as buyer:
             results = await asyncio.gather(*(buyer.match({"mpn": "SN74S74N", "reference": str(n)}) for n in range(40)))
@@ -139,7 +138,7 @@ async def test_forty_clients_of_four_workers_pay_for_one_result(
 
 
 async def test_killed_owner_is_replaced_by_one_of_those_that_wait(
-    sandbox: app.Sandbox, cached: Path, store: str
+    sandbox: nexar_sandbox.Sandbox, cached: Path, store: str
 ) -> None:
     """The parts of the killed process are billed, those of its replacement, and no more; nobody waits longer than
     the limit."""
@@ -149,7 +148,7 @@ async def test_killed_owner_is_replaced_by_one_of_those_that_wait(
         for each in clients:  # tokens and connections are there
             await each.match({"mpn": "1N4007", "limit": 1})
         before = sandbox.part_usage.used(NAME)
-        sandbox.faults.replace(faults.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
+        sandbox.faults.replace(nexar_sandbox.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
         lost = asyncio.create_task(clients[0].match({"mpn": "SN74S74N"}))
         async with asyncio.timeout(SECONDS):
             while sandbox.part_usage.used(NAME) == before:
@@ -165,12 +164,12 @@ async def test_killed_owner_is_replaced_by_one_of_those_that_wait(
         await asyncio.gather(lost, return_exceptions=True)
 
 
-async def test_stopped_owner_keeps_nobody_waiting(sandbox: app.Sandbox, cached: Path, store: str) -> None:
+async def test_stopped_owner_keeps_nobody_waiting(sandbox: nexar_sandbox.Sandbox, cached: Path, store: str) -> None:
     """A process that is alive, but does nothing, keeps its claims in a file; those that wait go on without it."""
     with serving(cached) as (owner, first), serving(cached) as (_, second):
         async with client(first) as one, client(second) as two:
             await two.match({"mpn": "1N4007", "limit": 1})
-            sandbox.faults.replace(faults.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
+            sandbox.faults.replace(nexar_sandbox.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
             before = sandbox.part_usage.used(NAME)
             lost = asyncio.create_task(one.match({"mpn": "SN74S74N"}))
             async with asyncio.timeout(SECONDS):

@@ -17,7 +17,7 @@ import yarl
 from together.crashes.program import ledger, serving
 from together.environment import target
 
-from nexar_sandbox import app
+import nexar_sandbox
 
 SECONDS = 30
 NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk
@@ -54,7 +54,7 @@ async def stop(process: "subprocess.Popen[str]") -> None:
 
 
 async def test_full_disk_fails_readiness_and_loses_no_usage(
-    sandbox: app.Sandbox,
+    sandbox: nexar_sandbox.Sandbox,
     configured: Path,
     store: str,
     session: aiohttp.ClientSession,
@@ -80,7 +80,7 @@ async def test_full_disk_fails_readiness_and_loses_no_usage(
 
 
 async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
-    sandbox: app.Sandbox,
+    sandbox: nexar_sandbox.Sandbox,
     configured: Path,
     store: str,
     session: aiohttp.ClientSession,
@@ -108,7 +108,7 @@ async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
 
 
 async def test_overwritten_store_is_named_by_readiness(
-    sandbox: app.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession
+    sandbox: nexar_sandbox.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession
 ) -> None:
     with serving(configured) as (process, url):
         assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
@@ -125,7 +125,7 @@ async def test_overwritten_store_is_named_by_readiness(
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_truncated_files_beside_the_store_end_no_process_and_book_nothing_wrong(
-    sandbox: app.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession, workers: int
+    sandbox: nexar_sandbox.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession, workers: int
 ) -> None:
     """Of the shared cache, its claims, intents and the journal. A mapped file that is truncated would be SIGBUS."""
     text = configured.read_text().replace("cache: {seconds: 0}", "")

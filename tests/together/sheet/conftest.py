@@ -8,26 +8,27 @@ from typing import Any
 import pytest
 from support import sheet_source
 
-from nexar_sandbox import app
-from nexar_sandbox import settings as sandbox_settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy.kit import clock
 
 
 @pytest.fixture
-def serve(time: clock.ManualClock, catalog: store.Catalog, signing_key: keys.SigningKey) -> sheet_source.Serve:
+def serve(
+    time: clock.ManualClock, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> sheet_source.Serve:
     """`async with serve(…) as sandbox`, with fields of SandboxSettings."""
 
-    def served(own: store.Catalog | None = None, **settings: Any) -> AbstractAsyncContextManager[app.Sandbox]:
-        chosen = sandbox_settings.SandboxSettings(**settings)
-        return app.serve(chosen, clock=time, catalog=own or catalog, key=signing_key)
+    def served(
+        own: nexar_sandbox.Catalog | None = None, **settings: Any
+    ) -> AbstractAsyncContextManager[nexar_sandbox.Sandbox]:
+        chosen = nexar_sandbox.SandboxSettings(**settings)
+        return nexar_sandbox.serve(chosen, clock=time, catalog=own or catalog, key=signing_key)
 
     return served
 
 
 @pytest.fixture
-async def sandbox(serve: sheet_source.Serve) -> AsyncIterator[app.Sandbox]:
+async def sandbox(serve: sheet_source.Serve) -> AsyncIterator[nexar_sandbox.Sandbox]:
     async with serve() as running:
         yield running
 
@@ -38,10 +39,10 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def numbered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[store.Catalog]:
+def numbered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[nexar_sandbox.Catalog]:
     """A catalog with a part for each of 1000 numbers."""
     path = tmp_path_factory.mktemp("catalog") / "numbered.jsonl"
     path.write_text("".join(f'{{"mpn": "SHEET{n:05}", "manufacturer": "370"}}\n' for n in range(sheet_source.NUMBERS)))
-    opened_catalog = store.open_catalog(extra=path)
+    opened_catalog = nexar_sandbox.open_catalog(extra=path)
     yield opened_catalog
     opened_catalog.close()

@@ -8,14 +8,13 @@ import pytest
 from support.sheet_source import DIODE, FLIP_FLOP, NUMBERS, UNKNOWN, Serve, billed, fetched, ledger, numbers, opened
 from together.environment import single_application
 
-from nexar_sandbox import app
-from nexar_sandbox.catalog import currencies, store
+import nexar_sandbox
 from proxy.kit import clock
 from proxy.tools.sheet.parts import CostEstimate, PartQuery
 
 
 async def test_part_has_what_columns_and_functions_show(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         result = (await fetched(source, FLIP_FLOP))[FLIP_FLOP]
@@ -39,7 +38,7 @@ async def test_part_has_what_columns_and_functions_show(
 
 
 async def test_hits_count_all_matches_and_a_manufacturer_filters(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     ambiguous = PartQuery(FLIP_FLOP.mpn)
     async with opened(sandbox, file, time) as source:
@@ -52,7 +51,7 @@ async def test_hits_count_all_matches_and_a_manufacturer_filters(
     assert (other.part, other.hits, other.error) == (None, 0, None)
 
 
-async def test_sku_finds_its_part(sandbox: app.Sandbox, file: Path, time: clock.ManualClock) -> None:
+async def test_sku_finds_its_part(sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock) -> None:
     async with opened(sandbox, file, time) as source:
         part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
         assert part is not None
@@ -64,7 +63,7 @@ async def test_sku_finds_its_part(sandbox: app.Sandbox, file: Path, time: clock.
 
 
 async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     queries = [FLIP_FLOP._replace(currency=code) for code in ("EUR", "USD")]
     async with opened(sandbox, file, time) as source:
@@ -74,14 +73,14 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
         prices = [price for offer in result.part.offers for price in offer.prices]
         assert {price.currency for price in prices} >= {"USD", "EUR"}
         for price in prices:
-            rate = currencies.exchange_rate(price.currency, query.currency)
+            rate = nexar_sandbox.exchange_rate(price.currency, query.currency)
             exact = None if rate is None else Decimal(repr(float(price.price) * rate))
             assert price.converted == exact
             assert price.price == Decimal(repr(float(price.price)))
 
 
 async def test_currency_that_the_service_does_not_know_is_the_error_of_each_line(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     wrong = [query._replace(currency="XXX") for query in numbers(500)]
     async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
@@ -92,7 +91,7 @@ async def test_currency_that_the_service_does_not_know_is_the_error_of_each_line
 
 
 async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_time(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         results = await fetched(source, *(DIODE._replace(currency=code) for code in ("USD", "EUR", "JPY")))
@@ -103,7 +102,7 @@ async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_
 
 
 async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second_run_costs_nothing(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     queries = [FLIP_FLOP, DIODE, UNKNOWN, FLIP_FLOP]
     async with opened(sandbox, file, time) as source:
@@ -124,7 +123,7 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
 
 
 async def test_results_are_kept_for_a_day_whatever_the_configuration_says(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         await fetched(source, DIODE)
@@ -137,7 +136,7 @@ async def test_results_are_kept_for_a_day_whatever_the_configuration_says(
 
 
 async def test_refresh_pays_again_and_replaces_what_is_kept(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         await fetched(source, DIODE)
@@ -152,7 +151,7 @@ async def test_refresh_pays_again_and_replaces_what_is_kept(
 
 
 async def test_a_rerun_of_failures_pays_for_no_part_that_the_cache_has(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         await fetched(source, DIODE, UNKNOWN)
@@ -165,7 +164,7 @@ async def test_a_rerun_of_failures_pays_for_no_part_that_the_cache_has(
 
 @pytest.mark.parametrize("changes", [{"cache": {"seconds": 0}}, {"cache": {"shared": False}}, {"store": "memory:"}])
 async def test_without_a_cache_the_source_says_that_a_second_run_pays_again(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, changes: dict[str, Any]
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, changes: dict[str, Any]
 ) -> None:
     for run in (1, 2):
         async with opened(sandbox, file, time, changes) as source:
@@ -175,7 +174,7 @@ async def test_without_a_cache_the_source_says_that_a_second_run_pays_again(
 
 
 async def test_thousand_lines_take_ten_requests_and_then_none(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     queries = numbers(NUMBERS)
     async with serve(numbered, applications=single_application(part_limit=NUMBERS)) as sandbox:

@@ -7,7 +7,7 @@ import pytest
 from support import running_proxy, sheet_source
 from support.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
 
-from nexar_sandbox import app
+import nexar_sandbox
 from proxy import config, errors
 from proxy.gateway import assembly
 from proxy.kit import clock
@@ -15,7 +15,7 @@ from proxy.tools.sheet import sources
 
 
 async def test_api_key_selects_the_application_and_is_charged(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     named = (config.ApiKeySettings(config.digest("a-key"), name="erp"),)
     demo = sheet_source.settings(sandbox, file).applications["demo"]
@@ -31,7 +31,7 @@ async def test_api_key_selects_the_application_and_is_charged(
 
 
 async def test_login_of_a_workbook_is_an_application_of_its_own(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, store=f"sqlite:{file}")
     settings = msgspec.structs.replace(settings, cache=config.CacheSettings())
@@ -56,7 +56,7 @@ async def test_login_of_a_workbook_is_an_application_of_its_own(
 
 
 async def test_login_of_a_configured_application_keeps_its_quota(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     account = sandbox.default_application
     login = sources.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
@@ -66,7 +66,9 @@ async def test_login_of_a_configured_application_keeps_its_quota(
     assert (len(results), billed(sandbox)) == (1, 1)
 
 
-async def test_wrong_credentials_end_the_run(sandbox: app.Sandbox, file: Path, time: clock.ManualClock) -> None:
+async def test_wrong_credentials_end_the_run(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
     login = sources.ApplicationLogin(config.ClientId("unknown"), config.Secret("a-secret-text"))
     async with opened(sandbox, file, time, login=login) as source:
         results, error = await collect(source, FLIP_FLOP)
@@ -96,7 +98,7 @@ async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_chang
 
 
 async def test_source_is_more_patient_than_a_service_and_sends_nothing_twice(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     short, long = config.TimeoutSettings(), config.TimeoutSettings(first_byte_seconds=300, total_seconds=400)
     for configured, expected in ((short, (60.0, 120.0)), (long, (300.0, 400.0))):

@@ -8,10 +8,7 @@ import msgspec
 from support.sheet_source import NUMBERS, billed, fetched, ledger, numbers, settings
 from together.environment import single_application
 
-from nexar_sandbox import app, faults
-from nexar_sandbox import settings as sandbox_settings
-from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+import nexar_sandbox
 from proxy import config
 from proxy.kit import clock
 from proxy.tools.sheet import sources
@@ -47,7 +44,7 @@ asyncio.run(run())
 """
 
 
-async def killed_run(sandbox: app.Sandbox, store_url: str, results: int) -> int:
+async def killed_run(sandbox: nexar_sandbox.Sandbox, store_url: str, results: int) -> int:
     """Start a run, and kill it when it has yielded so many results; return how many it had."""
     account = sandbox.default_application
     arguments = (sandbox.graphql_url, sandbox.token_url, account.client_id, store_url)
@@ -67,13 +64,13 @@ async def killed_run(sandbox: app.Sandbox, store_url: str, results: int) -> int:
 
 
 async def test_second_run_after_a_kill_pays_for_the_rest_only(
-    numbered: store.Catalog, signing_key: keys.SigningKey, tmp_path: Path
+    numbered: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, tmp_path: Path
 ) -> None:
     time, file = clock.SystemClock(), tmp_path / "state.sqlite"
-    chosen = sandbox_settings.SandboxSettings(
-        applications=single_application(part_limit=2 * NUMBERS), faults=faults.parse_faults("latency ms=200")
+    chosen = nexar_sandbox.SandboxSettings(
+        applications=single_application(part_limit=2 * NUMBERS), faults=nexar_sandbox.parse_faults("latency ms=200")
     )
-    async with app.serve(chosen, clock=time, catalog=numbered, key=signing_key) as sandbox:
+    async with nexar_sandbox.serve(chosen, clock=time, catalog=numbered, key=signing_key) as sandbox:
         yielded = await killed_run(sandbox, f"sqlite:{file}", 150)
         paid = billed(sandbox)
         assert yielded <= paid < NUMBERS

@@ -20,8 +20,7 @@ from support.sheet_source import (
 )
 from together.environment import single_application
 
-from nexar_sandbox import app
-from nexar_sandbox.catalog import store
+import nexar_sandbox
 from proxy import errors
 from proxy.kit import clock
 from proxy.tools.sheet import gateway_source
@@ -30,7 +29,7 @@ from proxy.tools.sheet.parts import BudgetExhausted, PartQuery
 
 @pytest.mark.parametrize("budget", [0, 1, 99, 150, 230])
 async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock, budget: int
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, budget: int
 ) -> None:
     # Every second line has a part: what a request does not use is left for the next.
     queries = [query for pair in zip(numbers(250), numbers(250, NUMBERS), strict=True) for query in pair]
@@ -44,7 +43,7 @@ async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
 
 
 async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     changes = {"application": {"parts": 130}}
     async with serve(numbered) as sandbox, opened(sandbox, file, time, changes) as source:
@@ -56,7 +55,7 @@ async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
 
 
 async def test_quota_that_the_service_refuses_ends_the_run_and_keeps_results(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     async with serve(numbered, applications=single_application(part_limit=250)) as sandbox:
         async with opened(sandbox, file, time) as source:
@@ -69,7 +68,7 @@ async def test_quota_that_the_service_refuses_ends_the_run_and_keeps_results(
 
 @pytest.mark.parametrize("fault", ["429 count=2 retry_after=0", "5xx count=2 status=503 retry_after=0"])
 async def test_busy_service_is_asked_again(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, fault: str
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, fault: str
 ) -> None:
     inject(sandbox, fault)
     async with opened(sandbox, file, time) as source:
@@ -80,7 +79,7 @@ async def test_busy_service_is_asked_again(
 
 
 async def test_failing_service_is_the_error_of_each_line_and_costs_nothing(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_source, "WAIT_SECONDS", 0.0)
     inject(sandbox, "5xx status=500 body=json")
@@ -94,7 +93,7 @@ async def test_failing_service_is_the_error_of_each_line_and_costs_nothing(
 
 
 async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_source, "WAIT_SECONDS", 0.0)
     async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
@@ -105,7 +104,7 @@ async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
 
 
 async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_again(
-    sandbox: app.Sandbox, file: Path, time: clock.ManualClock
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     inject(sandbox, "malformed body=empty count=1")
     async with opened(sandbox, file, time) as source:
@@ -117,7 +116,7 @@ async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_aga
 
 
 async def test_line_that_the_service_refuses_does_not_fail_the_others(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     # The service refuses requests whose variables it cannot read.
     hostile = PartQuery("\x00" * 3)
@@ -128,7 +127,7 @@ async def test_line_that_the_service_refuses_does_not_fail_the_others(
 
 
 async def test_closed_run_waits_for_what_is_billed_and_keeps_it(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     async with serve(numbered) as sandbox:
         async with opened(sandbox, file, time) as source:
@@ -143,7 +142,7 @@ async def test_closed_run_waits_for_what_is_billed_and_keeps_it(
 
 
 async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
-    serve: Serve, numbered: store.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     async with serve(numbered) as sandbox:
         inject(sandbox, "latency ms=300")

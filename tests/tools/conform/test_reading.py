@@ -5,7 +5,7 @@ from typing import get_type_hints
 
 import pytest
 
-from nexar_sandbox import behavior
+import nexar_sandbox
 from proxy import errors
 from proxy.tools.conform import reading
 
@@ -98,5 +98,5 @@ def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
 
 def test_the_shipped_assumptions_name_fields_of_the_sandbox() -> None:
     named = {assumption.id: assumption.sandbox for assumption in reading.load().assumptions if assumption.sandbox}
-    fields = get_type_hints(behavior.Behavior)
+    fields = get_type_hints(nexar_sandbox.Behavior)
     assert {id: field for id, field in named.items() if field not in fields} == {}

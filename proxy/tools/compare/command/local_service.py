@@ -22,7 +22,7 @@ from proxy.kit import shipped
 from proxy.upstream import replay
 
 if TYPE_CHECKING:
-    from nexar_sandbox import settings as sandbox_settings
+    import nexar_sandbox
 
 NAME = "v3bridge-compare"  # the additional key, where keys are counted
 # The discard port: nothing listens there, so a request that is sent by mistake fails.
@@ -126,13 +126,15 @@ def _unlimited(entry: config.ApplicationSettings) -> config.ApplicationSettings:
     return msgspec.structs.replace(entry, parts="unlimited", reconcile=None, apikeys=apikeys)
 
 
-def _sandbox() -> "sandbox_settings.SandboxSettings":
+def _sandbox() -> "nexar_sandbox.SandboxSettings":
     """Return settings of a sandbox with a practically unlimited quota, and an old service without a rate limit."""
     import dataclasses
 
-    from nexar_sandbox.legacy_v3 import settings as legacy
+    import nexar_sandbox
 
-    return dataclasses.replace(embedded.endless_sandbox(), legacy=legacy.LegacySettings(requests_per_second=None))
+    return dataclasses.replace(
+        embedded.endless_sandbox(), legacy=nexar_sandbox.LegacySettings(requests_per_second=None)
+    )
 
 
 class _Whatever(Mapping[str, str]):

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from support import generated_requests
 
-from nexar_sandbox import app, settings
-from nexar_sandbox.legacy_v3 import settings as old_service
+import nexar_sandbox
 
 CONFIG = """
 upstream: sandbox
@@ -41,8 +40,8 @@ DEFECTS = {  # the file, what is right, what is wrong, and what is in the path o
 @pytest.fixture
 async def recording_file(run_command: Any, tmp_path: Path) -> None:
     """A recording of generated requests, in the folder of the test."""
-    chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
-    async with app.serve(chosen) as sandbox:
+    chosen = nexar_sandbox.SandboxSettings(legacy=nexar_sandbox.LegacySettings(requests_per_second=None))
+    async with nexar_sandbox.serve(chosen) as sandbox:
         stock = await generated_requests.CatalogContents.of(sandbox.legacy_url)
     made = [
         request

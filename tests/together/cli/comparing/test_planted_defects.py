@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from support import commands, covering_requests, generated_requests, log_lines, planted_defects, remapping
 
-from nexar_sandbox import app, settings
-from nexar_sandbox.legacy_v3 import settings as old_service
+import nexar_sandbox
 from proxy import errors
 from proxy.kit import shipped
 
@@ -59,8 +58,8 @@ def mappings() -> Any:
 async def recording(tmp_path: Path) -> Any:
     """Few requests that show everything the old service has something for, recorded with both sides' answers."""
     with log_lines.collected("error"):
-        chosen = settings.SandboxSettings(legacy=old_service.LegacySettings(requests_per_second=None))
-        async with app.serve(chosen) as sandbox:
+        chosen = nexar_sandbox.SandboxSettings(legacy=nexar_sandbox.LegacySettings(requests_per_second=None))
+        async with nexar_sandbox.serve(chosen) as sandbox:
             requests = await covering_requests.covering_requests(sandbox.legacy_url)
         (tmp_path / "own.yaml").write_text(CONFIG)
         (tmp_path / "calls.txt").write_text(

@@ -1,4 +1,4 @@
-"""Tests of `v3bridge sandbox`: addresses and credentials work as printed."""
+"""Tests of `nexar-sandbox`: addresses and credentials work as printed."""
 
 import contextlib
 import json
@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from support import html_forms
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
+PROGRAM = ("-m", "nexar_sandbox")
 COUNT = "{ supCategories { id numParts } }"
 MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 
@@ -50,7 +51,7 @@ class Shown:
 @pytest.fixture
 def start_sandbox(start_command: Any) -> Any:
     """Starts a sandbox and reads what it prints."""
-    return lambda *arguments: Shown(start_command("sandbox", "--port", "0", *arguments).until("client_secret"))
+    return lambda *arguments: Shown(start_command("--port", "0", *arguments, python=PROGRAM).until("client_secret"))
 
 
 def _neighboring_ports(count: Any) -> Any:
@@ -65,7 +66,7 @@ def _neighboring_ports(count: Any) -> Any:
 
 def test_every_service_has_its_chosen_port(start_command: Any) -> None:
     first = _neighboring_ports(5)
-    running = start_command("sandbox", "--port", str(first), "--design-port", str(first + 1))
+    running = start_command("--port", str(first), "--design-port", str(first + 1), python=PROGRAM)
     shown = Shown(running.until("client_secret"))
     assert shown.values["sandbox"] == f"http://127.0.0.1:{first}"
     names = ("workspaces", "library", "projects", "collaboration")
@@ -100,28 +101,28 @@ def test_port_in_use_is_named_with_its_service(run_command: Callable[..., "subpr
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        own = run_command("sandbox", "--port", str(port))
-        design = run_command("sandbox", "--port", "0", "--design-port", str(port))
+        own = run_command("--port", str(port), python=PROGRAM)
+        design = run_command("--port", "0", "--design-port", str(port), python=PROGRAM)
     why = f"cannot listen on 127.0.0.1:{port}: Address already in use; choose another with"
-    assert (own.returncode, own.stderr) == (2, f"v3bridge: the sandbox {why} --host or --port\n")
+    assert (own.returncode, own.stderr) == (2, f"nexar-sandbox: the sandbox {why} --host or --port\n")
     assert (design.returncode, design.stderr) == (
         2,
-        f"v3bridge: the design service workspaces {why} --design-port\n",
+        f"nexar-sandbox: the design service workspaces {why} --design-port\n",
     )
 
 
 def test_one_port_cannot_serve_two_services(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = run_command("sandbox", "--port", "8083", "--design-port", "8081")
+    done = run_command("--port", "8083", "--design-port", "8081", python=PROGRAM)
     assert (done.returncode, done.stderr) == (
         2,
-        "v3bridge: --port 8083 is one of the design services' ports, --design-port 8081\n",
+        "nexar-sandbox: --port 8083 is one of the design services' ports, --design-port 8081\n",
     )
 
 
 def test_terminal_output_has_tables() -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "proxy", "sandbox", "--port", "0"]
+    command = [sys.executable, *PROGRAM, "--port", "0"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=theirs, stderr=theirs)
     os.close(theirs)
     try:
@@ -205,7 +206,7 @@ def test_catalog_file_of_another_seed_is_refused_in_one_line(
 ) -> None:
     file = tmp_path / "catalog.db"
     start_sandbox("--prepared", str(file))
-    refused = start_command("sandbox", "--port", "0", "--seed", "2", "--prepared", str(file))
+    refused = start_command("--port", "0", "--seed", "2", "--prepared", str(file), python=PROGRAM)
     assert refused.ended() != 0
     assert "was made with seed 1, not 2; delete it" in " ".join(refused.errors.split())
     assert "Traceback" not in refused.errors
@@ -214,7 +215,7 @@ def test_catalog_file_of_another_seed_is_refused_in_one_line(
 def test_interrupted_catalog_creation_leaves_no_file(start_command: Any, tmp_path: Path) -> None:
     file = tmp_path / "folder" / "catalog.db"
     file.parent.mkdir()
-    making = start_command("sandbox", "--port", "0", "--parts", "100000", "--prepared", str(file))
+    making = start_command("--port", "0", "--parts", "100000", "--prepared", str(file), python=PROGRAM)
     deadline = time.monotonic() + 60
     while not list(file.parent.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -299,8 +300,8 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
 def test_invalid_fault_or_disturbance_is_named(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], option: str, text: str, complaint: str
 ) -> None:
-    done = run_command("sandbox", "--port", "0", option, text)
-    assert (done.returncode, done.stderr) == (2, f"v3bridge: {complaint}\n")
+    done = run_command("--port", "0", option, text, python=PROGRAM)
+    assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
 
 
 def test_invalid_line_is_named_with_its_file(
@@ -308,17 +309,17 @@ def test_invalid_line_is_named_with_its_file(
 ) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text('{"mpn": "A1", "manufacturer": "TI"}\n{"mpn": "A2"}\n')
-    done = run_command("sandbox", "--port", "0", "--catalog", str(file))
+    done = run_command("--port", "0", "--catalog", str(file), python=PROGRAM)
     assert done.returncode == 2
-    assert done.stderr.startswith(f"v3bridge: {file}:2: ")
+    assert done.stderr.startswith(f"nexar-sandbox: {file}:2: ")
     assert "manufacturer" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_missing_file_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
-    done = run_command("sandbox", "--port", "0", "--catalog", "no-such.jsonl")
+    done = run_command("--port", "0", "--catalog", "no-such.jsonl", python=PROGRAM)
     assert done.returncode == 2
-    assert done.stderr == "v3bridge: no-such.jsonl: cannot be read: No such file or directory\n"
+    assert done.stderr == "nexar-sandbox: no-such.jsonl: cannot be read: No such file or directory\n"
 
 
 def _not_addresses(shown: Any) -> Any:
@@ -328,7 +329,7 @@ def _not_addresses(shown: Any) -> Any:
 def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: Path) -> None:
     state = str(tmp_path / "sandbox.state")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
-    first = start_command("sandbox", "--port", "0", "--state", state, "--part-limit", "1")
+    first = start_command("--port", "0", "--state", state, "--part-limit", "1", python=PROGRAM)
     shown = Shown(first.until("client_secret"))
     assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     with urllib.request.urlopen(
@@ -338,7 +339,7 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
     assert first.stop(signal.SIGTERM) == 0
     # The limit is the application's, and not the command's any more.
     again = Shown(
-        start_command("sandbox", "--port", "0", "--state", state, "--part-limit", "1000").until("client_secret")
+        start_command("--port", "0", "--state", state, "--part-limit", "1000", python=PROGRAM).until("client_secret")
     )
     assert _not_addresses(again) == _not_addresses(shown)
     assert again.ask(query) is None
@@ -352,13 +353,13 @@ def test_unusable_state_file_is_named(
     start_command: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     held = str(tmp_path / "held")
-    start_command("sandbox", "--port", "0", "--state", held).until("client_secret")
-    done = run_command("sandbox", "--port", "0", "--state", held)
-    assert (done.returncode, done.stderr) == (2, f"v3bridge: {held}: another sandbox is using it\n")
+    start_command("--port", "0", "--state", held, python=PROGRAM).until("client_secret")
+    done = run_command("--port", "0", "--state", held, python=PROGRAM)
+    assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {held}: another sandbox is using it\n")
 
 
 def test_signal_stops_the_sandbox_cleanly(start_command: Any) -> None:
-    sandbox = start_command("sandbox", "--port", "0")
+    sandbox = start_command("--port", "0", python=PROGRAM)
     sandbox.until("client_secret")
     assert sandbox.stop(signal.SIGTERM) == 0
     assert sandbox.errors == ""

@@ -1,0 +1,112 @@
+"""Fixtures: a command as a subprocess, with its output and exit code."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60  # that a command may take before its test fails; usually it takes one or two
+
+
+class _RunningCommand:
+    """A command that goes on until it is told to stop."""
+
+    def __init__(self, process: "subprocess.Popen[str]", errors: Path) -> None:
+        self._process = process
+        self._errors = errors
+
+    def until(self, word: str) -> list[str]:
+        """Read the output up to the line that contains `word`."""
+        assert self._process.stdout is not None
+        lines: list[str] = []
+        for line in self._process.stdout:
+            lines.append(line.rstrip())
+            if word in line:
+                return lines
+        raise AssertionError(f"{word!r} was never printed; errors: {self.errors}")
+
+    def hang_up(self) -> None:
+        """Close the reading end of its output."""
+        assert self._process.stdout is not None
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), self._process.stdout.fileno())
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def tell(self, signal: int) -> None:
+        """Send a signal."""
+        self._process.send_signal(signal)
+
+    def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        return self._process.wait(SECONDS)
+
+    def stop(self, signal: int) -> int:
+        """Send a signal; the exit code."""
+        self.tell(signal)
+        return self.ended()
+
+    @property
+    def errors(self) -> str:
+        """Return the standard error so far."""
+        return self._errors.read_text(encoding="utf-8")
+
+
+def environment() -> dict[str, str]:
+    """The test's own, without what would color or widen the output."""
+    unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
+    return {name: value for name, value in os.environ.items() if name not in unwanted} | {"NO_COLOR": "1"}
+
+
+@pytest.fixture
+def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
+    """Starts `v3bridge` with arguments (or another Python command line), and ends it with the test."""
+    started: list[tuple[subprocess.Popen[str], threading.Timer]] = []
+
+    def start(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> _RunningCommand:
+        errors = tmp_path / f"errors-{len(started)}.txt"
+        with errors.open("w") as file:
+            process = subprocess.Popen(
+                [sys.executable, *python, *arguments],
+                cwd=ROOT,
+                env=environment(),
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+        timer = threading.Timer(SECONDS, process.kill)
+        timer.start()
+        started.append((process, timer))
+        return _RunningCommand(process, errors)
+
+    yield start
+    for process, timer in started:
+        timer.cancel()
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """Runs `v3bridge` to its end."""
+
+    def run(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *python, *arguments],
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    return run
