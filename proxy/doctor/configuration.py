@@ -16,8 +16,8 @@ from proxy.doctor.inspection import Diagnosis, Inspection, passed
 from proxy.kit import extras, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping_loader
-from proxy.tools.compare import loader as rules_loader
 from proxy.upstream import session
+from proxy.web import shadowing
 
 UNREADABLE = Diagnosis(
     "configuration_unreadable",
@@ -149,8 +149,7 @@ def _other_mistakes(settings: config.Config, inspection: Inspection) -> Iterator
     if uids is not None:
         yield from _attempt(UIDS_INVALID, lambda: mapping_loader.load_uids(shipped.path("mappings"), uids))
     if shadow.rules is not None:
-        rules = Path(shadow.rules)
-        yield from _attempt(RULES_INVALID, lambda: rules_loader.load(rules, inspection.environ))
+        yield from _attempt(RULES_INVALID, lambda: shadowing.client_keys(shadow, inspection.environ))
 
 
 def _attempt(diagnosis: Diagnosis, read: Callable[[], object]) -> Iterator[CheckResult]:

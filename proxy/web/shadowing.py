@@ -7,6 +7,7 @@ import gzip
 import os
 import random
 import secrets
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -25,8 +26,9 @@ from proxy.shadow import baseline_client, controller, daily_budget, job, judge_c
 from proxy.shadow.job import ComparisonJob
 from proxy.stores.protocols import Store
 from proxy.telemetry.metrics import Metrics
-from proxy.tools.compare import loader
+from proxy.tools.compare.shadow import report
 from proxy.traffic import estimate
+from proxy.traffic.sources.clients import ClientKeys
 from proxy.traffic.v3_response import SideResponse
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
@@ -119,12 +121,12 @@ async def _start_shadow(
     breaker = policies.CircuitBreaker("shadow", SERVICE, shadow.breaker, clock=clock, rng=rng, metrics=metrics)
     slot = results.ResultSlot(store, owner)
 
-    file = None if shadow.rules is None else Path(shadow.rules)
     uids = tuple(mapping.known_uids(Path(settings.uids))) if settings.uids else ()
-    rules = loader.load(file, os.environ)  # a mistake stops the start; the judging process loads it again
+    keys = client_keys(shadow, os.environ)  # a mistake stops the start; the judging process loads the rules again
 
     async def setup() -> messages.JudgeSetup:
-        return messages.JudgeSetup(None if file is None else str(file), upstream.site, await slot.resume(), uids)
+        rules = None if shadow.rules is None else str(shadow.rules)
+        return messages.JudgeSetup(rules, upstream.site, await slot.resume(), uids)
 
     judge = judge_client.JudgeClient(setup)
     limit = shadow.parts if isinstance(shadow.parts, int) else None
@@ -132,7 +134,7 @@ async def _start_shadow(
     http = legacy_proxy.open_session(upstream, shadow.connections, shadow.timeouts, resources)
     jobs = job.JobRunner(
         served=served,
-        keys={key.source: key for key in rules.keys if key.source is not None},
+        keys={key.source: key for key in keys if key.source is not None},
         baseline=baseline_client.BaselineClient(http, str(shadow.baseline_url), shadow.timeouts.total_seconds, clock),
         budget=budget,
         judge=judge,
@@ -145,6 +147,12 @@ async def _start_shadow(
     resources.push_async_callback(shadow_controller.close)
     await shadow_controller.start()
     return shadow_queue
+
+
+def client_keys(shadow: config.ShadowSettings, environ: Mapping[str, str]) -> tuple[ClientKeys, ...]:
+    """Load the rules of the comparison, and return the API keys in their file. Raises ConfigError with every mistake
+    in it."""
+    return report.load_rules(shadow, environ).keys
 
 
 def _comparable(request: web.Request, response: web.StreamResponse) -> bool:

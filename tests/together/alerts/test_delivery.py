@@ -89,7 +89,7 @@ async def test_page_shows_receivers_alerts_and_open_conditions(start: StartEnvir
             (alert,) = shown["alerts"]
             assert [each["receiver"] for each in alert["deliveries"]] == ["chat"]
             page = await admin.page("/alerts")
-            assert alert["title"] in page
+            assert alert["alert"]["title"] in page
             for secret in ("T0K3N", "PLANTED"):
                 assert secret not in page + json.dumps(shown)
             assert "on its way" in await admin.act("/alerts/test")

@@ -23,48 +23,14 @@ class ReceiverRow(msgspec.Struct, frozen=True):
     is_signed: bool | None
 
 
-class OpenConditionRow(msgspec.Struct, frozen=True):
-    """Condition that was reported and is not over; times in seconds since 1970."""
-
-    event: str
-    severity: str
-    title: str
-    since: float
-    last: float
-
-
-class DeliveryRow(msgspec.Struct, frozen=True):
-    """Delivery of an alert: `pending`, `delivered`, `failed` or `dropped`. `next_at`: the next attempt, in seconds
-    since 1970; `reason`: of the last failure."""
-
-    receiver: str
-    state: str
-    attempts: int
-    reason: str
-    next_at: float | None
-
-
-class AlertRow(msgspec.Struct, frozen=True):
-    """One alert; `made` is in seconds since 1970. `status`: `firing` or `resolved`."""
-
-    id: str
-    made: float
-    event: str
-    status: str
-    severity: str
-    title: str
-    machine: str
-    deliveries: tuple[DeliveryRow, ...]
-
-
 class AlertsPage(PageData, frozen=True):
     """Receivers, open conditions and the last alerts, the newest first; `events` are all that there are, with their
     meanings. `store_failure`: why the store cannot be used; `open` then are those that the worker that responds knows,
     and `alerts` is empty."""
 
     receivers: tuple[ReceiverRow, ...]
-    open: tuple[OpenConditionRow, ...]
-    alerts: tuple[AlertRow, ...]
+    open: tuple[records.OpenAlert, ...]
+    alerts: tuple[records.AlertRecord, ...]
     events: dict[str, str]
     store_failure: str | None
 
@@ -74,26 +40,23 @@ async def _data(context: AdminContext, _: Query) -> AlertsPage:
     try:
         conditions, last = await open_conditions(gateway), await records.recent(gateway.store)
     except errors.StoreUnavailable as error:
-        conditions, last, store_failure = _conditions(context.service.alerts.open), [], error.message
+        conditions, last, store_failure = _oldest_first(context.service.alerts.open), [], error.message
     return AlertsPage(
         receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
         open=conditions,
-        alerts=tuple(map(_row, last)),
+        alerts=tuple(last),
         events=alert_values.MEANINGS,
         store_failure=store_failure,
     )
 
 
-async def open_conditions(gateway: Gateway) -> tuple[OpenConditionRow, ...]:
+async def open_conditions(gateway: Gateway) -> tuple[records.OpenAlert, ...]:
     """Return the open conditions of all workers and machines, the oldest first. Raises StoreUnavailable."""
-    return _conditions((await records.open_alerts(gateway.store)).values())
+    return _oldest_first((await records.open_alerts(gateway.store)).values())
 
 
-def _conditions(conditions: Iterable[records.OpenAlert]) -> tuple[OpenConditionRow, ...]:
-    return tuple(
-        OpenConditionRow(each.event, each.severity, each.title, each.since, each.last)
-        for each in sorted(conditions, key=lambda each: each.since)
-    )
+def _oldest_first(conditions: Iterable[records.OpenAlert]) -> tuple[records.OpenAlert, ...]:
+    return tuple(sorted(conditions, key=lambda condition: condition.since))
 
 
 def _receiver(name: str, receiver: config.WebhookSettings | config.CommandSettings) -> ReceiverRow:
@@ -101,16 +64,6 @@ def _receiver(name: str, receiver: config.WebhookSettings | config.CommandSettin
     if isinstance(receiver, config.CommandSettings):
         return ReceiverRow(name, "command", receiver.command[0], events, None)
     return ReceiverRow(name, "webhook", receiver.url.shown, events, receiver.secret is not None)
-
-
-def _row(record: records.AlertRecord) -> AlertRow:
-    alert = record.alert
-    deliveries = tuple(
-        DeliveryRow(each.receiver, each.state, each.attempts, each.reason, each.next_at) for each in record.deliveries
-    )
-    return AlertRow(
-        alert.id, record.made, alert.event, alert.status, alert.severity, alert.title, alert.machine, deliveries
-    )
 
 
 async def _test(context: AdminContext, _: Query) -> ActionResult:

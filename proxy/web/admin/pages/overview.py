@@ -8,6 +8,7 @@ import msgspec
 
 import proxy
 from proxy import errors
+from proxy.alerts.records import OpenAlert
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota import accounts, forecast, usage
 from proxy.stores.protocols import LedgerEntry
@@ -15,7 +16,7 @@ from proxy.telemetry import history as histories
 from proxy.web import figures, operator_endpoints
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminPage, PageData, Query
-from proxy.web.admin.pages.alerts import OpenConditionRow, open_conditions
+from proxy.web.admin.pages.alerts import open_conditions
 from proxy.web.admin.pages.upstream import TokenAge, breaker_states, token_ages
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ class OverviewPage(PageData, frozen=True, kw_only=True):
     hour: Traffic
     series: Series
     parts: tuple[ApplicationParts, ...]
-    conditions: tuple[OpenConditionRow, ...]
+    conditions: tuple[OpenAlert, ...]
     checks: tuple[Check, ...]
     breakers: dict[str, str]
     tokens: tuple[TokenAge, ...]

@@ -1,22 +1,11 @@
 """Schema: the last comparison of the upstream's schema with what the mappings read, and what drifted."""
 
-import msgspec
-
 from proxy import errors
 from proxy.alerts import schema_check
 from proxy.kit.wording import counted
+from proxy.mapping import drift
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
-
-
-class SchemaDifference(msgspec.Struct, frozen=True):
-    """One difference. `breaks`: operations that use the place are refused, or their responses cannot be read.
-    `affected`: v3 fields and endpoints that lose their source."""
-
-    place: str
-    problem: str
-    breaks: bool
-    affected: tuple[str, ...]
 
 
 class SchemaPage(PageData, frozen=True):
@@ -36,7 +25,7 @@ class SchemaPage(PageData, frozen=True):
     hours: float
     fields: int
     is_current: bool
-    differences: tuple[SchemaDifference, ...]
+    differences: tuple[drift.Drift, ...]
     affected: tuple[str, ...]
     store_failure: str | None
 
@@ -59,7 +48,7 @@ async def _data(context: AdminContext, _: Query) -> SchemaPage:
         hours=hours,
         fields=report.fields,
         is_current=report.expected == context.service.alerts.schema.expected,
-        differences=tuple(SchemaDifference(*msgspec.structs.astuple(each)) for each in report.drifts),
+        differences=report.drifts,
         affected=tuple(dict.fromkeys(name for each in report.drifts for name in each.affected)),
         store_failure=store_failure,
     )
