@@ -8,25 +8,12 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors
-from proxy.doctor.configuration import PACKAGE_MISSING
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.doctor.findings import CheckResult, found, passed
+from proxy.doctor.inspection import Inspection
 from proxy.kit import extras
 from proxy.kit.wording import counted
 from proxy.traffic import estimate
 from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
-
-REQUESTS_UNREADABLE = Diagnosis(
-    "requests_unreadable",
-    "the file of --requests cannot be read, or has no v3 request in it",
-    "name a file that v3bridge compare --requests reads: an access log, HAR, URLs, JSON lines or a parts list",
-)
-QUOTA_SHORT = Diagnosis(
-    "quota_short",
-    "a month of the recorded requests may cost more parts than the configured limits allow",
-    "raise the limits, if the plan has the parts; or keep results for longer with cache.seconds",
-    "warning",
-)
 
 _QUERY: dict[str, object] = {"mpn": "SN74S74N"}
 
@@ -80,11 +67,13 @@ def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
         opened = source.open_source(file, clients.Clients())
         requests, parts = _worst_case(opened.requests())
     except errors.SourceError as error:
-        yield REQUESTS_UNREADABLE.finding(error.message)
+        yield found("requests_unreadable", error.message)
         return
     except ModuleNotFoundError as error:
-        yield PACKAGE_MISSING.finding(
-            f"reading {file} needs the package {error.name}", advice=extras.install_line("compare,xlsx")
+        yield found(
+            "package_missing",
+            f"reading {file} needs the package {error.name}",
+            advice=extras.install_line("compare,xlsx"),
         )
         return
     total = parts.total()
@@ -112,5 +101,5 @@ def _month(parts: int, seconds: float, settings: config.Config) -> CheckResult:
     limited = [limit for limit in limits if isinstance(limit, int)]
     text = f"30 days like these {seconds / 3600:.1f} hours: {_parts(parts)} without a cache"
     if len(limited) == len(limits) and parts > sum(limited):
-        return QUOTA_SHORT.finding(f"{text}, and the applications' limits allow {counted(sum(limited), 'part')}")
+        return found("quota_short", f"{text}, and the applications' limits allow {counted(sum(limited), 'part')}")
     return passed("month_cost", text)

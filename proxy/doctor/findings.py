@@ -1,8 +1,12 @@
-"""Findings of the checks: values that the terminal and JSON show."""
+"""Findings of the checks: values that the terminal and JSON show. What a check can find wrong is in diagnoses.yaml."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from proxy.kit import located_yaml
 
 Outcome = Literal["passed", "failed", "warning", "skipped"]
 StageName = Literal["configuration", "machine", "network", "identity", "graphql", "plan", "store", "cost"]
@@ -41,3 +45,43 @@ class Report(msgspec.Struct, frozen=True):
     def ok(self) -> bool:
         """Whether no check has failed."""
         return not any(stage.has_failed for stage in self.stages)
+
+
+class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Usual cause and remedy of what is wrong; diagnoses.yaml has the meaning of the fields."""
+
+    cause: str
+    remedy: str
+    outcome: Literal["failed", "warning"] = "failed"
+
+
+def _load() -> dict[StageName, dict[str, Diagnosis]]:
+    table = located_yaml.read(Path(__file__).with_name("diagnoses.yaml"), ValueError).data
+    return msgspec.convert(table, dict[StageName, dict[str, Diagnosis]])
+
+
+DIAGNOSES: Mapping[StageName, Mapping[str, Diagnosis]] = _load()
+"""All diagnoses by stage and code."""
+
+_BY_CODE = {code: diagnosis for stage in DIAGNOSES.values() for code, diagnosis in stage.items()}
+
+
+def found(code: str, text: str, *, advice: str = "", application: str | None = None) -> CheckResult:
+    """Return the finding for a diagnosis. `text` says what was found, `advice` what to do where it is known better than
+    in general."""
+    return CheckResult(code, _BY_CODE[code].outcome, text, advice or remedy(code), application)
+
+
+def remedy(code: str) -> str:
+    """Return what to do about a diagnosis in general."""
+    return _BY_CODE[code].remedy
+
+
+def passed(code: str, text: str, application: str | None = None) -> CheckResult:
+    """Return the finding of a check that found nothing wrong."""
+    return CheckResult(code, "passed", text, application=application)
+
+
+def skipped(reason: str, application: str | None = None) -> CheckResult:
+    """Return the finding for what could not be checked."""
+    return CheckResult("skipped", "skipped", reason, application=application)

@@ -10,72 +10,30 @@ from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.doctor import identity, services
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
+from proxy.doctor.findings import CheckResult, found, passed, skipped
+from proxy.doctor.inspection import Inspection
 from proxy.kit import shipped
 from proxy.kit.wording import counted
 from proxy.mapping import drift, loader
 from proxy.upstream import classify, graphql, http_post, introspection
-from proxy.upstream.auth import identity as identity_service
 
 AFFECTED_MAX = 6  # v3 fields that one finding names
 SITE = "octopart"  # the default of upstream.site
 RESPONSE_BYTES = 4_194_304  # limit of a response to an introspection
 
-SERVICE = services.diagnoses("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
-TOKEN_REFUSED = Diagnosis(
-    "token_refused",
-    "the token is of another identity service than the GraphQL service knows, or was revoked",
-    "check that upstream.token_url and upstream.graphql_url belong together; run the check again in some minutes",
-)
-SCOPE_MISSING = Diagnosis("scope_missing", "the token has no scope for supply data", identity_service.SCOPE_ADVICE)
-RATE_LIMITED = Diagnosis(
-    "graphql_rate_limited",
-    "the GraphQL service gets more requests than it allows, perhaps from other programs behind this address",
-    "wait as long as it says; set `rate` of the application lower if it comes back",
-)
-REFUSED = Diagnosis(
-    "graphql_refuses",
-    "the GraphQL service refuses a query that v3bridge sends to every plan",
-    "check upstream.graphql_url; if it is right, update v3bridge, or report it with the text above",
-)
-SCHEMA_DRIFT = Diagnosis(
-    "schema_drift",
-    "the schema of the GraphQL service has changed; requests that need the field fail",
-    "update v3bridge; until then, clients can leave out the field with hide[], or without its include[]",
-)
-SCHEMA_CHANGED = Diagnosis(
-    "schema_changed",
-    "the schema of the GraphQL service has changed in a way that may concern single responses",
-    "update v3bridge; compare some parts with `v3bridge compare`",
-    "warning",
-)
-SITE_UNKNOWN = Diagnosis(
-    "site_unknown",
-    "upstream.site is not the name of the catalog site, from which the field of a part's page has its name",
-    "set upstream.site to octopart, or delete its line",
-)
-INTROSPECTION_REFUSED = Diagnosis(
-    "introspection_refused",
-    "the GraphQL service does not show its schema",
-    "nothing: fields that are gone show as errors in responses; `v3bridge conform` finds them, too",
-    "warning",
-)
+SERVICE = services.CheckedService("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
 
 
 # Findings about one application; the others are about the service.
 _OF_APPLICATION = {
-    diagnosis.code
-    for diagnosis in (
-        TOKEN_REFUSED,
-        SCOPE_MISSING,
-        identity.REFUSED,
-        identity.SCOPE_REFUSED,
-        identity.GRANT_REFUSED,
-        identity.RATE_LIMITED,
-        identity.TOKEN_UNUSABLE,
-        identity.CLOCK_WRONG,
-    )
+    "token_refused",
+    "scope_missing",
+    "client_refused",
+    "scope_refused",
+    "grant_refused",
+    "token_rate_limited",
+    "token_unusable",
+    "identity_clock_wrong",
 }
 
 
@@ -122,7 +80,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         has_drift = has_drift or finding.outcome == "failed"
         yield finding
     if refusal is not None and not has_drift:
-        yield REFUSED.finding(f"{classify.SERVICE} refuses a free query: {refusal.message}")
+        yield found("graphql_refuses", f"{classify.SERVICE} refuses a free query: {refusal.message}")
 
 
 async def _try_token(inspection: Inspection, name: str) -> CheckResult:
@@ -131,7 +89,7 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
     try:
         await send(inspection, name, graphql.PROBE)
     except DiagnosedError as error:
-        if error.finding.code != TOKEN_REFUSED.code:
+        if error.finding.code != "token_refused":
             raise
         if inspection.identity_clock is not None:
             raise DiagnosedError(_of_clock(inspection.identity_clock, name)) from error
@@ -151,7 +109,7 @@ def _of_clock(clock: CheckResult, name: str) -> CheckResult:
     """Return the finding for a token that is refused because of the clock of the identity service."""
     if clock.outcome == "failed":
         return skipped("the token is refused, which follows from the clock of the identity service", name)
-    return identity.CLOCK_WRONG.finding(f"the token is refused; {clock.text}", application=name)
+    return found("identity_clock_wrong", f"the token is refused; {clock.text}", application=name)
 
 
 async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
@@ -163,7 +121,7 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
     try:
         answered = await send(inspection, min(inspection.accepted), operation)
     except (errors.QueryRefused, errors.QuotaExhausted) as error:
-        yield INTROSPECTION_REFUSED.finding(f"the schema was not compared: {error.message}")
+        yield found("introspection_refused", f"the schema was not compared: {error.message}")
         return
     except DiagnosedError as error:
         yield error.finding
@@ -173,7 +131,7 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
     for difference in differences:
         # The one field whose name is configured: its default is no mistake of the configuration.
         if difference.place == f"SupPart.{site}Url" and site != SITE:
-            yield SITE_UNKNOWN.finding(f"upstream.site is {site}, but {difference.place} does not exist")
+            yield found("site_unknown", f"upstream.site is {site}, but {difference.place} does not exist")
         else:
             yield of_drift(difference)
     if not differences:
@@ -187,9 +145,9 @@ def of_drift(difference: drift.Drift) -> CheckResult:
     named = ", ".join(affected[:AFFECTED_MAX]) + (
         f" and {len(affected) - AFFECTED_MAX} more" if len(affected) > AFFECTED_MAX else ""
     )
-    diagnosis = SCHEMA_DRIFT if difference.breaks else SCHEMA_CHANGED
+    code = "schema_drift" if difference.breaks else "schema_changed"
     relation = "without its source" if difference.breaks else "read from it"
-    return diagnosis.finding(f"{difference.place} {difference.problem}; {relation}: {named or 'nothing known'}")
+    return found(code, f"{difference.place} {difference.problem}; {relation}: {named or 'nothing known'}")
 
 
 async def send(inspection: Inspection, name: str, operation: classify.GraphQLOperation[Any]) -> Answered:
@@ -223,16 +181,16 @@ def of_response(
     envelope = classify.decode(operation, reply)
     if refusal := classify.token_refusal(reply, envelope):
         text = f"{classify.SERVICE} refuses the token: {refusal}"
-        raise DiagnosedError(TOKEN_REFUSED.finding(text, application=name))
+        raise DiagnosedError(found("token_refused", text, application=name))
     if classify.lacks_scope(envelope):
         text = f"{classify.SERVICE} accepts the token, but not for supply data ({classify.OUT_OF_SCOPE})"
-        raise DiagnosedError(SCOPE_MISSING.finding(text, application=name))
+        raise DiagnosedError(found("scope_missing", text, application=name))
     try:
         data = classify.data(reply, envelope, now)
     except errors.TooManyRequests as error:
         wait = f"; it asks to wait for {counted(error.retry_after, 'second')}" if error.retry_after else ""
         text = f"{classify.SERVICE} limits requests (HTTP {reply.status}){wait}"
-        raise DiagnosedError(RATE_LIMITED.finding(text)) from error
+        raise DiagnosedError(found("graphql_rate_limited", text)) from error
     except errors.ServerError as error:
         if isinstance(error, errors.QueryRefused):
             raise

@@ -12,8 +12,8 @@ import msgspec
 
 from proxy import config, errors
 from proxy.doctor import network, services, stored
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
+from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
+from proxy.doctor.inspection import Inspection
 from proxy.kit.wording import counted
 from proxy.upstream import http_post
 from proxy.upstream.auth import identity, token_requests, token_store
@@ -25,44 +25,7 @@ SECRET_LENGTH_MIN = 16  # characters; a shorter one is probably cut
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _QUOTES = "\"'`“”„‘’"
 
-SERVICE = services.diagnoses("identity", identity.SERVICE, "a token", "upstream.token_url")
-REFUSED = Diagnosis(
-    "client_refused",
-    "the client id or the client secret is wrong, or the application was deleted; the service does not say which",
-    "open the application's page Authorization in Nexar's portal and compare the client id; if it is the same, create "
-    "a new secret there and set it; if that is refused, too, the application is another or gone",
-)
-SCOPE_REFUSED = Diagnosis(
-    "scope_refused",
-    "the application does not have the scope that upstream.scope asks for",
-    identity.SCOPE_ADVICE,
-)
-GRANT_REFUSED = Diagnosis(
-    "grant_refused",
-    "the application may not request tokens by its client credentials, as one that is made for user logins",
-    "use the client id and secret of an application with the Supply domain, or create one in Nexar's portal",
-)
-RATE_LIMITED = Diagnosis(
-    "token_rate_limited",
-    "too many tokens were requested for this client id, perhaps by other programs that keep none",
-    "wait as long as it says; find programs with the same client id that request a token for each call",
-)
-TOKEN_UNUSABLE = Diagnosis(
-    "token_unusable",
-    "the token has expired on arrival, has no known lifetime, or cannot be sent in a header",
-    "check this machine's clock (`date -u`) and upstream.token_url",
-)
-STORE_KEY_DIFFERS = Diagnosis(
-    "store_key_differs",
-    "the tokens in the store were encrypted with another store_key, or with none",
-    "set the same store_key wherever the store is used; to change it, list the new key first and the old one after it",
-    "warning",
-)
-CLOCK_WRONG = Diagnosis(
-    "identity_clock_wrong",
-    "the clock of the identity service differs from that of the GraphQL service, which may refuse its tokens",
-    "nothing on this machine is wrong: its clock agrees with the other service's; tell the service's operators",
-)
+SERVICE = services.CheckedService("identity", identity.SERVICE, "a token", "upstream.token_url")
 _GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type"}
 
 
@@ -93,7 +56,7 @@ async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIte
         yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
         return
     if token is None and await stored.has_token(inspection, key):
-        yield STORE_KEY_DIFFERS.finding("the store has a token that store_key does not decrypt", application=name)
+        yield found("store_key_differs", "the store has a token that store_key does not decrypt", application=name)
     async for finding in request(inspection, name):
         yield finding
 
@@ -106,7 +69,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         text = (
             f"this client id has asked for too many tokens; the next one is allowed in {counted(round(wait), 'second')}"
         )
-        yield RATE_LIMITED.finding(text, application=name)
+        yield found("token_rate_limited", text, application=name)
         return
     await asyncio.sleep(wait)
     assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
@@ -115,7 +78,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
     try:
         reply = await identity.request_token(inspection.session, upstream.token_url, upstream.scope, credentials)
     except errors.CredentialsRefused as error:
-        yield REFUSED.finding(error.message, application=name)
+        yield found("client_refused", error.message, application=name)
         return
     except errors.ServerError as error:
         yield msgspec.structs.replace(SERVICE.of_failure(error), application=name)
@@ -146,7 +109,7 @@ def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     # A small difference is a problem only where the GraphQL service refuses the tokens for it.
     is_small = skew.outcome != "failed"
     inspection.identity_clock = msgspec.structs.replace(
-        CLOCK_WRONG.finding(text), outcome="warning" if is_small else "failed"
+        found("identity_clock_wrong", text), outcome="warning" if is_small else "failed"
     )
     return None if skew.outcome == "passed" else inspection.identity_clock
 
@@ -162,11 +125,11 @@ def of_response(
         text = (
             f"{identity.SERVICE} limits token requests; it asks to wait for {counted(error.retry_after or 0, 'second')}"
         )
-        return None, RATE_LIMITED.finding(text, application=name)
+        return None, found("token_rate_limited", text, application=name)
     except errors.CredentialsRefused:
         return None, _refusal(identity.oauth_error(reply.body), credentials)
     except errors.ServerError as error:
-        finding = TOKEN_UNUSABLE.finding(error.message) if _has_token(reply) else SERVICE.of_response(reply, error)
+        finding = found("token_unusable", error.message) if _has_token(reply) else SERVICE.of_response(reply, error)
         return None, msgspec.structs.replace(finding, application=name)
     return token, passed("token_received", "a new token", name)
 
@@ -174,15 +137,15 @@ def of_response(
 def _refusal(code: str, credentials: identity.Credentials) -> CheckResult:
     text = f"{identity.SERVICE} refuses the application: {code or 'HTTP 401'}"
     if code == "invalid_scope":
-        return SCOPE_REFUSED.finding(text, application=credentials.name)
+        return found("scope_refused", text, application=credentials.name)
     if code in _GRANT_ERRORS:
-        return GRANT_REFUSED.finding(text, application=credentials.name)
+        return found("grant_refused", text, application=credentials.name)
     signs = list(suspicions(credentials.client_id or "", credentials.client_secret or config.Secret("")))
     shown = f"{text}, which may mean the client id or the client secret"
     if signs:
-        advice = f"correct that first; if the application is refused still: {REFUSED.remedy}"
-        return REFUSED.finding(f"{shown}; {'; '.join(signs)}", advice=advice, application=credentials.name)
-    return REFUSED.finding(f"{shown}; both have the usual form", application=credentials.name)
+        advice = f"correct that first; if the application is refused still: {remedy('client_refused')}"
+        return found("client_refused", f"{shown}; {'; '.join(signs)}", advice=advice, application=credentials.name)
+    return found("client_refused", f"{shown}; both have the usual form", application=credentials.name)
 
 
 def suspicions(client_id: str, client_secret: config.Secret) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What a stage is made of: its diagnoses, the checks that find them, and the values that stages of one run share."""
+"""A stage as a value, and the values that the stages of one run share."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
@@ -8,39 +8,11 @@ from pathlib import Path
 import aiohttp
 
 from proxy import config, errors
-from proxy.doctor.findings import CheckResult, Outcome, StageName
+from proxy.doctor.findings import CheckResult, StageName
 from proxy.kit import clock as clocks
 from proxy.stores.protocols import Store
 
 StartSandbox = Callable[[config.Config, AsyncExitStack], Awaitable[config.Config]]
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """Something that a check can find wrong, with its usual cause and remedy: a row of the documentation's table.
-
-    `code` is stable: scripts may depend on it. `remedy` completes "What to do: " and ends without a full stop.
-    """
-
-    code: str
-    cause: str
-    remedy: str
-    outcome: Outcome = "failed"
-
-    def finding(self, text: str, *, advice: str = "", application: str | None = None) -> CheckResult:
-        """Return the finding in a run. `text` says what was found, `advice` what to do where it is known better than
-        in general."""
-        return CheckResult(self.code, self.outcome, text, advice or self.remedy, application)
-
-
-def passed(code: str, text: str, application: str | None = None) -> CheckResult:
-    """Return the finding of a check that found nothing wrong."""
-    return CheckResult(code, "passed", text, application=application)
-
-
-def skipped(reason: str, application: str | None = None) -> CheckResult:
-    """Return the finding for what could not be checked."""
-    return CheckResult("skipped", "skipped", reason, application=application)
 
 
 @dataclass(slots=True)

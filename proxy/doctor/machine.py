@@ -12,53 +12,11 @@ from pathlib import Path
 import aiohttp
 
 from proxy import config
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.doctor.findings import CheckResult, found, passed
+from proxy.doctor.inspection import Inspection
 from proxy.kit import ports
 from proxy.kit.wording import counted
 from proxy.stores import open as opening
-
-SECRETS_EXPOSED = Diagnosis(
-    "secrets_exposed",
-    "other users of the machine can read a file with secrets",
-    "let only the user that runs v3bridge read it: chmod 600 FILE",
-    "warning",
-)
-PORT_IN_USE = Diagnosis(
-    "port_in_use",
-    "another program listens on the port",
-    "stop it, unless it is systemd with v3bridge.socket (ss -ltnp shows it), or choose another port with listen.port "
-    "or admin.port",
-)
-PORT_NOT_ALLOWED = Diagnosis(
-    "port_not_allowed",
-    "ports below 1024 need a privilege",
-    "choose a port from 1024 with listen.port or admin.port, or give the privilege "
-    "(systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE)",
-)
-HOST_UNUSABLE = Diagnosis(
-    "host_unusable",
-    "listen.host or admin.host is no address of this machine, or a name that is unknown here",
-    "set it to 127.0.0.1, to an address of this machine, or to 0.0.0.0 for all of them",
-)
-OPEN_FILES_SHORT = Diagnosis(
-    "open_files_short",
-    "the open-file limit is below what the configured connections need, so that fewer clients are served at once",
-    "raise the limit (ulimit -n, systemd: LimitNOFILE=), or lower listen.connections or upstream.connections",
-    "warning",
-)
-MEMORY_SHORT = Diagnosis(
-    "memory_short",
-    "workers with full caches need more memory than this machine or container has",
-    "lower cache.bytes or listen.workers, or add memory",
-    "warning",
-)
-DISK_SHORT = Diagnosis(
-    "disk_short",
-    "the disk of the store has no room for the shared cache at its limit",
-    "free space, lower cache.shared_bytes, or put the store on another disk with store: sqlite:PATH",
-    "warning",
-)
 
 WORKER_BYTES = 120_000_000  # of a worker under load with an empty cache (docs/explanation/performance.md)
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
@@ -83,7 +41,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
 def _exposed_secrets(file: Path) -> Iterator[CheckResult]:
     exposed = config.exposed(file)
     for path in exposed:
-        yield SECRETS_EXPOSED.finding(f"other users can read {path}, which has secrets", advice=f"chmod 600 {path}")
+        yield found("secrets_exposed", f"other users can read {path}, which has secrets", advice=f"chmod 600 {path}")
     if not exposed:
         yield passed("secrets_protected", "no other user can read a file with secrets")
 
@@ -97,9 +55,9 @@ async def _port(host: str, port: int, block: str) -> CheckResult:
         if error.errno == errno.EADDRINUSE:
             if await _is_served(host, port):
                 return passed("service_running", f"v3bridge is running on {address}")
-            return PORT_IN_USE.finding(f"another program listens on {address} ({block}.port)")
-        diagnosis = PORT_NOT_ALLOWED if error.errno in (errno.EACCES, errno.EPERM) else HOST_UNUSABLE
-        return diagnosis.finding(f"cannot listen on {address}: {error.strerror}")
+            return found("port_in_use", f"another program listens on {address} ({block}.port)")
+        code = "port_not_allowed" if error.errno in (errno.EACCES, errno.EPERM) else "host_unusable"
+        return found(code, f"cannot listen on {address}: {error.strerror}")
     return passed("port_free", f"{address} is free" if port else f"{host}: the service takes any free port")
 
 
@@ -123,9 +81,10 @@ def _open_files(settings: config.Config) -> CheckResult:
     needed = settings.listen.connections + settings.reserved_files
     if limit != resource.RLIM_INFINITY and limit < needed:
         most = max(1, limit - settings.reserved_files)
-        return OPEN_FILES_SHORT.finding(
+        return found(
+            "open_files_short",
             f"{limit} open files are allowed, {needed} are needed: a worker will serve {counted(most, 'connection')}, "
-            f"not {settings.listen.connections}"
+            f"not {settings.listen.connections}",
         )
     shown = "any number of" if limit == resource.RLIM_INFINITY else str(limit)
     return passed("open_files", f"{shown} open files are allowed, {needed} are needed by a worker")
@@ -136,7 +95,7 @@ def _memory(settings: config.Config) -> CheckResult:
     cached = settings.cache.bytes if settings.cache.enabled else 0
     needed, size = workers * (WORKER_BYTES + cached), memory_size()
     text = f"{_megabytes(size)} of memory, {counted(workers, 'worker')} with full caches may use {_megabytes(needed)}"
-    return MEMORY_SHORT.finding(text) if size < needed else passed("memory", text)
+    return found("memory_short", text) if size < needed else passed("memory", text)
 
 
 def memory_size() -> int:
@@ -160,7 +119,7 @@ def _disk(settings: config.Config, inspection: Inspection) -> Iterator[CheckResu
     # What the files have already taken need not be free.
     needed -= sum(part.stat().st_size for part in file.parent.glob(f"{glob.escape(file.name)}*"))
     text = f"{_megabytes(free)} free in {existing}, store and shared cache may grow by {_megabytes(max(0, needed))}"
-    yield DISK_SHORT.finding(text) if free < needed else passed("disk", text)
+    yield found("disk_short", text) if free < needed else passed("disk", text)
 
 
 def _megabytes(size: int) -> str:

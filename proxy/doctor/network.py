@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 
 from proxy.doctor import routes
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed
+from proxy.doctor.findings import CheckResult, found, passed, remedy
+from proxy.doctor.inspection import Inspection
 from proxy.kit.wording import counted
 from proxy.upstream import session
 from proxy.upstream.auth import identity
@@ -16,68 +16,15 @@ from proxy.upstream.auth import identity
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
 _ENVIRONMENT = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
-UNRESOLVED = Diagnosis(
-    "name_not_resolved",
-    "no DNS server knows the host name, or none can be reached",
-    "check the spelling in upstream.graphql_url and upstream.token_url, and the machine's DNS servers; in a network "
-    "that only a proxy leaves, set upstream.proxy",
-)
-UNREACHABLE = Diagnosis(
-    "connection_failed",
-    "nothing listens there, or a firewall drops the connection",
-    "check the port in the address, and that the firewall lets this machine out to it; in a network that only a proxy "
-    "leaves, set upstream.proxy",
-)
-PROXY_FAILED = Diagnosis(
-    "proxy_failed", "the outgoing proxy is not there, or refuses the destination", "check upstream.proxy, and its rules"
-)
-PROXY_AUTHENTICATION = Diagnosis(
-    "proxy_authentication_failed",
-    "the outgoing proxy wants other credentials, or any at all",
-    "set upstream.proxy to http://NAME:PASSWORD@HOST:PORT, best as env:NAME or file:PATH; special characters of the "
-    "password are percent-encoded",
-)
-TLS_FAILED = Diagnosis(
-    "tls_failed",
-    "the port speaks no TLS, or only versions that are too old",
-    "check whether the address should begin with http:// instead of https://, and the port",
-)
-UNTRUSTED = Diagnosis(
-    "certificate_untrusted",
-    "a company's network opens TLS connections and shows certificates of its own, or the service's issuer is private",
-    "a company that inspects TLS has a root certificate: get it in PEM form from the network's administrators and set "
-    "upstream.tls.ca_file to a file with it; if no device inspects TLS here, stop: another server responds",
-)
-EXPIRED = Diagnosis(
-    "certificate_not_valid_now",
-    "this machine's clock is wrong, or the service's certificate has expired",
-    "compare this machine's clock with a right one (`date -u`); if it is right, the service's operators must act",
-)
-WRONG_NAME = Diagnosis(
-    "certificate_of_another_host",
-    "the address leads to another server, such as a proxy's or a login page's",
-    "check the host names in upstream.graphql_url and upstream.token_url, the machine's hosts file and its DNS servers",
-)
-CLOCK_WRONG = Diagnosis(
-    "clock_wrong",
-    "this machine does not synchronize its clock",
-    "synchronize the clock (chrony, systemd-timesyncd or ntpd); in a container, that of its host",
-)
-CLOCK_INEXACT = Diagnosis(
-    "clock_inexact",
-    "this machine's clock drifts",
-    "synchronize the clock (chrony, systemd-timesyncd or ntpd)",
-    "warning",
-)
-DIAGNOSES: Mapping[routes.Step, Diagnosis] = {
-    "resolve": UNRESOLVED,
-    "connect": UNREACHABLE,
-    "proxy": PROXY_FAILED,
-    "proxy_authentication": PROXY_AUTHENTICATION,
-    "tls": TLS_FAILED,
-    "certificate_trust": UNTRUSTED,
-    "certificate_time": EXPIRED,
-    "certificate_name": WRONG_NAME,
+CODES: Mapping[routes.Step, str] = {
+    "resolve": "name_not_resolved",
+    "connect": "connection_failed",
+    "proxy": "proxy_failed",
+    "proxy_authentication": "proxy_authentication_failed",
+    "tls": "tls_failed",
+    "certificate_trust": "certificate_untrusted",
+    "certificate_time": "certificate_not_valid_now",
+    "certificate_name": "certificate_of_another_host",
 }
 
 
@@ -120,8 +67,8 @@ def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckR
 
 def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
     """Return the finding for a connection that failed."""
-    diagnosis = DIAGNOSES[error.step]
-    advice = diagnosis.remedy
+    code = CODES[error.step]
+    advice = ""
     variable = next((name for name in _ENVIRONMENT if environ.get(name)), None)
     if variable and route.proxy is None and error.step in ("resolve", "connect"):
         # Most programs read it; this one does not, so that its requests do not depend on who starts it.
@@ -132,8 +79,8 @@ def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mappi
             "without ca_file the system's list counts"
         )
     if error.step == "proxy_authentication" and route.proxy is not None and route.proxy.user:
-        advice = "the name or the password in upstream.proxy is refused: " + diagnosis.remedy
-    return diagnosis.finding(str(error), advice=advice)
+        advice = "the name or the password in upstream.proxy is refused: " + remedy(code)
+    return found(code, str(error), advice=advice)
 
 
 def of_clock(date: str, now: float, host: str) -> CheckResult | None:
@@ -146,10 +93,11 @@ def of_clock(date: str, now: float, host: str) -> CheckResult | None:
         return passed("clock_right", f"the clock agrees with that of {host}")
     text = f"this machine's clock is {duration(abs(behind))} {'behind' if behind > 0 else 'ahead of'} that of {host}"
     if abs(behind) < CLOCK_WRONG_SECONDS:
-        return CLOCK_INEXACT.finding(f"{text}; up to {identity.TOLERANCE:.0f} s make no difference")
-    return CLOCK_WRONG.finding(
+        return found("clock_inexact", f"{text}; up to {identity.TOLERANCE:.0f} s make no difference")
+    return found(
+        "clock_wrong",
         f"{text}; tokens are still renewed in time, because their lifetimes count and not their dates, but usage is "
-        "booked on wrong days and months, and other programs may refuse tokens"
+        "booked on wrong days and months, and other programs may refuse tokens",
     )
 
 

@@ -14,8 +14,8 @@ import msgspec
 
 from proxy import config, errors, model
 from proxy.doctor import graphql, stored
-from proxy.doctor.findings import CheckResult
-from proxy.doctor.inspection import Diagnosis, Inspection, passed, skipped
+from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
+from proxy.doctor.inspection import Inspection
 from proxy.gateway.quota import accounts, reconciliation, usage
 from proxy.kit.wording import counted
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
@@ -27,66 +27,6 @@ LOW_PERCENT = 90.0
 TECH_SPECS = "TECH_SPECS"
 # The features of v3's fields that show only on a part.
 SHOWN_BY_PARTS = {"LEAD_TIME": "factory_lead_days", "DATASHEETS": "datasheets", "CAD_MODELS": "cad_models"}
-
-WITHOUT_PARTS = Diagnosis(
-    "plan_without_parts",
-    "the part limit of the Nexar application is 0, as that of every new application",
-    "give the application a plan or an allowance of parts in Nexar's portal; no date changes this by itself",
-)
-LIMIT_REACHED = Diagnosis(
-    "part_limit_reached",
-    "the parts of the plan are exhausted",
-    "upgrade the plan, or wait for its reset: on the 1st of the month for a monthly plan, never for an evaluation",
-)
-LIMIT_SMALL = Diagnosis(
-    "part_limit_small",
-    "the plan is an evaluation",
-    "use it for tests only: one page of a search may cost 100 parts; upgrade the plan before clients use it",
-    "warning",
-)
-LIMIT_DIFFERS = Diagnosis(
-    "part_limit_differs",
-    "`parts` of the application is not the part limit of its plan",
-    "set `parts` of the application to the limit, or lower if other programs use it",
-    "warning",
-)
-QUOTA_EXHAUSTED = Diagnosis(
-    "quota_exhausted",
-    "the ledger has as many parts as `parts` of the application allows",
-    "wait for the reset, or raise `parts` if the plan has more",
-)
-QUOTA_LOW = Diagnosis(
-    "quota_low",
-    "most of the parts that `parts` of the application allows are used",
-    "see `v3bridge usage` for the keys that use them, and when they run out",
-    "warning",
-)
-MARKED_EXHAUSTED = Diagnosis(
-    "quota_marked_exhausted",
-    "the upstream refused the quota as exhausted before, and accepts requests again",
-    "run `v3bridge usage --reopen NAME`: until then v3bridge sends nothing for the application",
-)
-FEATURE_MISSING = Diagnosis(
-    "feature_missing",
-    "`features` of the application names a feature that its plan lacks; requests that need it fail",
-    "remove it from `features` of the application, or add it to the plan",
-)
-FEATURE_UNUSED = Diagnosis(
-    "feature_unused",
-    "the plan has a feature that `features` of the application leaves out; v3 clients see empty fields",
-    "add it to `features` of the application",
-    "warning",
-)
-USER_TOKEN_REFUSED = Diagnosis(
-    "user_token_refused",
-    "the user's token of `reconcile` is missing, has expired (it lives for a day), or is an application's",
-    "have the program that writes the token write a new one; see reconcile.token",
-)
-APPLICATION_UNKNOWN = Diagnosis(
-    "application_id_unknown",
-    "`reconcile.application_id` is not the id of a supply application of the user's organization",
-    "copy the application's id from its page in Nexar's portal; it is not the client id",
-)
 
 
 class PartLimit(NamedTuple):
@@ -127,7 +67,12 @@ def _of_mark(exhausted: ExhaustedQuota | None, refusal: object, name: str, now: 
     """Yield the finding about a quota that is marked as exhausted, while the upstream accepts requests."""
     if exhausted is not None and exhausted.until > now and not isinstance(refusal, errors.QuotaExhausted):
         text = "the store has the quota as exhausted, but the upstream accepts requests"
-        yield MARKED_EXHAUSTED.finding(text, advice=MARKED_EXHAUSTED.remedy.replace("NAME", name), application=name)
+        yield found(
+            "quota_marked_exhausted",
+            text,
+            advice=remedy("quota_marked_exhausted").replace("NAME", name),
+            application=name,
+        )
 
 
 class _PlanEnvelope(msgspec.Struct, frozen=True):
@@ -180,21 +125,21 @@ def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: st
     """Return the findings about the part limit of a plan."""
     number, used = limit.number, limit.used
     if number == 0:
-        return [WITHOUT_PARTS.finding("this plan has no parts: its part limit is 0", application=name)]
+        return [found("plan_without_parts", "this plan has no parts: its part limit is 0", application=name)]
     if limit.is_refused or (number is not None and used is not None and used >= number):
         shown = "part limit" if number is None else f"part limit of {number}"
         small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
-        findings = [LIMIT_REACHED.finding(f"the {shown}{small} is exhausted", application=name)]
+        findings = [found("part_limit_reached", f"the {shown}{small} is exhausted", application=name)]
     elif number is None:
         text = "the part limit is not exhausted; its number shows only when it is, or where `reconcile` is set"
         return [passed("part_limit_open", text, name)]
     elif number <= SMALL_LIMIT:
-        findings = [LIMIT_SMALL.finding(f"the part limit is {number}{_used(used)}", application=name)]
+        findings = [found("part_limit_small", f"the part limit is {number}{_used(used)}", application=name)]
     else:
         findings = [passed("part_limit_open", f"the part limit is {number}{_used(used)}", name)]
     if isinstance(application.parts, int) and number is not None and application.parts != number:
         text = f"`parts` is {application.parts}, the part limit of the plan is {number}"
-        findings.append(LIMIT_DIFFERS.finding(text, application=name))
+        findings.append(found("part_limit_differs", text, application=name))
     return findings
 
 
@@ -209,12 +154,12 @@ def of_ledger(name: str, application: config.ApplicationSettings, usages: list[E
     text = f"{remaining} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
     if row.limit == 0:
         text = "`parts` is 0, so that only requests that are free of charge are sent"
-        return QUOTA_EXHAUSTED.finding(text, advice="set `parts` to the part limit of the plan", application=name)
+        return found("quota_exhausted", text, advice="set `parts` to the part limit of the plan", application=name)
     if remaining == 0:
         advice = "" if row.resets_at else "raise `parts` if the plan has more; no date changes this by itself"
-        return QUOTA_EXHAUSTED.finding(text, advice=advice, application=name)
+        return found("quota_exhausted", text, advice=advice, application=name)
     if (row.percent or 0.0) >= LOW_PERCENT:
-        return QUOTA_LOW.finding(text, application=name)
+        return found("quota_low", text, application=name)
     return passed("quota_remaining", text, name)
 
 
@@ -224,10 +169,10 @@ def of_features(refusal: object, application: config.ApplicationSettings, name: 
     configured = application.plan
     if isinstance(refusal, FeatureRefused) and TECH_SPECS in configured:
         text = f"`features` has {TECH_SPECS}, which the upstream refuses: {refusal.message}"
-        findings.append(FEATURE_MISSING.finding(text, application=name))
+        findings.append(found("feature_missing", text, application=name))
     elif refusal is None and TECH_SPECS not in configured:
         text = f"the plan includes {TECH_SPECS}, which `features` leaves out: specs stay empty"
-        findings.append(FEATURE_UNUSED.finding(text, application=name))
+        findings.append(found("feature_unused", text, application=name))
     elif refusal is None:
         findings.append(passed("feature_included", f"the plan includes {TECH_SPECS}", name))
     shown = (
@@ -244,11 +189,10 @@ def of_refused_count(error: errors.BridgeError, name: str) -> CheckResult:
     """Return the finding for a count that could not be read."""
     text = f"the upstream's count cannot be read: {error.message}"
     if isinstance(error, errors.CredentialsRefused | errors.QueryRefused):
-        return USER_TOKEN_REFUSED.finding(text, application=name)
+        return found("user_token_refused", text, application=name)
     if isinstance(error, errors.UpstreamUnreachable):
         return graphql.SERVICE.of_failure(error)
-    diagnosis = graphql.RATE_LIMITED if isinstance(error, errors.TooManyRequests) else graphql.SERVICE.failing
-    return diagnosis.finding(text)
+    return found("graphql_rate_limited" if isinstance(error, errors.TooManyRequests) else "graphql_failing", text)
 
 
 def _used(used: int | None) -> str:
@@ -284,7 +228,7 @@ async def _counts(
     try:
         token = application.reconcile.token.read()
     except ValueError as error:
-        return USER_TOKEN_REFUSED.finding(f"reconcile.token: {error}", application=name)
+        return found("user_token_refused", f"reconcile.token: {error}", application=name)
     # The vendor asks for one such request a day, over all programs: the service's turn is taken, and its work done.
     key = f"reconcile:{name}"
     if not await stored.use(inspection, lambda store: store.claim_once(key, reconciliation.INTERVAL_SECONDS), True):
@@ -299,8 +243,8 @@ async def _counts(
     except errors.BridgeError as error:
         return of_refused_count(error, name)
     if counts is None:
-        return APPLICATION_UNKNOWN.finding(
-            "the upstream counts no parts for reconcile.application_id", application=name
+        return found(
+            "application_id_unknown", "the upstream counts no parts for reconcile.application_id", application=name
         )
     await stored.use(inspection, lambda store: store.adjust(entry, counts.used, before.uncertain), None)
     return counts

@@ -1,14 +1,14 @@
 """One run of `v3bridge doctor`: the stages in their order, and what happens to those that cannot run.
 
-A stage is a module with `check`, which yields findings, and the diagnoses that it can make. It takes from the
+A stage is a module with `check`, which yields findings; its diagnoses are in diagnoses.yaml. It takes from the
 Inspection what earlier stages left there, and leaves values for later ones. To add a stage, add its StageCheck.
 """
 
 from collections.abc import AsyncIterator, Callable
 
 from proxy.doctor import configuration, cost, graphql, identity, machine, network, plan, store
-from proxy.doctor.findings import CheckResult, Report, Stage, StageName
-from proxy.doctor.inspection import Inspection, StageCheck, skipped
+from proxy.doctor.findings import CheckResult, Report, Stage, StageName, skipped
+from proxy.doctor.inspection import Inspection, StageCheck
 
 STAGES = (
     StageCheck("configuration", configuration.check, is_ready=lambda _: True),

@@ -98,7 +98,7 @@ def test_no_date_is_promised_for_a_plan_without_parts() -> None:
     [
         (0, "month", "set `parts` to the part limit of the plan"),
         (10, "lifetime", "raise `parts` if the plan has more; no date changes this by itself"),
-        (10, "month", plan.QUOTA_EXHAUSTED.remedy),
+        (10, "month", "wait for the reset, or raise `parts` if the plan has more"),
     ],
 )
 def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:

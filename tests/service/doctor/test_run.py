@@ -8,14 +8,11 @@ from typing import Any, get_args
 import pytest
 
 from proxy.doctor import run
-from proxy.doctor.findings import CheckResult, Report, StageName
-from proxy.doctor.inspection import Diagnosis, Inspection, StageCheck, passed
+from proxy.doctor.findings import CheckResult, Report, StageName, found, passed
+from proxy.doctor.inspection import Inspection, StageCheck
 from proxy.kit import clock
 
 from .conftest import start_nothing
-
-WRONG = Diagnosis("wrong_thing", "a cause", "a remedy")
-ODD = Diagnosis("odd_thing", "a cause", "a remedy", "warning")
 
 
 async def right(_: Inspection) -> AsyncIterator[CheckResult]:
@@ -23,12 +20,12 @@ async def right(_: Inspection) -> AsyncIterator[CheckResult]:
 
 
 async def wrong(_: Inspection) -> AsyncIterator[CheckResult]:
-    yield WRONG.finding("it is wrong", application="erp")
-    yield WRONG.finding("it is wrong, too", advice="a better remedy")
+    yield found("proxy_failed", "it is wrong", application="erp")
+    yield found("proxy_failed", "it is wrong, too", advice="a better remedy")
 
 
 async def odd(_: Inspection) -> AsyncIterator[CheckResult]:
-    yield ODD.finding("it is odd")
+    yield found("clock_inexact", "it is odd")
 
 
 def never(_: Inspection) -> bool:
@@ -60,10 +57,10 @@ def test_a_stage_needs_one_before_it() -> None:
 async def test_findings_are_observed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     stages = StageCheck("configuration", wrong, is_ready=always), StageCheck("machine", right, is_ready=always)
     report, seen = await run_of(monkeypatch, *stages)
-    wrong_thing = ("configuration", "wrong_thing")
+    wrong_thing = ("configuration", "proxy_failed")
     assert seen == ["configuration", wrong_thing, wrong_thing, "machine", ("machine", "right_thing")]
     first, second = report.stages[0].findings
-    assert (first.advice, first.application, first.outcome) == ("a remedy", "erp", "failed")
+    assert (first.advice, first.application, first.outcome) == ("check upstream.proxy, and its rules", "erp", "failed")
     assert (second.advice, second.application) == ("a better remedy", None)
 
 
