@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from proxy.v3.description.response_schemas import Schema
-from proxy.v3.parsing.v3_parameters import Parameter
 
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
 
@@ -37,27 +36,6 @@ def _plain(schema: Schema) -> str:
             return "any"
         case name:
             return "uid" if schema.get("pattern") == "^[0-9a-f]{16}$" else str(name)
-
-
-def value(parameter: Parameter) -> str:
-    """Return the values that a parameter accepts."""
-    forms = {
-        "text": "text",
-        "texts": "texts",
-        "flag": "true or false",
-        "whole": f"0 to {parameter.maximum}",
-        "slice": "range",
-        "queries": "JSON",
-        "any": "any JSON",
-    }
-    return forms[parameter.kind]
-
-
-def default(parameter: Parameter) -> str:
-    """Return the default of a parameter."""
-    if parameter.required:
-        return "required"
-    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:

@@ -17,6 +17,7 @@ from proxy.v3.parsing import v3_parameters
 from proxy.v3.parsing.v3_parameters import Parameter
 
 PATH = "/openapi.json"
+CONTRACT = "x-contract"  # extension: file and section of contract/
 ACTIONS = {"match": "Match part numbers", "search": "Search", "get_multi": "Several by uid", "get": "One by uid"}
 HEADERS = {
     "X-Request-Id": {"description": "the request's id in the log", "schema": TEXT},
@@ -56,7 +57,7 @@ REQUEST_HEADERS: dict[str, dict[str, Any]] = {
 # For operators, so that its many fields are not part of this description.
 TRACED: Schema = {
     "type": "object",
-    "description": "as `v3bridge explain --trace --json` prints it",
+    "description": "As `v3bridge explain --trace --json` prints it.",
     "properties": {"explanation": {"type": "object"}, "trace": {"type": "object"}},
     "required": ["explanation", "trace"],
     "additionalProperties": False,
@@ -123,7 +124,7 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
 
 def _apikey() -> dict[str, Any]:
     key = v3_parameters.APIKEY
-    return {"type": "apiKey", "in": "query", "name": key.name, "description": key.meaning}
+    return {"type": "apiKey", "in": "query", "name": key.name, **_explained(key)}
 
 
 def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _answered(endpoint: Endpoint) -> dict[str, Any]:
-    errors = [ref(each.name) for each in response_schemas.ERRORS]
+    errors = [ref(name) for name in response_schemas.ERRORS]
     return {
         "description": "the response; with suppress_status_codes also any error; with X-Explain a trace",
         "headers": HEADERS | UNSUPPORTED,
@@ -184,7 +185,7 @@ def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter)
         "name": parameter.name,
         "in": place,
         "required": parameter.required,
-        "description": parameter.meaning,
+        **_explained(parameter),
     }
     if parameter.kind == "queries":
         return description | {"content": {"application/json": {"schema": _queries(), "example": [{"mpn": "SN74S74N"}]}}}
@@ -200,7 +201,7 @@ def _single(mappings: loader.Mappings, endpoint: Endpoint, parameter: Parameter)
 def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Parameter]) -> dict[str, Any]:
     """Return one object parameter for the parameters with a field name: field to value, or field to options."""
     first = group[0]
-    options = {parameter.option: {**_value_schema(parameter), "description": parameter.meaning} for parameter in group}
+    options = {parameter.option: _value_schema(parameter) | _explained(parameter) for parameter in group}
     value = options.get("") or {
         "type": "object",
         "properties": options,
@@ -228,9 +229,13 @@ def _by_field(mappings: loader.Mappings, endpoint: Endpoint, group: list[Paramet
     }
 
 
+def _explained(parameter: Parameter) -> Schema:
+    return {"description": parameter.meaning, CONTRACT: f"v3-rest.md {parameter.source}"}
+
+
 def _queries() -> Schema:
     properties = {
-        key.name: {**(either(_value_schema(key), NULL) if key.kind != "any" else ANY), "description": key.meaning}
+        key.name: (either(_value_schema(key), NULL) if key.kind != "any" else ANY) | _explained(key)
         for key in v3_parameters.QUERY
     }
     query = {

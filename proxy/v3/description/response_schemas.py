@@ -1,10 +1,10 @@
-"""Envelopes of v3's responses as data: request echo, results, counts, errors (contract v3-rest.md §3.6, §5).
+"""JSON schemas of what is around v3's objects in responses: request echo, results, counts, errors (contract v3-rest.md
+§3.6, §5).
 
-Read by surface_page.py and openapi.py; tests validate real responses against it. show[] and hide[] do not apply to
-envelopes.
+Part of the OpenAPI description, by which tests validate real responses. show[] and hide[] do not apply to them.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from proxy import errors
@@ -20,33 +20,6 @@ FLAG: Schema = {"type": "boolean"}
 NULL: Schema = {"type": "null"}
 # an empty schema accepts everything
 ANY: Schema = {}
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseField:
-    """Field of an envelope: its JSON schema and its description. `parts_only`: only in searches of parts."""
-
-    name: str
-    schema: Schema
-    meaning: str
-    parts_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseObject:
-    """Object of a response. All fields are always present, except those in `optional`. `class_` is its `__class__`."""
-
-    name: str
-    fields: tuple[ResponseField, ...]
-    class_: str | None = None
-    optional: frozenset[str] = frozenset()
-
-    def schema(self) -> Schema:
-        """Return its JSON schema."""
-        properties = {"__class__": {"const": self.class_}} if self.class_ else {}
-        properties |= {field.name: {**field.schema, "description": field.meaning} for field in self.fields}
-        required = [name for name in properties if name not in self.optional]
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def ref(name: str) -> Schema:
@@ -80,19 +53,11 @@ def answer(endpoint: Endpoint) -> Schema:
 
 
 def components() -> dict[str, Schema]:
-    """Return all envelopes as schemas by name; those of a search once for each kind of object."""
-    schemas = {each.name: each.schema() for each in ALL if each not in SEARCHED}
+    """Return the schemas by name; those around the results of a search once for each kind of object."""
+    schemas = dict(SHARED)
     for name in SEARCHABLE:
-        schemas |= {f"{name}{each.name}": _of(name, each).schema() for each in SEARCHED}
+        schemas |= _search(name)
     return schemas
-
-
-def _of(name: str, envelope: ResponseObject) -> ResponseObject:
-    """Return the envelope of a search for one kind of object."""
-    schemas = {"results": list_of(ref(f"{name}SearchResult")), "item": ref(name)}
-    shown = [field for field in envelope.fields if name == "Part" or not field.parts_only]
-    fields = tuple(replace(field, schema=schemas.get(field.name, field.schema)) for field in shown)
-    return replace(envelope, fields=fields)
 
 
 def error_types() -> list[ErrorType]:
@@ -115,47 +80,15 @@ def _leaves(kind: ErrorType) -> list[ErrorType]:
     return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
 
 
-MATCH = (
-    ResponseObject(
-        "PartsMatchResponse",
-        (
-            ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
-            ResponseField("request", ref("PartsMatchRequest"), "the request, with defaults"),
-            ResponseField("results", list_of(ref("PartsMatchResult")), "one for each query, in their order"),
-        ),
-        "PartsMatchResponse",
-    ),
-    ResponseObject(
-        "PartsMatchRequest",
-        (
-            ResponseField("queries", list_of(ref("PartsMatchQuery")), "as they were sent, with defaults filled in"),
-            ResponseField("exact_only", FLAG, "as it was understood"),
-        ),
-        "PartsMatchRequest",
-    ),
-    ResponseObject(
-        "PartsMatchQuery",
-        tuple(
-            ResponseField(name, ANY, "as it was sent, of any JSON type; else the default")
-            for name in match_queries.DEFAULTS
-        ),
-        "PartsMatchQuery",
-    ),
-    ResponseObject(
-        "PartsMatchResult",
-        (
-            ResponseField("items", list_of(ref("Part")), "the page of parts"),
-            ResponseField(
-                "hits",
-                WHOLE,
-                "all matches, of a number with `*` the most there can be; 0 where the query has an error",
-            ),
-            ResponseField("reference", ANY, "the query's own, of the same JSON type"),
-            ResponseField("error", either(TEXT, NULL), "what is wrong with this query; the others have results"),
-        ),
-        "PartsMatchResult",
-    ),
-)
+def _object(
+    fields: Mapping[str, tuple[Schema, str]], class_name: str | None = None, optional: Collection[str] = ()
+) -> Schema:
+    """Return the schema of an object, whose fields have a schema and a meaning. All are always present, except
+    `optional` ones. `class_name` is its `__class__`."""
+    properties: dict[str, Schema] = {"__class__": {"const": class_name}} if class_name else {}
+    properties |= {name: {**schema, "description": meaning} for name, (schema, meaning) in fields.items()}
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 SEARCHABLE = ("Part", "Brand", "Category", "Seller")
@@ -163,155 +96,171 @@ NUMBER: Schema = either({"type": "number"}, NULL)
 COUNT: Schema = either(WHOLE, NULL)
 _LISTS_ONLY = "of brands, categories and sellers; null of parts, because the service does not compute it"
 
-SEARCHED = (
-    ResponseObject(
-        "SearchResponse",
-        (
-            ResponseField("request", ref("SearchRequest"), "the request, with defaults"),
-            ResponseField("results", list_of(ref("SearchResult")), "the page"),
-            ResponseField("hits", WHOLE, "all that was found"),
-            ResponseField("msec", WHOLE, "milliseconds that the proxy took"),
-            ResponseField("facet_results", ref("FacetResults"), "the requested counts"),
-            ResponseField("stats_results", by_key(ref("SearchStatsResult")), "by field"),
-            ResponseField(
-                "spec_metadata",
-                by_key(ref("SearchSpecMetadata")),
-                "by key, for each spec that was counted or filtered by",
-            ),
-            ResponseField("user_country", TEXT, "parts only: the `country` of the configuration", parts_only=True),
-            ResponseField("user_currency", TEXT, "parts only: the `currency` of the configuration", parts_only=True),
-        ),
-        "SearchResponse",
-    ),
-    ResponseObject(
-        "SearchResult",
-        (
-            ResponseField("item", either(*(ref(name) for name in SEARCHABLE)), "what was found"),
-            ResponseField("snippet", either(TEXT, NULL), "of parts the service's description, else null as in v3"),
-        ),
-        "SearchResult",
-    ),
-)
+ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
 
-SEARCH = (
-    *SEARCHED,
-    ResponseObject(
+SHARED: dict[str, Schema] = {
+    "PartsMatchResponse": _object(
+        {
+            "msec": (WHOLE, "milliseconds that the proxy took"),
+            "request": (ref("PartsMatchRequest"), "the request, with defaults"),
+            "results": (list_of(ref("PartsMatchResult")), "one for each query, in their order"),
+        },
+        "PartsMatchResponse",
+    ),
+    "PartsMatchRequest": _object(
+        {
+            "queries": (list_of(ref("PartsMatchQuery")), "as they were sent, with defaults filled in"),
+            "exact_only": (FLAG, "as it was understood"),
+        },
+        "PartsMatchRequest",
+    ),
+    "PartsMatchQuery": _object(
+        {name: (ANY, "as it was sent, of any JSON type; else the default") for name in match_queries.DEFAULTS},
+        "PartsMatchQuery",
+    ),
+    "PartsMatchResult": _object(
+        {
+            "items": (list_of(ref("Part")), "the page of parts"),
+            "hits": (WHOLE, "all matches, of a number with `*` the most there can be; 0 where the query has an error"),
+            "reference": (ANY, "the query's own, of the same JSON type"),
+            "error": (either(TEXT, NULL), "what is wrong with this query; the others have results"),
+        },
+        "PartsMatchResult",
+    ),
+    "SearchRequest": _object(
+        {
+            "q": (TEXT, "as it was sent"),
+            "start": (WHOLE, "with its default"),
+            "limit": (WHOLE, "with its default"),
+            "sortby": (TEXT, "with its default"),
+            "filter": (ref("FilterEcho"), "as it was sent"),
+            "facet": (ref("FacetEcho"), "as it was understood"),
+            "stats": (by_key(ref("StatsOptions")), "by field"),
+            "spec_drilldown": (ref("DrilldownOptions"), "only where it was requested"),
+        },
         "SearchRequest",
-        (
-            ResponseField("q", TEXT, "as it was sent"),
-            ResponseField("start", WHOLE, "with its default"),
-            ResponseField("limit", WHOLE, "with its default"),
-            ResponseField("sortby", TEXT, "with its default"),
-            ResponseField("filter", ref("FilterEcho"), "as it was sent"),
-            ResponseField("facet", ref("FacetEcho"), "as it was understood"),
-            ResponseField("stats", by_key(ref("StatsOptions")), "by field"),
-            ResponseField("spec_drilldown", ref("DrilldownOptions"), "only where it was requested"),
-        ),
-        "SearchRequest",
-        optional=frozenset({"spec_drilldown"}),
+        optional={"spec_drilldown"},
     ),
-    ResponseObject(
-        "FilterEcho",
-        (
-            ResponseField("fields", by_key(list_of(TEXT)), "values by field; a single one is a list too"),
-            ResponseField("queries", list_of(TEXT), "as they were sent"),
-        ),
+    "FilterEcho": _object(
+        {
+            "fields": (by_key(list_of(TEXT)), "values by field; a single one is a list too"),
+            "queries": (list_of(TEXT), "as they were sent"),
+        }
     ),
-    ResponseObject(
-        "FacetEcho",
-        (
-            ResponseField("fields", by_key(ref("FacetOptions")), "by field"),
-            ResponseField("queries", list_of(TEXT), "as they were sent"),
-        ),
+    "FacetEcho": _object(
+        {
+            "fields": (by_key(ref("FacetOptions")), "by field"),
+            "queries": (list_of(TEXT), "as they were sent"),
+        }
     ),
-    ResponseObject(
-        "FacetOptions",
-        (
-            ResponseField("include", FLAG, "with its default"),
-            ResponseField("exclude_filter", FLAG, "with its default"),
-            ResponseField("start", WHOLE, "with its default"),
-            ResponseField("limit", WHOLE, "with its default"),
-        ),
+    "FacetOptions": _object(
+        {
+            "include": (FLAG, "with its default"),
+            "exclude_filter": (FLAG, "with its default"),
+            "start": (WHOLE, "with its default"),
+            "limit": (WHOLE, "with its default"),
+        }
     ),
-    ResponseObject(
-        "StatsOptions",
-        (
-            ResponseField("include", FLAG, "true: others are not echoed"),
-            ResponseField("exclude_filter", FLAG, "with its default"),
-        ),
+    "StatsOptions": _object(
+        {
+            "include": (FLAG, "true: others are not echoed"),
+            "exclude_filter": (FLAG, "with its default"),
+        }
     ),
-    ResponseObject(
-        "DrilldownOptions",
-        (
-            ResponseField("include", FLAG, "with its default"),
-            ResponseField("exclude_filter", FLAG, "with its default"),
-            ResponseField("limit", WHOLE, "with its default"),
-        ),
+    "DrilldownOptions": _object(
+        {
+            "include": (FLAG, "with its default"),
+            "exclude_filter": (FLAG, "with its default"),
+            "limit": (WHOLE, "with its default"),
+        }
     ),
-    ResponseObject(
-        "FacetResults",
-        (
-            ResponseField(
-                "fields", by_key(ref("SearchFacetResult")), "by field; spec_drilldown adds the specs it found"
-            ),
-            ResponseField("queries", by_key(ref("FacetCount")), "by filter query"),
-        ),
+    "FacetResults": _object(
+        {
+            "fields": (by_key(ref("SearchFacetResult")), "by field; spec_drilldown adds the specs it found"),
+            "queries": (by_key(ref("FacetCount")), "by filter query"),
+        }
     ),
-    ResponseObject(
-        "SearchFacetResult",
-        (
-            ResponseField(
-                "facets", list_of(ref("FacetValue")), "the values, the most frequent first; none where it cannot count"
-            ),
-            ResponseField("missing", COUNT, f"how many have no value, {_LISTS_ONLY}; 0 where nothing is found"),
-            ResponseField("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
-        ),
+    "SearchFacetResult": _object(
+        {
+            "facets": (list_of(ref("FacetValue")), "the values, the most frequent first; none where it cannot count"),
+            "missing": (COUNT, f"how many have no value, {_LISTS_ONLY}; 0 where nothing is found"),
+            "spec_drilldown_rank": (COUNT, "1 for the best spec of a spec_drilldown, else null"),
+        },
         "SearchFacetResult",
     ),
-    ResponseObject(
-        "FacetValue",
-        (
-            ResponseField("value", {"type": ["string", "number", "boolean"]}, "of parts always a string"),
-            ResponseField("count", WHOLE, "how many have it"),
-        ),
+    "FacetValue": _object(
+        {
+            "value": ({"type": ["string", "number", "boolean"]}, "of parts always a string"),
+            "count": (WHOLE, "how many have it"),
+        }
     ),
-    ResponseObject(
-        "FacetCount",
-        (ResponseField("count", COUNT, "how many hits pass the query; null where the service cannot tell"),),
+    "FacetCount": _object(
+        {
+            "count": (COUNT, "how many hits pass the query; null where the service cannot tell"),
+        }
     ),
-    ResponseObject(
+    "SearchStatsResult": _object(
+        {
+            "min": (NUMBER, "the smallest number, of specs in SI base units"),
+            "max": (NUMBER, "the largest number"),
+            "mean": (NUMBER, f"the average, {_LISTS_ONLY}"),
+            "stddev": (NUMBER, f"the spread, {_LISTS_ONLY}"),
+            "count": (COUNT, "how many numbers there are; null of parts with 1000 different ones or more"),
+            "missing": (COUNT, f"how many have none, {_LISTS_ONLY}; 0 where nothing is found"),
+            "spec_drilldown_rank": (COUNT, "1 for the best spec of a spec_drilldown, else null"),
+        },
         "SearchStatsResult",
-        (
-            ResponseField("min", NUMBER, "the smallest number, of specs in SI base units"),
-            ResponseField("max", NUMBER, "the largest number"),
-            ResponseField("mean", NUMBER, f"the average, {_LISTS_ONLY}"),
-            ResponseField("stddev", NUMBER, f"the spread, {_LISTS_ONLY}"),
-            ResponseField("count", COUNT, "how many numbers there are; null of parts with 1000 different ones or more"),
-            ResponseField("missing", COUNT, f"how many have none, {_LISTS_ONLY}; 0 where nothing is found"),
-            ResponseField("spec_drilldown_rank", COUNT, "1 for the best spec of a spec_drilldown, else null"),
-        ),
-        "SearchStatsResult",
     ),
-    ResponseObject(
-        "SearchSpecMetadata",
-        (
-            ResponseField("key", TEXT, "v3's name of the spec"),
-            ResponseField("name", TEXT, "the spec's name for people"),
-            ResponseField("datatype", {"enum": ["string", "integer", "decimal"]}, "as in SpecMetadata"),
-            ResponseField("unit", either(ref("SearchSpecUnit"), NULL), "null where the spec has none"),
-        ),
+    "SearchSpecMetadata": _object(
+        {
+            "key": (TEXT, "v3's name of the spec"),
+            "name": (TEXT, "the spec's name for people"),
+            "datatype": ({"enum": ["string", "integer", "decimal"]}, "as in SpecMetadata"),
+            "unit": (either(ref("SearchSpecUnit"), NULL), "null where the spec has none"),
+        },
         "SpecMetadata",
     ),
-    ResponseObject(
-        "SearchSpecUnit",
-        (ResponseField("name", TEXT, "such as `ohms`"), ResponseField("symbol", either(TEXT, NULL), "such as `Ω`")),
+    "SearchSpecUnit": _object(
+        {
+            "name": (TEXT, "such as `ohms`"),
+            "symbol": (either(TEXT, NULL), "such as `Ω`"),
+        },
         "UnitOfMeasurement",
     ),
-)
+    **{name: _object({"message": (TEXT, "what is wrong, in words")}, name) for name in ERRORS},
+}
 
-ERRORS = tuple(
-    ResponseObject(name, (ResponseField("message", TEXT, "what is wrong, in words"),), name)
-    for name in ("ClientErrorResponse", "ServerErrorResponse")
-)
 
-ALL = (*MATCH, *SEARCH, *ERRORS)
+LOCALE = {
+    "user_country": (TEXT, "the `country` of the configuration"),
+    "user_currency": (TEXT, "the `currency` of the configuration"),
+}
+
+
+def _search(name: str) -> dict[str, Schema]:
+    """Return the schemas around the results of a search for one kind of object."""
+    return {
+        f"{name}SearchResponse": _object(
+            {
+                "request": (ref("SearchRequest"), "the request, with defaults"),
+                "results": (list_of(ref(f"{name}SearchResult")), "the page"),
+                "hits": (WHOLE, "all that was found"),
+                "msec": (WHOLE, "milliseconds that the proxy took"),
+                "facet_results": (ref("FacetResults"), "the requested counts"),
+                "stats_results": (by_key(ref("SearchStatsResult")), "by field"),
+                "spec_metadata": (
+                    by_key(ref("SearchSpecMetadata")),
+                    "by key, for each spec that was counted or filtered by",
+                ),
+            }
+            | (LOCALE if name == "Part" else {}),
+            "SearchResponse",
+        ),
+        f"{name}SearchResult": _object(
+            {
+                "item": (ref(name), "what was found"),
+                "snippet": (either(TEXT, NULL), "of parts the service's description, else null as in v3"),
+            },
+            "SearchResult",
+        ),
+    }

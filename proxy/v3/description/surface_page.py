@@ -1,33 +1,37 @@
-"""Page docs/reference/v3-surface.md: every path, parameter, field and error, from the same data as the OpenAPI
-description.
+"""Page docs/reference/v3-surface.md: every path, parameter, field and error, from the OpenAPI description; from the
+mappings, which it leaves out, the source of each field and what searches support.
 
-`v3bridge surface` prints it. Facts about v3 are not written here: they come from the tables and the mappings.
+`v3bridge surface` prints it.
 """
 
-from collections import Counter, defaultdict
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from proxy.mapping import coverage, loader, tables
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, unsupported
-from proxy.v3.description import field_names, object_schemas, response_schemas
-from proxy.v3.description.markdown import anchor, code, default, joined, kind, table, value
-from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Action, Endpoint
+from proxy.v3.description import field_names, openapi
+from proxy.v3.description.markdown import anchor, code, joined, kind, table
+from proxy.v3.description.response_schemas import Schema, ref
+from proxy.v3.endpoints import PREFIXES
 from proxy.v3.parameters import FALSE, TRUE
-from proxy.v3.parsing import v3_parameters
-from proxy.v3.parsing.v3_parameters import Parameter
+from proxy.v3.parsing.v3_parameters import FIELD
 
 HEAD = """\
 # The v3 surface
 
-Every path, parameter and field of v3, and its source in the Nexar API. This page is generated from `mappings/` and
-the route table. A test fails while it is stale; this renews it:
+Every path, parameter and field of v3, and its source in the Nexar API. This page is generated from the OpenAPI
+description and `mappings/`. A test fails while it is stale; this renews it:
 
 ```sh
 v3bridge surface > docs/reference/v3-surface.md
 python -m docs.citations docs/reference/v3-surface.md
 ```
 
-The same is available as OpenAPI 3.1 at `/v3/openapi.json`, without an API key.
+The OpenAPI 3.1 description is available at `/v3/openapi.json`, without an API key.
 
 """
 COVERAGE = """\
@@ -109,59 +113,82 @@ of one request, so that it does not delay others. The request line has at most {
 {bounds.PATH} before the query.
 
 """
-ACTIONS: dict[Action, str] = {
-    "match": "Match",
-    "search": "Search",
-    "get_multi": "Several objects by uid",
-    "get": "One object by uid",
-}
-PLURALS = {"Part": "parts", "Brand": "brands", "Category": "categories", "Seller": "sellers"}
+REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
+JSON = {"type": "JSON"}  # shown type of a parameter with JSON content
+COLUMNS = ("parameter", "value", "default", "meaning", "contract")
 
 Section = tuple[str, str]
+Operations = dict[str, Any]
+"""Operations of the description by path."""
+
+
+class ParameterRow(NamedTuple):
+    """A parameter, or a key of a query, in a table."""
+
+    name: str
+    value: str
+    default: str
+    meaning: str
+    contract: str
 
 
 def page(mappings: loader.Mappings) -> str:
     """Return the whole page."""
-    names = _order(mappings)
+    document = openapi.document(mappings)
+    components = document["components"]
+    schemas: dict[str, Schema] = components["schemas"]
+    operations = {path: item["get"] for path, item in document["paths"].items()}
+    names = _order(schemas, ["Part", *mappings.rules])
+    around = [name for name in _order(schemas, schemas) if name not in names]
+    shared = _shared(operations.values())
     sections: list[Section] = [
-        ("Endpoints", _endpoints()),
-        ("Parameters of every endpoint", _globals(mappings)),
-        *_actions(),
+        ("Endpoints", _endpoints(operations)),
+        ("Parameters of every endpoint", _globals(components["securitySchemes"]["apikey"], shared, operations)),
+        *_actions(operations, shared),
         ("Bounds of a request", BOUNDS + _bounds()),
         ("Fields in searches of parts", SEARCHES + _parts(mappings)),
         ("Unsupported parameters", UNSUPPORTED),
-        ("Fields in other searches", LISTS + _lists(mappings)),
+        ("Fields in other searches", LISTS + _lists(operations)),
         ("Objects", COVERAGE + _counted(mappings)),
-        *((name, _object(mappings, name)) for name in names),
+        *((name, _object(mappings, schemas, name)) for name in names),
         (
             "Responses",
             "The parts of a response around the objects. `show[]` and `hide[]` do not affect them.\n\n" + COMPACT,
         ),
-        *((each.name, _envelope(each)) for each in response_schemas.ALL),
-        ("Errors", _errors() + PATHS),
+        *((name, _envelope(name, schemas[name])) for name in around),
+        ("Errors", _errors(components["responses"]) + PATHS),
     ]
     # Third-level headings, which the table of contents leaves out.
-    below = {*names, *(each.name for each in response_schemas.ALL)}
+    below = {*names, *around}
     contents = "".join(f"- {anchor(title)}\n" for title, _ in sections if title not in below)
     bodies = "".join(f"{'###' if title in below else '##'} {title}\n\n{body}" for title, body in sections)
     return f"{HEAD}{contents}\n{bodies}".rstrip("\n") + "\n"
 
 
-def _endpoints() -> str:
+def _order(schemas: dict[str, Schema], first: Iterable[str]) -> list[str]:
+    """Return schemas in reading order: each is followed by those that it refers to."""
+    ordered: list[str] = []
+    waiting = list(first)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in ordered:
+            ordered.append(name)
+            waiting[:0] = REFERENCE.findall(json.dumps(schemas[name]))
+    return ordered
+
+
+def _endpoints(operations: Operations) -> str:
     text = f"All are GET under {joined(code(PREFIXES))}; a trailing slash is optional. HEAD and OPTIONS work, too."
-    rows = [(code([each.path]), _answer(each), each.cost) for each in ENDPOINTS]
+    rows = [
+        (code([path]), _response(operation), operation["description"].removeprefix("Parts billed: ").removesuffix("."))
+        for path, operation in operations.items()
+    ]
     return f"{text}\n\n" + table(("path", "response", "parts billed"), rows)
 
 
-def _answer(endpoint: Endpoint) -> str:
-    object_kind = kind(response_schemas.ref(endpoint.object))
-    alias = f", as {code([endpoint.alias_of])}" if endpoint.alias_of else ""
-    return {
-        "match": kind(response_schemas.answer(endpoint)),
-        "search": f"{kind(response_schemas.ref('SearchResponse'))} of {object_kind}",
-        "get_multi": f"{object_kind} by uid, without `__class__`",
-        "get": object_kind + alias,
-    }[endpoint.action]
+def _response(operation: dict[str, Any]) -> str:
+    responses = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    return kind(responses["anyOf"][0]) + (", deprecated" if operation.get("deprecated") else "")
 
 
 def _bounds() -> str:
@@ -169,54 +196,87 @@ def _bounds() -> str:
     return table(("parameters", "maximum", "reason"), rows)
 
 
-def _globals(mappings: loader.Mappings) -> str:
+def _shared(operations: Iterable[dict[str, Any]]) -> list[ParameterRow]:
+    """Return the parameters that all operations have."""
+    first, *others = (list(_rows(operation)) for operation in operations)
+    return [row for row in first if all(row in rows for rows in others)]
+
+
+def _globals(key: dict[str, Any], shared: list[ParameterRow], operations: Operations) -> str:
     yes, no = (code(sorted(words - {""})) for words in (TRUE, FALSE))
     forms = (
-        f"True is {yes}, in any case of letters, or a name without a value; false is {no}. Several texts are sent as "
-        "`name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
+        f"The boolean true is {yes}, in any case of letters, or a name without a value; false is {no}. A list is sent "
+        "as `name[]=a&name[]=b`, `name[0]=a` or `name=a`. Unknown parameters are ignored.\n\n"
     )
-    included = {name: mappings.includable(name) for name in PLURALS}
-    rows = [
-        (kind(response_schemas.ref(name)), code(_ordered(mappings, name, fields)))
-        for name, fields in included.items()
-        if fields
-    ]
-    includable = "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
-    return forms + _table((v3_parameters.APIKEY, *v3_parameters.GLOBALS)) + includable
+    apikey = _row(key["name"], {**key, "type": "string"}, required=True)
+    included = {operation["tags"][0]: _parameters(operation)["include[]"] for operation in operations.values()}
+    names = {
+        name: parameter["schema"]["items"].get("anyOf", [{"enum": []}])[0]["enum"]
+        for name, parameter in included.items()
+    }
+    rows = [(kind(ref(name)), code(fields)) for name, fields in names.items() if fields]
+    return forms + table(COLUMNS, [apikey, *shared]) + "Fields of `include[]`:\n\n" + table(("object", "fields"), rows)
 
 
-def _ordered(mappings: loader.Mappings, name: str, fields: frozenset[str]) -> list[str]:
-    return [field for field in mappings.rules[name].fields if field in fields]
+def _parameters(operation: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parameters of an operation by name, without those in headers."""
+    return {parameter["name"]: parameter for parameter in operation["parameters"] if "name" in parameter}
 
 
-def _actions() -> list[Section]:
-    """Return one section for each group of endpoints with the same parameters."""
-    groups: dict[tuple[Action, tuple[Parameter, ...]], list[Endpoint]] = defaultdict(list)
-    for endpoint in ENDPOINTS:
-        groups[endpoint.action, v3_parameters.of(endpoint)].append(endpoint)
-    order = list(ACTIONS)
-    ordered = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
-    return [(_title(action, group), _action(own_parameters, group)) for (action, own_parameters), group in ordered]
+def _actions(operations: Operations, shared: list[ParameterRow]) -> Iterator[Section]:
+    """Yield a section for each group of endpoints that do the same with different objects."""
+    groups: dict[str, Operations] = {}
+    for path, operation in operations.items():
+        groups.setdefault(operation["summary"].partition(":")[0], {})[path] = operation
+    for title, group in groups.items():
+        paths: dict[ParameterRow, list[str]] = {}
+        for path, operation in group.items():
+            for row in _rows(operation):
+                if row not in shared:
+                    paths.setdefault(row, []).append(path)
+        rows = [
+            row if len(having) == len(group) else row._replace(meaning=f"{row.meaning}; only {code(having)}")
+            for row, having in paths.items()
+        ]
+        yield title, f"{code(group)}\n\n{table(COLUMNS, rows)}" + "".join(map(_queries, group.values()))
 
 
-def _title(action: Action, group: list[Endpoint]) -> str:
-    plurals = [PLURALS[name] for name in dict.fromkeys(endpoint.object for endpoint in group)]
-    return f"{ACTIONS[action]} of {joined(', '.join(plurals))}" if action == "search" else ACTIONS[action]
+def _queries(operation: dict[str, Any]) -> str:
+    """Return the table of the keys of a query, for an operation that has queries."""
+    queries = _parameters(operation).get("queries")
+    if queries is None:
+        return ""
+    keys = queries["content"]["application/json"]["schema"]["items"]["properties"]
+    text = "A query is an object. An error of one query is its `error`; the others are executed.\n\n"
+    return text + table(("key", *COLUMNS[1:]), [_row(name, schema) for name, schema in keys.items()])
 
 
-def _action(own_parameters: tuple[Parameter, ...], group: list[Endpoint]) -> str:
-    text = f"{code(endpoint.path for endpoint in group)}\n\n{_table(own_parameters)}"
-    if group[0].action == "match":
-        text += "A query is an object. An error of one query is its `error`; the others are executed.\n\n"
-        text += _table(v3_parameters.QUERY, "key")
-    return text
+def _rows(operation: dict[str, Any]) -> Iterator[ParameterRow]:
+    for name, parameter in _parameters(operation).items():
+        if parameter.get("style") == "deepObject":
+            yield from _by_field(name, parameter["schema"])
+        else:
+            yield _row(name, {**parameter.get("schema", JSON), **parameter}, required=parameter["required"])
 
 
-def _table(described: tuple[Parameter, ...], first: str = "parameter") -> str:
-    rows = [
-        (code([each.name]), value(each), default(each), each.meaning, f"v3-rest.md {each.source}") for each in described
-    ]
-    return table((first, "value", "default", "meaning", "contract"), rows)
+def _by_field(name: str, schema: Schema) -> Iterator[ParameterRow]:
+    """Yield the parameters of a field, which are the same for each field; none where no field can be named."""
+    values = [*schema["properties"].values(), *schema.get("patternProperties", {}).values()]
+    value = values[0] if values else schema["additionalProperties"]
+    if value:
+        for option, described in value.get("properties", {"": value}).items():
+            end = f"[{option}]" if option else "[]" * (described["type"] == "array")
+            yield _row(f"{name}[{FIELD}]{end}", described)
+
+
+def _row(name: str, schema: Schema, *, required: bool = False) -> ParameterRow:
+    value = schema.get("anyOf", [schema])[0]  # the other choice of a key of a query is null
+    default = "required" if required else code([json.dumps(value["default"])]) if "default" in value else ""
+    if "maximum" in value:
+        shown = f"0 to {value['maximum']}"
+    else:
+        shown = "list of string" if value.get("type") == "array" else kind(value)
+    return ParameterRow(code([name]), shown, default, schema["description"], schema[openapi.CONTRACT])
 
 
 def _parts(mappings: loader.Mappings) -> str:
@@ -252,28 +312,16 @@ def _yes(supported: object) -> str:
     return "yes" if supported else "no"
 
 
-def _lists(mappings: loader.Mappings) -> str:
-    uses: tuple[field_names.Use, ...] = ("filter", "stats")
+def _lists(operations: Operations) -> str:
+    searches = {
+        operation["tags"][0]: _parameters(operation) for path, operation in operations.items() if "/search" in path
+    }
+    del searches["Part"]
     rows = [
-        (kind(response_schemas.ref(name)), *(code(field_names.usable(mappings, name, use)) or "none" for use in uses))
-        for name in PLURALS
-        if name != "Part"
+        (kind(ref(name)), *(code(search[use]["schema"]["properties"]) or "none" for use in ("filter[fields]", "stats")))
+        for name, search in searches.items()
     ]
     return table(("object", "filter, facet, sortby", "stats"), rows)
-
-
-def _order(mappings: loader.Mappings) -> list[str]:
-    """Return the objects in reading order: a part, then the objects in it, then the others."""
-    ordered: list[str] = []
-    waiting = ["Part", *mappings.rules]
-    while waiting:
-        name = waiting.pop(0)
-        if name not in ordered:
-            ordered.append(name)
-            targets = [mappings.rules[name].rule(field).target for field in mappings.rules[name].fields]
-            # In front, so that an object is followed by those in it.
-            waiting[:0] = [target for target in targets if target]
-    return ordered
 
 
 def _counted(mappings: loader.Mappings) -> str:
@@ -282,17 +330,20 @@ def _counted(mappings: loader.Mappings) -> str:
     return f"{count.total()} fields: {joined(numbers)}.\n\n"
 
 
-def _object(mappings: loader.Mappings, name: str) -> str:
+def _object(mappings: loader.Mappings, schemas: dict[str, Schema], name: str) -> str:
     rows = [row for row in coverage.of_mappings(mappings) if row.object == name]
-    class_name = mappings.rules[name].class_
-    class_note = {None: "", "": "It has no `__class__`. "}.get(class_name, f"Its `__class__` is `{class_name}`. ")
-    lines = [
-        (_field(row), kind(object_schemas.field(mappings, name, row.field)), row.kind, _read(row), _why(mappings, row))
-        for row in rows
-    ]
-    return f"{class_note}Source: {rows[0].source}.\n\n" + table(
+    properties = schemas[name]["properties"]
+    lines = [(_field(row), kind(properties[row.field]), row.kind, _read(row), _why(mappings, row)) for row in rows]
+    return f"{_class_note(name, schemas[name])}Source: {rows[0].source}.\n\n" + table(
         ("field", "type", "coverage", "read from", "how, or why"), lines
     )
+
+
+def _class_note(name: str, schema: Schema) -> str:
+    class_name = schema["properties"].get("__class__", {}).get("const")
+    if class_name is None:
+        return "It has no `__class__`. "
+    return "" if class_name == name else f"Its `__class__` is `{class_name}`. "
 
 
 def _field(row: coverage.FieldCoverage) -> str:
@@ -309,17 +360,19 @@ def _why(mappings: loader.Mappings, row: coverage.FieldCoverage) -> str:
     return (mappings.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
 
 
-def _envelope(envelope: response_schemas.ResponseObject) -> str:
-    class_note = {None: "It has no `__class__`.\n\n", envelope.name: ""}.get(
-        envelope.class_, f"Its `__class__` is `{envelope.class_}`.\n\n"
-    )
-    rows = [(code([each.name]), kind(each.schema), each.meaning) for each in envelope.fields]
-    return class_note + table(("field", "type", "what is in it"), rows)
-
-
-def _errors() -> str:
+def _envelope(name: str, schema: Schema) -> str:
+    note = f"{schema.get('description', '')} {_class_note(name, schema)}".strip()
     rows = [
-        (each.status, kind(response_schemas.ref(each.v3_class)), (each.__doc__ or "").partition("\n")[0])
-        for each in response_schemas.error_types()
+        (code([field]), kind(value), value.get("description", ""))
+        for field, value in schema["properties"].items()
+        if field != "__class__"
+    ]
+    return (f"{note}\n\n" if note else "") + table(("field", "type", "what is in it"), rows)
+
+
+def _errors(responses: dict[str, Any]) -> str:
+    rows = [
+        (name.removeprefix("Error"), kind(response["content"]["application/json"]["schema"]), response["description"])
+        for name, response in responses.items()
     ]
     return table(("status", "body", "when"), rows)
