@@ -1,15 +1,14 @@
 """Recent activity of this process: the last v3 requests and upstream operations, for the admin interface. Held in
 memory; what is read from it has no API keys, no tokens, and no texts of clients but the target and the user agent.
 
-To record a request is to append a plain tuple: it is on the way of every request, and a NamedTuple takes ten times as
-long to make as the tuple that it is read from later. Who called is counted from the same values (callers.py).
+To record a request is to append a plain tuple: it is on the way of every request, and a struct takes longer to make
+than the tuple that it is read from later. Who called is counted from the same values (callers.py).
 """
 
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +32,7 @@ RequestValues = tuple[
 """Values of a RequestRecord."""
 
 
-class RequestRecord(NamedTuple):
+class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     """A v3 request that was responded to. `at` is in seconds since 1970, `ms` the duration.
 
     `target` is the path with the query, without API keys; cut at TARGET_MAX. `application` and `key` are
@@ -50,11 +49,11 @@ class RequestRecord(NamedTuple):
     ms: float
     address: str
     user_agent: str
-    application: str | None = None
-    key: str | None = None
-    parts: int | None = None
-    cache: str | None = None
-    error: str | None = None
+    application: str | None
+    key: str | None
+    parts: int | None
+    cache: str | None
+    error: str | None
 
 
 class OperationRecord(msgspec.Struct):
@@ -123,8 +122,8 @@ class Activity:
         self._numbers = count()
 
     def add_request(self, record: RequestValues) -> None:
-        """Add a request that was responded to: a RequestRecord, or a tuple of its values with an unrounded `ms`, the
-        target as `held_target` returns it, and the User-Agent as it was sent."""
+        """Add a request that was responded to: the values of a RequestRecord with an unrounded `ms`, the target as
+        `held_target` returns it, and the User-Agent as it was sent."""
         self._requests.append(record)
         if self.on_request is not None:
             self.on_request(record)
@@ -167,9 +166,9 @@ class Activity:
         return RecentActivity(self.requests[::-1], list(reversed(self._operations)), slowest(slow))
 
     def _record(self, values: RequestValues) -> RequestRecord:
-        record = RequestRecord._make(values)
+        record = RequestRecord(*values)
         target, agent = self.shown(record.target, record.user_agent)
-        return record._replace(target=target, user_agent=agent, ms=round(record.ms, 1))
+        return msgspec.structs.replace(record, target=target, user_agent=agent, ms=round(record.ms, 1))
 
     def shown(self, target: str, user_agent: str) -> tuple[str, str]:
         """Return the target and the User-Agent of a request for people: `shown`."""

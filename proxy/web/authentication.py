@@ -48,7 +48,9 @@ class Authenticator:
     def adopt(self, replaced: "Authenticator") -> None:
         """Take over the counts of the authenticator that this one replaces: a reload gives nobody new attempts, and
         takes no recent key from a throttled address."""
-        self._counted, self._refused, self._recent = replaced._counted, replaced._refused, replaced._recent
+        self._counted = replaced._counted
+        self._refused = replaced._refused
+        self._recent = replaced._recent
 
     def client(self, request: web.Request, apikey: str | None) -> Client:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
@@ -182,7 +184,9 @@ class _RecentKeys:
     def add(self, group: str, client: Client) -> None:
         now = self._clock.monotonic()
         if now >= self._ends or self._size >= RECENT_MAX:
-            self.now, self._before = {}, self.now
-            self._size, self._ends = 0, now + RECENT_SECONDS
+            self._before = self.now
+            self.now = {}
+            self._size = 0
+            self._ends = now + RECENT_SECONDS
         self.now.setdefault(group, set()).add(client.accounts.key.name)
         self._size += 1

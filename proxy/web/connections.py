@@ -67,7 +67,8 @@ class ConnectionLimiter:
 
     def replace(self, limits: ConnectionLimits, hits: HitFilter | None) -> None:
         """Apply other limits and hits, also to open connections, except that these keep their idle time."""
-        self.limits, self.hits = limits, hits
+        self.limits = limits
+        self.hits = hits
 
     def open_connections(self) -> int:
         """Return their number."""
@@ -242,7 +243,8 @@ class LimitedConnection(ConnectionHandler):
             self.close_after_response()
 
     def _watch_reader(self) -> None:
-        self._unread, self._unread_since = self.unread_bytes(), self.event_loop.time()
+        self._unread = self.unread_bytes()
+        self._unread_since = self.event_loop.time()
         self._write_timer = self.event_loop.call_later(self._limiter.limits.write_seconds, self._check_reader)
 
     def _check_reader(self) -> None:

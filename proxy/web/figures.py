@@ -143,7 +143,8 @@ class Figures:
         activity = _MachineActivity(own.at, recent)
         # At rest it is only as old as it may be.
         if latest != self._published or own.at - self._published_at > STALE_SECONDS / 2:
-            self._published, self._published_at = latest, own.at
+            self._published = latest
+            self._published_at = own.at
             await self._store.put_note(ACTIVITY_NOTE, self.name, msgspec.json.encode(activity).decode())
         # Any machine tidies up after those that are gone; dropping a note twice does no harm.
         for name, text in (await self._store.notes(NOTE)).items():

@@ -74,7 +74,8 @@ class Listener:
         """Serve with another application, which has been started, and other limits, from the next request on."""
         self.runner.replace(app, partial(fast_path.dispatcher, app))
         self.limiter.replace(limits, app.get(fast_path.UNPARSED_HITS))
-        self.drain_seconds, self.stop_seconds = listen.drain_seconds, listen.stop_seconds
+        self.drain_seconds = listen.drain_seconds
+        self.stop_seconds = listen.stop_seconds
 
 
 @asynccontextmanager

@@ -63,7 +63,8 @@ class Explaining:
         from proxy.explain.explainer import Explainer
 
         if self._explainer is None or self._gateway is not gateway:
-            self._gateway, self._explainer = gateway, Explainer(gateway.settings, gateway.mappings)
+            self._gateway = gateway
+            self._explainer = Explainer(gateway.settings, gateway.mappings)
         return self._explainer
 
 

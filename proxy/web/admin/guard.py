@@ -68,7 +68,8 @@ class Guard:
         """How requests arrive, by the current settings."""
         trusted = self._context.service.gateway.settings.listen.trusted_proxies
         if self._trusted != trusted:
-            self._trusted, self._transport = trusted, requests.Transport(trusted, self._host)
+            self._trusted = trusted
+            self._transport = requests.Transport(trusted, self._host)
         return self._transport
 
     def sessions(self) -> Sessions:

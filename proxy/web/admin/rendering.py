@@ -1,11 +1,20 @@
-"""HTML of the admin interface: jinja2 templates with one layout. Everything shown is escaped and printable."""
+"""HTML of the admin interface: jinja2 templates with one layout. Everything shown is escaped and printable.
+
+The script of a page renews its pieces one by one, so that only those that have changed are sent. A template writes
+`{% call live("totals", "tbody") %}…{% endcall %}`, which makes an element with this `id`, and with the digest of its
+content in `data-live`. Pieces may contain pieces: of those the outer one knows the place only.
+"""
 
 import asyncio
+import base64
 import functools
+import hashlib
+import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -14,13 +23,53 @@ from proxy.explain import explanation
 from proxy.telemetry.metrics import SECONDS
 from proxy.web.admin import burn_down_chart
 from proxy.web.admin.page import AdminPage, PageData
-from proxy.web.admin.pieces import LivePiece, LivePieces
 
 if TYPE_CHECKING:
     import jinja2
 
 FOLDER = Path(__file__).parent / "templates"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_PLACE = re.compile(r'<(\w+) id="([^"]+)" data-live></\1>')  # no text of others looks like it: all of it is escaped
+
+
+class LivePiece(NamedTuple):
+    """Content of the element `id`; in `html` the pieces within it are empty elements."""
+
+    id: str
+    digest: str
+    html: str
+
+
+class LivePieces:
+    """Pieces of a page, collected while its template is rendered."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, LivePiece] = {}
+
+    def add(self, name: str, tag: str, html: str) -> str:
+        """Add the content of a piece; return its place, an empty element. A name that is taken is changed."""
+        while (attribute := escape(name)) in self._pieces:
+            name += "-"
+        self._pieces[attribute] = LivePiece(name, _digest(f"{name}\n{html}"), html)
+        return f'<{tag} id="{attribute}" data-live></{tag}>'
+
+    def fill(self, html: str) -> str:
+        """Return the HTML with the pieces in their places."""
+        return _PLACE.sub(self._element, html)
+
+    def changed(self, held: Collection[str]) -> list[LivePiece]:
+        """Return the pieces whose digest is not among those that a page holds, outer ones first."""
+        return [piece for piece in reversed(self._pieces.values()) if piece.digest not in held]
+
+    def _element(self, place: re.Match[str]) -> str:
+        tag, attribute = place.groups()
+        piece = self._pieces[attribute]
+        return f'<{tag} id="{attribute}" data-live="{piece.digest}">{self.fill(piece.html)}</{tag}>'
+
+
+def _digest(text: str) -> str:
+    """Return eight characters: a page sends one for each of its pieces, in a header."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=6).digest()).decode()
 
 
 def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, *, csrf: str, notice: str = "") -> str:

@@ -11,7 +11,6 @@ from proxy import errors
 from proxy.gateway import callers
 from proxy.kit import clock
 from proxy.stores.memory import MemoryStore
-from proxy.telemetry.activity import RequestRecord
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")
@@ -53,7 +52,7 @@ class Counting:
         route = "/v3/parts/match"
         for _ in range(number):
             self._counts.add(
-                RequestRecord(self._time.now(), "id", "GET", route, route, 200, 1.0, "::1", "curl/8", "demo", "erp", 2)
+                (self._time.now(), "id", "GET", route, route, 200, 1.0, "::1", "curl/8", "demo", "erp", 2, None, None)
             )
 
 

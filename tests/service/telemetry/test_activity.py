@@ -9,8 +9,9 @@ from proxy.kit import clock
 from proxy.telemetry import activity
 
 
-def _record(number: int, at: float = 1.0) -> activity.RequestRecord:
-    return activity.RequestRecord(at, str(number), "GET", "/v3/parts/match", "/v3/parts/match", 200, 1.0, "", "")
+def _values(number: int, at: float = 1.0) -> activity.RequestValues:
+    route = "/v3/parts/match"
+    return (at, str(number), "GET", route, route, 200, 1.0, "", "", None, None, None, None, None)
 
 
 def _operation(ms: float, at: float = 0.0, **fields: Any) -> activity.OperationRecord:
@@ -20,7 +21,7 @@ def _operation(ms: float, at: float = 0.0, **fields: Any) -> activity.OperationR
 def test_only_the_last_requests_are_held() -> None:
     recent = activity.Activity()
     for number in range(activity.REQUESTS_MAX + 3):
-        recent.add_request(_record(number))
+        recent.add_request(_values(number))
     assert [recent.requests[0].id, recent.requests[-1].id] == ["3", str(activity.REQUESTS_MAX + 2)]
 
 
@@ -53,7 +54,7 @@ def test_slowest_operations_are_those_of_the_last_hour() -> None:
 def test_activity_of_several_processes_is_one() -> None:
     processes = [activity.Activity(clock.ManualClock()) for _ in range(2)]
     for number in range(300):
-        processes[number % 2].add_request(_record(number, at=float(number)))
+        processes[number % 2].add_request(_values(number, at=float(number)))
         processes[number % 2].add_operation(_operation(number % 7, clock.ManualClock().now() + number))
     merged = activity.merged(each.recent() for each in processes)
     assert [each.id for each in merged.requests] == [str(n) for n in range(299, 99, -1)]

@@ -2,11 +2,13 @@
 
 import gc
 from collections import Counter
+from typing import cast
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.telemetry.activity import RequestRecord
+from proxy.telemetry.activity import RequestRecord, RequestValues
 from proxy.telemetry.callers import (
     CALLERS_MAX,
     DAY_SECONDS,
@@ -39,6 +41,10 @@ def record(
     )
 
 
+def values(request: RequestRecord) -> RequestValues:
+    return cast(RequestValues, msgspec.structs.astuple(request))
+
+
 def unknown(user_agent: str = "curl/8", error: str = "ForbiddenKey") -> RequestRecord:
     return record(user_agent=user_agent, status=403, application=None, key=None, error=error)
 
@@ -46,7 +52,7 @@ def unknown(user_agent: str = "curl/8", error: str = "ForbiddenKey") -> RequestR
 def counted(*records: RequestRecord) -> tuple[list[CallerSeen], list[CallerCount]]:
     counts = CallerCounts()
     for each in records:
-        counts.add(each)
+        counts.add(values(each))
     seen, by_day = counts.take()
     assert counts.take() == ([], [])
     return seen, by_day
@@ -94,11 +100,11 @@ def test_callers_of_a_key_and_day_are_bounded() -> None:
     counts = CallerCounts()
     for _ in range(2):  # also over several writes of a day
         for number in range(3 * CALLERS_MAX):
-            counts.add(record(user_agent=f"agent/{number}"))
-        counts.add(record(key="other"))
+            counts.add(values(record(user_agent=f"agent/{number}")))
+        counts.add(values(record(key="other")))
         agents = {each.caller.user_agent: each.requests for each in counts.take()[1] if each.caller.key == "erp"}
         assert (len(agents), agents[OTHERS]) == (CALLERS_MAX + 1, 2 * CALLERS_MAX)
-    counts.add(record(MIDNIGHT + DAY_SECONDS, user_agent="agent/250"))
+    counts.add(values(record(MIDNIGHT + DAY_SECONDS, user_agent="agent/250")))
     assert counts.take()[0][0].caller.user_agent == "agent/250"
 
 
@@ -111,7 +117,7 @@ def test_memory_is_bounded_while_nothing_is_taken() -> None:
     counts = CallerCounts()
     total = PENDING_MAX * 2
     for number in range(total):
-        counts.add(record(key=str(number // CALLERS_MAX), user_agent=f"agent/{number}"))
+        counts.add(values(record(key=str(number // CALLERS_MAX), user_agent=f"agent/{number}")))
     _, days = counts.take()
     keys = total // CALLERS_MAX
     assert len(days) <= PENDING_MAX + keys

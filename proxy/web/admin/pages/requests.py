@@ -13,7 +13,7 @@ from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
 NONE = "none"  # value of a filter for requests without a key, or without results from anywhere
 
 
-class RecentRequest(msgspec.Struct, frozen=True, kw_only=True):
+class RecentRequest(RequestRecord, frozen=True, kw_only=True, array_like=False):
     """A v3 request that was responded to. `at` is in seconds since 1970, `ms` the duration.
 
     `target` is the path with the query, with "…" for API keys. `application` and `key` are names, null without a valid
@@ -22,20 +22,6 @@ class RecentRequest(msgspec.Struct, frozen=True, kw_only=True):
     that explains the request, null for one that is not a GET of v3.
     """
 
-    at: float
-    id: str
-    method: str
-    target: str
-    route: str
-    status: int
-    ms: float
-    address: str
-    user_agent: str
-    application: str | None
-    key: str | None
-    parts: int | None
-    cache: str | None
-    error: str | None
     explain: str | None
 
 
@@ -124,7 +110,7 @@ def _shown(request: RequestRecord) -> RecentRequest:
     is_explained = request.method == "GET" and request.key is not None
     query = {"request": request.target, "application": f"{request.application}/{request.key}"}
     explain = f"/explain?{urlencode(query, quote_via=quote)}" if is_explained else None
-    return RecentRequest(**request._asdict(), explain=explain)
+    return RecentRequest(**msgspec.structs.asdict(request), explain=explain)
 
 
 PAGE = AdminPage(
