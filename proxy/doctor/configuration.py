@@ -51,10 +51,10 @@ def _findings(error: errors.ConfigError) -> Iterator[CheckResult]:
     for mistake in error.mistakes:
         yield found(mistake.code, mistake.text)
     if not error.mistakes:
-        yield found(_of_file(error.__context__), error.message)
+        yield found(_file_code(error.__context__), error.message)
 
 
-def _of_file(cause: BaseException | None) -> str:
+def _file_code(cause: BaseException | None) -> str:
     """Return the code of the diagnosis of a file that cannot be parsed, by the error behind it."""
     if isinstance(cause, UnicodeDecodeError):
         return "configuration_not_text"

@@ -25,7 +25,7 @@ SERVICE = services.CheckedService("graphql", classify.SERVICE, "GraphQL", "upstr
 
 
 # Findings about one application; the others are about the service.
-_OF_APPLICATION = {
+_APPLICATION_CODES = {
     "token_refused",
     "scope_missing",
     "client_refused",
@@ -69,7 +69,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             yield passed("token_accepted", "the token is accepted", name)
         except DiagnosedError as error:
             yield error.finding
-            if error.finding.outcome == "skipped" or error.finding.code in _OF_APPLICATION:
+            if error.finding.outcome == "skipped" or error.finding.code in _APPLICATION_CODES:
                 continue
             return  # the service fails, whichever application asks
         inspection.accepted.add(name)
@@ -92,7 +92,7 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
         if error.finding.code != "token_refused":
             raise
         if inspection.identity_clock is not None:
-            raise DiagnosedError(_of_clock(inspection.identity_clock, name)) from error
+            raise DiagnosedError(_clock_finding(inspection.identity_clock, name)) from error
         if name not in inspection.stored_tokens:
             raise
         await identity.forget(inspection, name)
@@ -105,7 +105,7 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
     return passed("token_accepted", f"the token is accepted; a query took {milliseconds:.0f} ms", name)
 
 
-def _of_clock(clock: CheckResult, name: str) -> CheckResult:
+def _clock_finding(clock: CheckResult, name: str) -> CheckResult:
     """Return the finding for a token that is refused because of the clock of the identity service."""
     if clock.outcome == "failed":
         return skipped("the token is refused, which follows from the clock of the identity service", name)
@@ -133,13 +133,13 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
         if difference.place == f"SupPart.{site}Url" and site != SITE:
             yield found("site_unknown", f"upstream.site is {site}, but {difference.place} does not exist")
         else:
-            yield of_drift(difference)
+            yield drift_finding(difference)
     if not differences:
         count = sum(len(getattr(kind, "fields", ())) for kind in mappings.schema.named_types().values())
         yield passed("schema_complete", f"the schema has all {count} fields that the mappings read")
 
 
-def of_drift(difference: drift.Drift) -> CheckResult:
+def drift_finding(difference: drift.Drift) -> CheckResult:
     """Return the finding for one difference of the schema."""
     affected = difference.affected
     named = ", ".join(affected[:AFFECTED_MAX]) + (
@@ -153,7 +153,7 @@ def of_drift(difference: drift.Drift) -> CheckResult:
 async def send(inspection: Inspection, name: str, operation: classify.GraphQLOperation[Any]) -> Answered:
     """Send an operation that costs nothing, and return its data. Raises DiagnosedError, QueryRefused and
     QuotaExhausted."""
-    return of_response(await post(inspection, name, operation), operation, name, inspection.clock.now())
+    return parse_response(await post(inspection, name, operation), operation, name, inspection.clock.now())
 
 
 async def post(inspection: Inspection, name: str, operation: classify.GraphQLOperation[Any]) -> http_post.HttpResponse:
@@ -171,10 +171,10 @@ async def post(inspection: Inspection, name: str, operation: classify.GraphQLOpe
     try:
         return await http_post.post(inspection.session, request)
     except errors.ServerError as error:
-        raise DiagnosedError(SERVICE.of_failure(error)) from error
+        raise DiagnosedError(SERVICE.failure_finding(error)) from error
 
 
-def of_response(
+def parse_response(
     reply: http_post.HttpResponse, operation: classify.GraphQLOperation[Any], name: str, now: float
 ) -> Answered:
     """Return the data of a response. Raises DiagnosedError, QueryRefused and QuotaExhausted."""
@@ -194,5 +194,5 @@ def of_response(
     except errors.ServerError as error:
         if isinstance(error, errors.QueryRefused):
             raise
-        raise DiagnosedError(SERVICE.of_response(reply, error)) from error
+        raise DiagnosedError(SERVICE.response_finding(reply, error)) from error
     return Answered(data, (envelope.errors if envelope else None) or ())

@@ -81,9 +81,9 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         yield found("client_refused", error.message, application=name)
         return
     except errors.ServerError as error:
-        yield msgspec.structs.replace(SERVICE.of_failure(error), application=name)
+        yield msgspec.structs.replace(SERVICE.failure_finding(error), application=name)
         return
-    token, finding = of_response(reply, credentials, now)
+    token, finding = parse_response(reply, credentials, now)
     if token is not None:
         key = _keys(inspection, credentials).token
         _use(inspection, key, token)
@@ -96,7 +96,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
 
 def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     """Compare the clock with the identity service's; None if they agree."""
-    skew, ahead = network.of_clock(date, now, identity.SERVICE), network.seconds_behind(date, now)
+    skew, ahead = network.clock_finding(date, now, identity.SERVICE), network.seconds_behind(date, now)
     if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS or inspection.has_wrong_clock:
         return None
     if inspection.clock_agrees_with is None:
@@ -114,7 +114,7 @@ def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     return None if skew.outcome == "passed" else inspection.identity_clock
 
 
-def of_response(
+def parse_response(
     reply: http_post.HttpResponse, credentials: identity.Credentials, now: float
 ) -> tuple[identity.AccessToken | None, CheckResult]:
     """Return the token of a response and the finding about it."""
@@ -129,7 +129,9 @@ def of_response(
     except errors.CredentialsRefused:
         return None, _refusal(identity.oauth_error(reply.body), credentials)
     except errors.ServerError as error:
-        finding = found("token_unusable", error.message) if _has_token(reply) else SERVICE.of_response(reply, error)
+        finding = (
+            found("token_unusable", error.message) if _has_token(reply) else SERVICE.response_finding(reply, error)
+        )
         return None, msgspec.structs.replace(finding, application=name)
     return token, passed("token_received", "a new token", name)
 

@@ -37,7 +37,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             reached = await route.reach()
         except routes.RouteError as error:
             has_failed = True
-            yield of_route(route, error, inspection.environ)
+            yield route_finding(route, error, inspection.environ)
             # Whatever is behind the proxy has the same problem.
             if route.proxy is not None and error.step.startswith("proxy"):
                 break
@@ -55,7 +55,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
 def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckResult]:
     """Compare this machine's clock with the Date header of each host. Leaves what the stage identity needs of it."""
     for host, date in dates.items():
-        skew = of_clock(date, inspection.clock.now(), host)
+        skew = clock_finding(date, inspection.clock.now(), host)
         if skew is None:
             continue
         yield skew
@@ -65,7 +65,7 @@ def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckR
         inspection.clock_agrees_with = host
 
 
-def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
+def route_finding(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
     """Return the finding for a connection that failed."""
     code = CODES[error.step]
     advice = ""
@@ -83,7 +83,7 @@ def of_route(route: routes.OriginRoute, error: routes.RouteError, environ: Mappi
     return found(code, str(error), advice=advice)
 
 
-def of_clock(date: str, now: float, host: str) -> CheckResult | None:
+def clock_finding(date: str, now: float, host: str) -> CheckResult | None:
     """Compare this machine's clock with a Date header; None for one that cannot be read."""
     behind = seconds_behind(date, now)
     if behind is None:

@@ -45,7 +45,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         application = inspection.settings.applications[name]
         try:
             reply = await graphql.post(inspection, name, PROBE)
-            refusal = of_probe(reply, name, inspection.clock.now())
+            refusal = parse_probe(reply, name, inspection.clock.now())
         except graphql.DiagnosedError as error:
             yield error.finding
             return
@@ -54,16 +54,16 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             yield counts
             counts = None
         exhausted = next((quota for quota in marked if quota.account == name), None)
-        for finding in of_limit(_part_limit(refusal, counts, exhausted), application, name):
+        for finding in limit_findings(_part_limit(refusal, counts, exhausted), application, name):
             yield finding
-        yield of_ledger(name, application, usages, inspection.clock.now())
-        for finding in _of_mark(exhausted, refusal, name, inspection.clock.now()):
+        yield ledger_finding(name, application, usages, inspection.clock.now())
+        for finding in _mark_findings(exhausted, refusal, name, inspection.clock.now()):
             yield finding
-        for finding in of_features(refusal, application, name):
+        for finding in feature_findings(refusal, application, name):
             yield finding
 
 
-def _of_mark(exhausted: ExhaustedQuota | None, refusal: object, name: str, now: float) -> Iterator[CheckResult]:
+def _mark_findings(exhausted: ExhaustedQuota | None, refusal: object, name: str, now: float) -> Iterator[CheckResult]:
     """Yield the finding about a quota that is marked as exhausted, while the upstream accepts requests."""
     if exhausted is not None and exhausted.until > now and not isinstance(refusal, errors.QuotaExhausted):
         text = "the store has the quota as exhausted, but the upstream accepts requests"
@@ -104,7 +104,7 @@ class FeatureRefused(NamedTuple):
     message: str
 
 
-def of_probe(
+def parse_probe(
     reply: http_post.HttpResponse, name: str, now: float
 ) -> errors.QuotaExhausted | errors.QueryRefused | FeatureRefused | None:
     """Return what the response to the probe refuses; None if nothing. Raises DiagnosedError."""
@@ -115,13 +115,13 @@ def of_probe(
         if is_about_specs or re.search(rf"{TECH_SPECS}|\bfeature\b", error.message):
             return FeatureRefused(error.message)
     try:
-        graphql.of_response(reply, PROBE, name, now)
+        graphql.parse_response(reply, PROBE, name, now)
     except (errors.QuotaExhausted, errors.QueryRefused) as refusal:
         return refusal
     return None
 
 
-def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
+def limit_findings(limit: PartLimit, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
     """Return the findings about the part limit of a plan."""
     number, used = limit.number, limit.used
     if number == 0:
@@ -143,7 +143,9 @@ def of_limit(limit: PartLimit, application: config.ApplicationSettings, name: st
     return findings
 
 
-def of_ledger(name: str, application: config.ApplicationSettings, usages: list[EntryUsage], now: float) -> CheckResult:
+def ledger_finding(
+    name: str, application: config.ApplicationSettings, usages: list[EntryUsage], now: float
+) -> CheckResult:
     """Return the finding about the parts that the ledger has left."""
     row = usage.rows({name: application}, usages, [], now)[0]
     spent = row.used + row.uncertain
@@ -163,7 +165,7 @@ def of_ledger(name: str, application: config.ApplicationSettings, usages: list[E
     return passed("quota_remaining", text, name)
 
 
-def of_features(refusal: object, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
+def feature_findings(refusal: object, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
     """Return the findings about the features of a plan, as far as they show without parts."""
     findings = []
     configured = application.plan
@@ -185,13 +187,13 @@ def of_features(refusal: object, application: config.ApplicationSettings, name: 
     return findings
 
 
-def of_refused_count(error: errors.BridgeError, name: str) -> CheckResult:
+def refused_count_finding(error: errors.BridgeError, name: str) -> CheckResult:
     """Return the finding for a count that could not be read."""
     text = f"the upstream's count cannot be read: {error.message}"
     if isinstance(error, errors.CredentialsRefused | errors.QueryRefused):
         return found("user_token_refused", text, application=name)
     if isinstance(error, errors.UpstreamUnreachable):
-        return graphql.SERVICE.of_failure(error)
+        return graphql.SERVICE.failure_finding(error)
     return found("graphql_rate_limited" if isinstance(error, errors.TooManyRequests) else "graphql_failing", text)
 
 
@@ -241,7 +243,7 @@ async def _counts(
     try:
         counts = await client.fetch(application.reconcile.application_id, token)
     except errors.BridgeError as error:
-        return of_refused_count(error, name)
+        return refused_count_finding(error, name)
     if counts is None:
         return found(
             "application_id_unknown", "the upstream counts no parts for reconcile.application_id", application=name

@@ -17,7 +17,7 @@ class CheckedService:
     expected: str
     setting: str
 
-    def of_response(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> CheckResult:
+    def response_finding(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> CheckResult:
         """Return the finding for a response that is no response of this service."""
         if message := http_post.wrong_service(reply, self.name, self.expected, self.setting):
             # An error page of a gateway in front of the service is no wrong address.
@@ -28,7 +28,7 @@ class CheckedService:
             return self._found("failing", f"{self.name} responds with HTTP {reply.status}")
         return self._found("failing" if isinstance(error, errors.UpstreamFault) else "unreadable", error.message)
 
-    def of_failure(self, error: errors.ServerError) -> CheckResult:
+    def failure_finding(self, error: errors.ServerError) -> CheckResult:
         """Return the finding for a request without a whole response."""
         if isinstance(error.__cause__, TimeoutError):
             return self._found("timeout", error.message)

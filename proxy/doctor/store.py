@@ -96,7 +96,7 @@ def _existing(file: Path) -> Iterator[CheckResult]:
             version = sqlite_schema.try_out(file)
             seconds.append(time.monotonic() - began)
     except sqlite3.Error as error:
-        yield found(_of_sqlite(error), f"{file} cannot be used: {error}")
+        yield found(_sqlite_code(error), f"{file} cannot be used: {error}")
         return
     if version not in (0, sqlite_schema.VERSION):
         yield found("store_of_other_version", f"{file} {sqlite_schema.other_version(version)}")
@@ -104,7 +104,7 @@ def _existing(file: Path) -> Iterator[CheckResult]:
     yield from _timed(f"{file}: schema {version}", min(seconds))
 
 
-def _of_sqlite(error: sqlite3.Error) -> str:
+def _sqlite_code(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     # A full disk is SQLITE_FULL, or one of the many SQLITE_IOERR_… where the files beside the database grow.
     return "store_disk_failed" if name.startswith("SQLITE_IOERR") else _SQLITE.get(name, "store_unwritable")

@@ -16,7 +16,7 @@ NOW = 1_700_000_000.0
 
 def answered(status: int, body: Any, retry_after: str | None = None) -> graphql.Answered:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return graphql.of_response(http_post.HttpResponse(status, raw, retry_after), client.PROBE, "demo", NOW)
+    return graphql.parse_response(http_post.HttpResponse(status, raw, retry_after), client.PROBE, "demo", NOW)
 
 
 def coded(code: str, **more: Any) -> dict[str, Any]:
@@ -72,10 +72,10 @@ def test_data_comes_with_the_errors_beside_it() -> None:
 
 
 def test_drift_names_the_v3_fields_and_how_many_more() -> None:
-    broken = graphql.of_drift(drift.Drift("SupOffer.moq", "is gone", True, ("Part.offers.moq",)))
+    broken = graphql.drift_finding(drift.Drift("SupOffer.moq", "is gone", True, ("Part.offers.moq",)))
     assert (broken.code, broken.outcome) == ("schema_drift", "failed")
     assert broken.text == "SupOffer.moq is gone; without its source: Part.offers.moq"
     many = tuple(f"Part.field{number}" for number in range(9))
-    changed = graphql.of_drift(drift.Drift("SupPart.mpn", "may be null now", False, many))
+    changed = graphql.drift_finding(drift.Drift("SupPart.mpn", "may be null now", False, many))
     assert (changed.code, changed.outcome) == ("schema_changed", "warning")
     assert changed.text.endswith("read from it: " + ", ".join(many[:6]) + " and 3 more")

@@ -50,14 +50,14 @@ def credentials(client_id: str = GUID, secret: str = SECRET) -> Credentials:
     ],
 )
 def test_response_has_one_diagnosis(response: http_post.HttpResponse, code: str) -> None:
-    token, finding = identity.of_response(response, credentials(), NOW)
+    token, finding = identity.parse_response(response, credentials(), NOW)
     assert finding.code == code
     assert (token is not None) is (code == "token_received")
     assert finding.application == "demo"
 
 
 def test_wait_of_a_rate_limit_is_told() -> None:
-    _, finding = identity.of_response(reply(429, b"", "30"), credentials(), NOW)
+    _, finding = identity.parse_response(reply(429, b"", "30"), credentials(), NOW)
     assert finding.text.endswith("it asks to wait for 30 seconds")
 
 
@@ -83,7 +83,7 @@ def test_signs_of_wrong_credentials_are_named_without_the_secret(client_id: str,
     named = list(identity.suspicions(client_id, config.Secret(secret)))
     assert len(named) == len(signs)
     assert all(sign in text for sign, text in zip(signs, named, strict=True))
-    _, finding = identity.of_response(reply(400, {"error": "invalid_client"}), credentials(client_id, secret), NOW)
+    _, finding = identity.parse_response(reply(400, {"error": "invalid_client"}), credentials(client_id, secret), NOW)
     assert "may mean the client id or the client secret" in finding.text
     assert len(secret) < 9 or secret not in finding.text
     assert not signs or signs[0] in finding.text

@@ -20,7 +20,7 @@ def application(**changes: Any) -> config.ApplicationSettings:
 
 
 def probed(body: Any, status: int = 200) -> Any:
-    return plan.of_probe(http_post.HttpResponse(status, json.dumps(body).encode()), "demo", NOW)
+    return plan.parse_probe(http_post.HttpResponse(status, json.dumps(body).encode()), "demo", NOW)
 
 
 def refused(message: str, **more: Any) -> dict[str, Any]:
@@ -84,12 +84,12 @@ def test_probe_can_return_no_part() -> None:
     ],
 )
 def test_part_limit_is_told_as_such(limit: plan.PartLimit, parts: Any, expected: list[tuple[str, str]]) -> None:
-    findings = plan.of_limit(limit, application(parts=parts), "demo")
+    findings = plan.limit_findings(limit, application(parts=parts), "demo")
     assert [(finding.code, finding.text) for finding in findings] == expected
 
 
 def test_no_date_is_promised_for_a_plan_without_parts() -> None:
-    (finding,) = plan.of_limit(plan.PartLimit(0, None, True), application(), "demo")
+    (finding,) = plan.limit_findings(plan.PartLimit(0, None, True), application(), "demo")
     assert "no date changes this" in finding.advice
 
 
@@ -103,7 +103,7 @@ def test_no_date_is_promised_for_a_plan_without_parts() -> None:
 )
 def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:
     used = [EntryUsage(LedgerEntry("demo", entry), 10, 0, 0) for entry in ("2023-11", accounts.LIFETIME)]
-    finding = plan.of_ledger("demo", application(parts=parts, period=period), used, NOW)
+    finding = plan.ledger_finding("demo", application(parts=parts, period=period), used, NOW)
     assert (finding.code, finding.advice) == ("quota_exhausted", advice)
 
 
@@ -123,7 +123,7 @@ def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any
 def test_features_are_compared_as_far_as_they_show(
     refusal: Any, features: Any, codes: list[str], unchecked: str
 ) -> None:
-    findings = plan.of_features(refusal, application(features=features), "demo")
+    findings = plan.feature_findings(refusal, application(features=features), "demo")
     assert [finding.code for finding in findings] == codes
     assert not unchecked or unchecked in findings[-1].text
 
@@ -140,4 +140,4 @@ def test_features_are_compared_as_far_as_they_show(
     ],
 )
 def test_count_that_cannot_be_read_has_its_own_cause(error: errors.BridgeError, code: str) -> None:
-    assert plan.of_refused_count(error, "demo").code == code
+    assert plan.refused_count_finding(error, "demo").code == code
