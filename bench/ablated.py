@@ -98,7 +98,7 @@ def _decode_whole_batches() -> None:
 @_optimization("the encoded response cache", "cache hits")
 def _encode_every_response() -> None:
     encoded_cache.EncodedResponseCache.get = lambda *_: None  # type: ignore[method-assign]
-    encoded_cache.EncodedResponseCache.by_head = lambda *_: None  # type: ignore[method-assign]
+    encoded_cache.EncodedResponseCache.find = lambda *_: None  # type: ignore[method-assign]
 
 
 @_optimization("the booking journal", "distinct queries")

@@ -25,9 +25,9 @@ from proxy.v3.endpoints import PREFIXES
 from proxy.web import (
     authentication,
     client_address,
+    cluster_metrics,
     connections,
     fast_path,
-    figures,
     legacy_proxy,
     middleware,
     operator_endpoints,
@@ -67,10 +67,10 @@ class ServiceBuilder:
         self._slot = slot
         self._client_factory = client_factory
         self._service: service.RunningService | None = None
-        self._current: service.Generation | None = None
+        self._current: service.ConfiguredApp | None = None
         self._retiring: set[asyncio.Task[None]] = set()
 
-    async def build(self, settings: config.Config) -> service.Generation:
+    async def build(self, settings: config.Config) -> service.ConfiguredApp:
         """Build the application of the first configuration, in the event loop that will serve it.
 
         `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
@@ -79,22 +79,22 @@ class ServiceBuilder:
         self._current.activate()
         return self._current
 
-    async def build_next(self, settings: config.Config) -> service.Generation:
+    async def build_next(self, settings: config.Config) -> service.ConfiguredApp:
         """Build and start an application beside the current one, for `switch`, or to be closed by the caller. Raises
         MappingError and ConfigError."""
-        generation = await self._build(settings)
+        configured = await self._build(settings)
         try:
-            await server_internals.start(generation.app)
+            await server_internals.start(configured.app)
         except BaseException:
-            await generation.close()
+            await configured.close()
             raise
-        return generation
+        return configured
 
-    def switch(self, generation: service.Generation) -> None:
+    def switch(self, configured: service.ConfiguredApp) -> None:
         """Make an application the current one. The replaced one is closed when its requests have ended."""
-        replaced, self._current = self._current, generation
+        replaced, self._current = self._current, configured
         if self._service is not None:
-            self._service.switch(generation)
+            self._service.switch(configured)
         if replaced is not None:
             task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
             self._retiring.add(task)
@@ -105,17 +105,17 @@ class ServiceBuilder:
         while self._retiring:
             await asyncio.wait(self._retiring)
 
-    async def _retire(self, generation: service.Generation) -> None:
+    async def _retire(self, replaced: service.ConfiguredApp) -> None:
         """Close an application once the requests that began in it have ended. New ones begin in another one."""
-        while generation.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+        while replaced.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
             await asyncio.sleep(RETIREMENT_SECONDS)
-        await generation.close()
+        await replaced.close()
         if self._current is not None:
             gateway = self._current.gateway
             configured = gateway.applications.applications.values()
             gateway.services.tokens.retain({application.credentials for application in configured})
 
-    async def _build(self, settings: config.Config) -> service.Generation:
+    async def _build(self, settings: config.Config) -> service.ConfiguredApp:
         state, previous = self._process, self._current
         async with AsyncExitStack() as resources:
             gateway = await assembly.build(
@@ -126,23 +126,21 @@ class ServiceBuilder:
                 process=state,
                 previous=None if previous is None else previous.gateway,
             )
-            all_figures = await state.shared.obtain(
-                "figures", resources, functools.partial(self._share_figures, gateway)
-            )
+            cluster = await state.shared.obtain("figures", resources, functools.partial(self._share_figures, gateway))
             if self._service is None:
-                self._service = service.RunningService(gateway, all_figures)
+                self._service = service.RunningService(gateway, cluster)
             await state.shared.obtain("alerts", resources, self._service.start_alerts)
-            generation = await self._compose(gateway, self._service, resources)
+            configured = await self._compose(gateway, self._service, resources)
             if previous is not None:
-                generation.authenticator.adopt(previous.authenticator)
+                configured.authenticator.adopt(previous.authenticator)
             # Only once all is built; an error before this closes what was opened.
-            generation.resources = resources.pop_all()
-            generation.app.on_cleanup.append(_closing(generation.resources))
-            return generation
+            configured.resources = resources.pop_all()
+            configured.app.on_cleanup.append(_closing(configured.resources))
+            return configured
 
     async def _compose(
         self, gateway: assembly.Gateway, running: service.RunningService, resources: AsyncExitStack
-    ) -> service.Generation:
+    ) -> service.ConfiguredApp:
         """Build the parts of the server in the order in which they use each other."""
         settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
         addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
@@ -182,16 +180,18 @@ class ServiceBuilder:
             app[fast_path.UNPARSED_HITS] = hit_filter
             app[fast_path.DIRECT] = wrapped
         _add_operator_paths(app, gateway, running)
-        return service.Generation(app, gateway, request_middleware, authenticator, responses=cache, log=log)
+        return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 
-    async def _share_figures(self, gateway: assembly.Gateway, closing: AsyncExitStack) -> figures.Figures:
+    async def _share_figures(
+        self, gateway: assembly.Gateway, closing: AsyncExitStack
+    ) -> cluster_metrics.ClusterMetrics:
         """Share the figures of this worker and of this machine, and return those of all."""
         workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, merging.memory_used)
         shared = opening.has_machines(gateway.settings.store)
-        all_figures = figures.Figures(workers, gateway.store, gateway.clock, shared=shared)
-        all_figures.start()
-        closing.push_async_callback(all_figures.close)
-        return all_figures
+        cluster = cluster_metrics.ClusterMetrics(workers, gateway.store, gateway.clock, shared=shared)
+        cluster.start()
+        closing.push_async_callback(cluster.close)
+        return cluster
 
 
 def _add_description(app: web.Application, mappings: Mappings) -> None:

@@ -57,7 +57,7 @@ class Authenticator:
         limit."""
         if not self._limit:
             return self._applications.client(apikey)
-        origin = self._addresses.of(request)
+        origin = self._addresses.from_request(request)
         wait = self._wait(origin.group) if self._refused else 0.0
         # Before the key is looked up, so that a right guess is refused like a wrong one.
         if wait and not self._recent.any(origin.group):
@@ -80,11 +80,11 @@ class Authenticator:
         """Check an admin token, in constant time. Raises `refusal` for a wrong one, which counts like a wrong API key,
         and TooManyRequests for an address beyond the limit, whatever the token. There always is a limit of tokens: one
         opens everything."""
-        if self._refused and (wait := self._wait(self._addresses.of(request).group)):
+        if self._refused and (wait := self._wait(self._addresses.from_request(request).group)):
             raise self._throttled(request, wait)
         if hmac.compare_digest(text.encode("utf-8", "surrogateescape"), token.encode()):
             return
-        origin = self._addresses.of(request)
+        origin = self._addresses.from_request(request)
         log.warning("admin token refused", address=origin.address)
         if self._count_outcome(request, "forbidden"):
             self._add_wrong_key(origin)
@@ -92,7 +92,7 @@ class Authenticator:
 
     def check(self, request: web.Request, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
-        group = self._addresses.of(request).group
+        group = self._addresses.from_request(request).group
         # A key that works from there goes on working, whoever else fails behind the same address.
         if self.knows(group, client):
             return

@@ -37,7 +37,7 @@ class ClientAddressResolver:
         self._trusted = tuple(ipaddress.ip_network(each) for each in trusted)
         self._cache: dict[str | tuple[str | None, str] | None, ClientAddress] = {}
 
-    def of(self, request: web.BaseRequest) -> ClientAddress:
+    def from_request(self, request: web.BaseRequest) -> ClientAddress:
         """Return the address that sent the request."""
         return self.resolve(request.remote, self.forwarded(request))
 

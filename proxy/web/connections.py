@@ -39,7 +39,7 @@ class ConnectionLimits(NamedTuple):
     unread_bytes: int = 134_217_728
 
     @classmethod
-    def of(cls, listen: config.ListenSettings) -> "ConnectionLimits":
+    def from_settings(cls, listen: config.ListenSettings) -> "ConnectionLimits":
         """Return the limits of a configuration."""
         return cls(
             listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds, listen.unread_bytes

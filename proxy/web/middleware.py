@@ -101,7 +101,7 @@ class RequestMiddleware:
         is_check = route in operator_endpoints.PATHS
         if is_check and not self._log.is_enabled(is_check):
             return
-        fields = _log_fields(request, status, route, kind, self._addresses.of(request).address)
+        fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
         if self._log.is_enabled(is_check):
             self._log.write(fields._replace(is_check=is_check), seconds, REQUEST_ID.get())
         if not is_check:

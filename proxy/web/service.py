@@ -13,13 +13,13 @@ from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.request_log import RequestLog
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
-from proxy.web.figures import Figures
+from proxy.web.cluster_metrics import ClusterMetrics
 from proxy.web.middleware import RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
 from proxy.web.v3.encoded_cache import EncodedResponseCache
 
 
-class Generation:
+class ConfiguredApp:
     """Application of one configuration, and what a reload needs of it. `resources` are closed with it."""
 
     def __init__(
@@ -55,14 +55,14 @@ class Generation:
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them for each use.
 
-    `checks` are the conditions of readiness, `figures` are those of all workers and machines. `origin` is where the
-    configuration comes from, None for one that was not read from a file. `reload` reads it again, for all workers, and
-    `last_reload` is the result of the last time; None before the first.
+    `checks` are the conditions of readiness, `cluster` has the metrics of all workers and machines. `origin` is where
+    the configuration comes from, None for one that was not read from a file. `reload` reads it again, for all workers,
+    and `last_reload` is the result of the last time; None before the first.
     """
 
-    def __init__(self, gateway: Gateway, figures: Figures) -> None:
-        self.figures = figures
-        self.metrics_text = figures.local.text
+    def __init__(self, gateway: Gateway, cluster: ClusterMetrics) -> None:
+        self.cluster = cluster
+        self.metrics_text = cluster.local.text
         self.origin: ConfigurationOrigin | None = None
         self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self.last_reload: config.ReloadResult | None = None
@@ -76,10 +76,10 @@ class RunningService:
         closing.push_async_callback(self.alerts.close)
         return self.alerts
 
-    def switch(self, generation: Generation) -> None:
+    def switch(self, configured: ConfiguredApp) -> None:
         """Serve with the gateway of another configuration."""
-        generation.activate()
-        self._serve(generation.gateway)
+        configured.activate()
+        self._serve(configured.gateway)
 
     def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
         """Note the result of a reload. Of several workers one `counts` it."""

@@ -17,7 +17,7 @@ from proxy.telemetry import merging
 from proxy.upstream import services
 from proxy.web import app, connections, server
 from proxy.web.admin import listener as admin_interface
-from proxy.web.service import SERVICE, Generation, RunningService
+from proxy.web.service import SERVICE, ConfiguredApp, RunningService
 from proxy.workers import inherited, listening, reloading
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
@@ -40,7 +40,7 @@ class ProcessService(reloading.Reloadable):
         self._builder = builder
         self._listener = listener
         self._running = running
-        self._prepared: Generation | None = None
+        self._prepared: ConfiguredApp | None = None
 
     @property
     def on_request(self) -> Callable[[], Awaitable[config.ReloadResult]] | None:
@@ -122,7 +122,9 @@ async def running(
 
 
 def _limits(settings: config.Config) -> connections.ConnectionLimits:
-    return connections.ConnectionLimits.of(settings.listen)._replace(connections=_client_connections(settings))
+    return connections.ConnectionLimits.from_settings(settings.listen)._replace(
+        connections=_client_connections(settings)
+    )
 
 
 def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:

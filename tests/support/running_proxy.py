@@ -89,6 +89,6 @@ async def serving(
 ) -> AsyncIterator[tuple[web.Application, ProxyClient]]:
     """Serve while the block runs; also gives the application, for tests that need more of it than requests."""
     service = await app.create_app(settings, time or clock.SystemClock())
-    limits = connections.ConnectionLimits.of(settings.listen)
+    limits = connections.ConnectionLimits.from_settings(settings.listen)
     async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
         yield service, ProxyClient(url, session)

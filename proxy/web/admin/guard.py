@@ -83,7 +83,7 @@ class Guard:
 
     def check_token(self, request: web.Request, text: str) -> None:
         """Raise Unauthorized for a wrong token, and TooManyRequests for an address with many of them."""
-        client = self.transport.addresses.of(request)
+        client = self.transport.addresses.from_request(request)
         limits = {client.group: WRONG_TOKENS}
         if self.transport.is_address_claimed(request):
             limits[CLAIMED] = WRONG_TOKENS_CLAIMED

@@ -133,7 +133,7 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
 
     async def run(request: web.Request) -> web.Response:
         form = await _parameters(request)
-        address = guarded.transport.addresses.of(request).address
+        address = guarded.transport.addresses.from_request(request).address
         log.info("admin action requested", action=action.path, address=address)
         if not requests.wants_page(request):
             return web.Response(
@@ -174,7 +174,7 @@ class _SignIn:
             if error.retry_after is not None:
                 response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
             return response
-        log.info("admin signed in", address=self._guard.transport.addresses.of(request).address)
+        log.info("admin signed in", address=self._guard.transport.addresses.from_request(request).address)
         response = web.Response(status=303, headers={hdrs.LOCATION: target})
         _set_cookie(response, guard.COOKIE, self._guard.sessions().new(), sessions.SESSION_SECONDS)
         return response

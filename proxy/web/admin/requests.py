@@ -58,7 +58,7 @@ class Transport:
 
     def is_address_claimed(self, request: web.Request) -> bool:
         """Return whether any program of this machine could have chosen the client's address."""
-        return self.addresses.of(request) != self._certain.of(request)
+        return self.addresses.from_request(request) != self._certain.from_request(request)
 
     def check_host(self, request: web.Request) -> None:
         """Raise BadRequest for a name that another site may have given to a loopback address (DNS rebinding)."""

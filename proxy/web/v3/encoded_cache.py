@@ -100,7 +100,7 @@ class EncodedResponseCache:
             self._heads.popitem(last=False)
         self._heads[_digest_bytes(head)] = RequestHead((_digest(target), gzip), labels)
 
-    def by_head(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
+    def find(self, head: bytes) -> tuple[RequestHead, EncodedResponse] | None:
         """Return the entry that the bytes of a request head ask for, if they are linked with one."""
         requested = self._heads.get(_digest_bytes(head)) if self._heads else None
         if requested is None:

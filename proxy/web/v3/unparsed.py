@@ -64,7 +64,7 @@ class UnparsedHits:
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
         started = self._clock.monotonic()
-        known = self._cache.by_head(data)
+        known = self._cache.find(data)
         if known is None:
             return None
         head, cached = known

@@ -45,7 +45,7 @@ def test_flood_from_many_addresses_uses_bounded_memory(keys: Any, monkeypatch: p
 
 def test_long_header_is_read_and_not_stored(keys: Any) -> None:
     guarded, _ = keys
-    origin = guarded._addresses.of(request("1.1.1.1, " * 1500 + "192.0.2.1"))
+    origin = guarded._addresses.from_request(request("1.1.1.1, " * 1500 + "192.0.2.1"))
     assert (origin.address, len(guarded._addresses._cache)) == ("192.0.2.1", 0)
 
 

@@ -27,14 +27,14 @@ async def sampled(environment: ProxyEnvironment, *admins: running_admin.AdminCli
     for _ in range(2):
         environment.time.advance(5)
         for admin in admins or (environment.admin,):
-            await admin.service.figures.publish()
+            await admin.service.cluster.publish()
 
 
 @pytest.fixture
 async def cached(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
     """An environment with an admin interface and a response cache, at a moment before any request."""
     async with start(admin=True, cache=CACHED) as environment:
-        await environment.admin.service.figures.publish()
+        await environment.admin.service.cluster.publish()
         yield environment
 
 

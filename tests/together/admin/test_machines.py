@@ -15,7 +15,7 @@ from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.gateway import callers
-from proxy.web import figures as machine_figures
+from proxy.web import cluster_metrics
 from proxy.web.admin import pages
 
 OF_THE_STORE = ("quota", "alerts", "clients", "schema", "comparison")  # pages that have nothing else to read
@@ -46,7 +46,7 @@ async def machines(start: StartEnvironment, redis_server: servers.RedisServer) -
         )
         admins = [await stack.enter_async_context(running_admin.running(settings, environment.time)) for _ in range(2)]
         for each in admins:
-            await each.service.figures.publish()
+            await each.service.cluster.publish()
         yield TwoMachines(environment, admins)
 
 
@@ -118,30 +118,30 @@ async def test_condition_of_one_machine_is_shown_by_the_others(machines: TwoMach
 
 
 async def test_machine_that_is_gone_is_left_out_and_its_notes_are_dropped(machines: TwoMachines) -> None:
-    first, second = machines.first.service.figures, machines.second.service.figures
+    first, second = machines.first.service.cluster, machines.second.service.cluster
     await machines.match(machines.second, A)
     await sampled(machines.environment, machines.first, machines.second)
     before = (await machines.first.json("/overview.json"))["hour"]["requests"]
     store = machines.first.service.gateway.store
-    for kind in (machine_figures.NOTE, machine_figures.ACTIVITY_NOTE):
+    for kind in (cluster_metrics.NOTE, cluster_metrics.ACTIVITY_NOTE):
         assert set(await store.notes(kind)) == {first.name, second.name}
-    machines.environment.time.advance(machine_figures.STALE_SECONDS + 1)
+    machines.environment.time.advance(cluster_metrics.STALE_SECONDS + 1)
     await first.publish()
     overview = await machines.first.json("/overview.json")
     assert [each["name"] for each in overview["machines"]] == [first.name]
     # What it has counted stays in the history.
     assert overview["hour"]["requests"] == before == 1
-    for kind in (machine_figures.NOTE, machine_figures.ACTIVITY_NOTE):
+    for kind in (cluster_metrics.NOTE, cluster_metrics.ACTIVITY_NOTE):
         assert set(await store.notes(kind)) == {first.name}
 
 
 async def test_note_of_another_version_is_left_out(machines: TwoMachines) -> None:
     store = machines.first.service.gateway.store
-    await store.put_note(machine_figures.NOTE, "another", '{"name": "another", "at": "noon"}')
+    await store.put_note(cluster_metrics.NOTE, "another", '{"name": "another", "at": "noon"}')
     machines.environment.time.advance(2)
     assert len((await machines.first.json("/overview.json"))["machines"]) == 2
-    await machines.first.service.figures.publish()
-    assert "another" not in await store.notes(machine_figures.NOTE)
+    await machines.first.service.cluster.publish()
+    assert "another" not in await store.notes(cluster_metrics.NOTE)
 
 
 async def test_pages_name_a_store_that_cannot_be_reached(
@@ -151,7 +151,7 @@ async def test_pages_name_a_store_that_cannot_be_reached(
     redis_server.stop()
     try:
         machines.environment.time.advance(2)
-        await machines.first.service.figures.publish()
+        await machines.first.service.cluster.publish()
         overview = await machines.first.json("/overview.json")
         assert overview["store_failure"]
         assert (overview["parts"], len(overview["machines"])) == ([], 1)
@@ -160,7 +160,7 @@ async def test_pages_name_a_store_that_cannot_be_reached(
     finally:
         redis_server.start()
     machines.environment.time.advance(2)
-    await machines.first.service.figures.publish()
+    await machines.first.service.cluster.publish()
     assert (await machines.first.json("/overview.json"))["store_failure"] is None
 
 
@@ -206,16 +206,16 @@ async def test_machine_drops_its_notes_when_it_stops(
     start: StartEnvironment, redis_server: servers.RedisServer
 ) -> None:
     async with start(admin=True, store=redis_server.url) as environment:
-        await environment.admin.service.figures.publish()
+        await environment.admin.service.cluster.publish()
         store = environment.admin.service.gateway.store
-        assert len(await store.notes(machine_figures.NOTE)) == 1
+        assert len(await store.notes(cluster_metrics.NOTE)) == 1
     async with start(admin=True, store=redis_server.url) as environment:
-        figures = environment.admin.service.figures
+        figures = environment.admin.service.cluster
         await figures.publish()
-        assert set(await environment.admin.service.gateway.store.notes(machine_figures.NOTE)) == {figures.name}
+        assert set(await environment.admin.service.gateway.store.notes(cluster_metrics.NOTE)) == {figures.name}
 
 
 async def test_single_machine_writes_no_notes(managed: ProxyEnvironment) -> None:
     await managed.reply(A)
     await sampled(managed)
-    assert await managed.admin.service.gateway.store.notes(machine_figures.NOTE) == {}
+    assert await managed.admin.service.gateway.store.notes(cluster_metrics.NOTE) == {}

@@ -70,9 +70,9 @@ class CachePage(PageData, frozen=True, kw_only=True):
 async def _data(context: AdminContext, _: Query) -> CachePage:
     """Read metrics of all workers and the shared cache."""
     gateway, store_failure = context.service.gateway, None
-    figures = context.service.figures
-    machines = await figures.machines()
-    metrics = figures.metrics(machines)
+    cluster = context.service.cluster
+    machines = await cluster.instances()
+    metrics = cluster.metrics(machines)
     workers = sum(len(machine.workers) for machine in machines)
     cache, now = gateway.settings.cache, gateway.clock.now()
     sources = _sources(metrics)

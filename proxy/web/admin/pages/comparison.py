@@ -76,9 +76,9 @@ async def _data(context: AdminContext, _: Query) -> ComparisonPage:
 
 
 async def _dropped(context: AdminContext) -> dict[str, int]:
-    figures = context.service.figures
+    cluster = context.service.cluster
     dropped: Counter[str] = Counter()
-    for (_, reason), number in figures.metrics(await figures.machines()).shadow_dropped.items():
+    for (_, reason), number in cluster.metrics(await cluster.instances()).shadow_dropped.items():
         dropped[reason] += int(number)
     return dict(sorted(dropped.items()))
 

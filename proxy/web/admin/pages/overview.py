@@ -13,7 +13,7 @@ from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota import accounts, forecast, usage
 from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry import history as histories
-from proxy.web import figures, operator_endpoints
+from proxy.web import cluster_metrics, operator_endpoints
 from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import AdminPage, PageData, Query
 from proxy.web.admin.pages.alerts import open_conditions
@@ -127,10 +127,12 @@ class OverviewPage(PageData, frozen=True, kw_only=True):
 
 
 async def _data(context: AdminContext, _: Query) -> OverviewPage:
-    gateway, shared, now = context.service.gateway, context.service.figures, context.clock.now()
-    machines = await shared.machines()
-    metrics, history = shared.metrics(machines), shared.history()
-    store_failure = shared.store_failure
+    gateway = context.service.gateway
+    cluster = context.service.cluster
+    now = context.clock.now()
+    machines = await cluster.instances()
+    metrics, history = cluster.metrics(machines), cluster.history()
+    store_failure = cluster.store_failure
     try:
         parts, conditions = await _parts(gateway, now), await open_conditions(gateway)
     except errors.StoreUnavailable as error:
@@ -149,7 +151,7 @@ async def _data(context: AdminContext, _: Query) -> OverviewPage:
         checks=await _checks(context.service.checks),
         breakers=breaker_states(metrics),
         tokens=token_ages(gateway, metrics, now),
-        machines=tuple(_machine(each, shared, now) for each in machines),
+        machines=tuple(_machine(each, cluster, now) for each in machines),
         store_failure=store_failure,
     )
 
@@ -224,8 +226,8 @@ async def _checks(checks: Sequence[operator_endpoints.ReadinessCheck]) -> tuple[
     return tuple(Check(check.name, failure) for check, failure in zip(checks, failures, strict=True))
 
 
-def _machine(machine: figures.Machine, shared: figures.Figures, now: float) -> MachineRow:
-    counts = histories.Counts.of(shared.metrics([machine]), operator_endpoints.PATHS)
+def _machine(machine: cluster_metrics.Instance, cluster: cluster_metrics.ClusterMetrics, now: float) -> MachineRow:
+    counts = histories.Counts.of(cluster.metrics([machine]), operator_endpoints.PATHS)
     workers = tuple(
         WorkerRow(
             each.number,
@@ -237,7 +239,7 @@ def _machine(machine: figures.Machine, shared: figures.Figures, now: float) -> M
         )
         for each in machine.workers
     )
-    return MachineRow(machine.name, machine.version, machine.name == shared.name, counts.requests, workers)
+    return MachineRow(machine.name, machine.version, machine.name == cluster.name, counts.requests, workers)
 
 
 PAGE = AdminPage(

@@ -69,7 +69,7 @@ async def _data(context: AdminContext, _: Query) -> QuotaPage:
         now,
         has_days=store_failure is None,
     )
-    applications = tuple(snapshot.of(*each) for each in gateway.settings.applications.items())
+    applications = tuple(snapshot.application_quota(*each) for each in gateway.settings.applications.items())
     return QuotaPage(now, applications, store_failure)
 
 
@@ -83,7 +83,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
     now: float
     has_days: bool
 
-    def of(self, name: str, settings: config.ApplicationSettings) -> ApplicationQuota:
+    def application_quota(self, name: str, settings: config.ApplicationSettings) -> ApplicationQuota:
         whole, *keys = [row for row in self.rows if row.application == name]
         account, periods = accounts.application_account(name, settings), accounts.billing_periods(self.now)
         exhausted = self.exhausted.get(name)

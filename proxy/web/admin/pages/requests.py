@@ -58,8 +58,8 @@ class RequestsPage(PageData, frozen=True):
 async def _data(context: AdminContext, query: Query) -> RequestsPage:
     chosen = RequestFilter(**{name: query.get(name, "") for name in RequestFilter.__struct_fields__})
     _check_status(chosen.status)
-    figures = context.service.figures
-    held = (await figures.recent()).requests
+    cluster = context.service.cluster
+    held = (await cluster.recent()).requests
     return RequestsPage(
         context.clock.now(),
         tuple(_shown(each) for each in held if _passes(each, chosen)),
@@ -71,7 +71,7 @@ async def _data(context: AdminContext, query: Query) -> RequestsPage:
             route=_values(held, lambda each: each.route),
             cache=_values(held, lambda each: each.cache or NONE),
         ),
-        figures.store_failure,
+        cluster.store_failure,
     )
 
 

@@ -50,9 +50,9 @@ class UpstreamPage(PageData, frozen=True, kw_only=True):
 
 
 async def _data(context: AdminContext, _: Query) -> UpstreamPage:
-    gateway, figures, now = context.service.gateway, context.service.figures, context.clock.now()
-    machines = await figures.machines()
-    metrics, recent = figures.metrics(machines), await figures.recent()
+    gateway, cluster, now = context.service.gateway, context.service.cluster, context.clock.now()
+    machines = await cluster.instances()
+    metrics, recent = cluster.metrics(machines), await cluster.recent()
     upstream = gateway.settings.upstream
     # Each worker has a connection pool of its own.
     workers = sum(len(each.workers) for each in machines)
@@ -66,7 +66,7 @@ async def _data(context: AdminContext, _: Query) -> UpstreamPage:
         operations=_summaries(metrics),
         recent=tuple(map(_rounded, recent.operations)),
         slowest=tuple(map(_rounded, recent.slowest)),
-        store_failure=figures.store_failure,
+        store_failure=cluster.store_failure,
     )
 
 

@@ -32,13 +32,13 @@ def test_bytes_find_the_entry_that_they_ask_for_until_it_expires(client: Client)
     entry = response(client, clock.monotonic() + 10)
     cache.store("/target", True, entry)
     cache.link(b"GET /target", "/target", True, LABELS)
-    found = cache.by_head(b"GET /target")
+    found = cache.find(b"GET /target")
     assert found is not None
     assert (found[0].labels, found[1]) == (LABELS, entry)
-    assert cache.by_head(b"GET /other") is None
+    assert cache.find(b"GET /other") is None
     assert cache.get("/target", False) is None
     clock.advance(11)
-    assert cache.by_head(b"GET /target") is None
+    assert cache.find(b"GET /target") is None
 
 
 def test_evicted_entry_is_not_found_by_its_bytes(client: Client) -> None:
@@ -47,7 +47,7 @@ def test_evicted_entry_is_not_found_by_its_bytes(client: Client) -> None:
     cache.store("/first", False, response(client, clock.monotonic() + 10))
     cache.link(b"first", "/first", False, LABELS)
     cache.store("/second", False, response(client, clock.monotonic() + 10, size=1_000))
-    assert cache.by_head(b"first") is None
+    assert cache.find(b"first") is None
 
 
 def test_number_of_known_request_heads_is_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +57,4 @@ def test_number_of_known_request_heads_is_bounded(client: Client, monkeypatch: p
     cache.store("/target", False, response(client, clock.monotonic() + 10))
     for number in range(25):
         cache.link(b"%d" % number, "/target", False, LABELS)
-    assert [number for number in range(25) if cache.by_head(b"%d" % number)] == list(range(15, 25))
+    assert [number for number in range(25) if cache.find(b"%d" % number)] == list(range(15, 25))

@@ -1,4 +1,4 @@
-"""Figures of a machine with several workers: any worker has the history, and it survives the one that makes it."""
+"""Metrics of a machine with several workers: any worker has the history, and it survives the one that makes it."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from proxy.kit import clock
 from proxy.stores import memory
 from proxy.telemetry import activity, merging, metrics
-from proxy.web import figures
+from proxy.web import cluster_metrics
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     folder.mkdir()
     store = memory.MemoryStore(time)
 
-    def start(number: int) -> tuple[metrics.Metrics, figures.Figures]:
+    def start(number: int) -> tuple[metrics.Metrics, cluster_metrics.ClusterMetrics]:
         own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
         local = merging.WorkerFigures(own, activity.Activity(time), merging.WorkerSlot(folder, number))
-        return own, figures.Figures(local, store, time, shared=False)
+        return own, cluster_metrics.ClusterMetrics(local, store, time, shared=False)
 
     return start
 
@@ -67,7 +67,7 @@ async def test_worker_that_replaces_another_continues_its_history(worker: Any, t
 async def test_damaged_history_begins_anew(worker: Any, tmp_path: Path) -> None:
     _, first = worker(1)
     await first.publish()
-    (tmp_path / "v3bridge-abc123" / figures.HISTORY_FILE).write_bytes(b"{")
+    (tmp_path / "v3bridge-abc123" / cluster_metrics.HISTORY_FILE).write_bytes(b"{")
     assert worker(1)[1].history().samples == []
 
 
@@ -102,8 +102,8 @@ async def test_lag_of_a_blocked_event_loop_is_measured(worker: Any) -> None:
     measuring = asyncio.create_task(first.measure_lag())
     await asyncio.sleep(0)
     clock_now = asyncio.get_running_loop().time
-    end = clock_now() + 3 * figures.LAG_SECONDS
+    end = clock_now() + 3 * cluster_metrics.LAG_SECONDS
     while clock_now() < end:
         pass
     await measuring
-    assert own.event_loop_lag[()] == pytest.approx(2 * figures.LAG_SECONDS, rel=0.5)
+    assert own.event_loop_lag[()] == pytest.approx(2 * cluster_metrics.LAG_SECONDS, rel=0.5)

@@ -1,5 +1,5 @@
-"""Figures of the whole service, for the admin interface: of all workers of this machine, and of all machines on the
-same Redis.
+"""Metrics and activity of the whole service, for the admin interface: of all workers of this machine, and of all
+machines on the same Redis.
 
 Workers share files (telemetry/merging.py). One worker of each machine puts the machine's figures into the store as
 notes, takes a sample of the figures of all machines every few seconds, and shares the history that they make with the
@@ -33,12 +33,12 @@ READ_SECONDS = 1.0  # for which notes that were read serve several readers
 HISTORY_FILE = "history.json"
 LAG_SECONDS = 0.1  # slept to measure the lag of the event loop, once a second
 
-T = TypeVar("T", bound="Machine | _MachineActivity")
+T = TypeVar("T", bound="Instance | _InstanceActivity")
 
 log = structlog.get_logger()
 
 
-class Machine(msgspec.Struct, frozen=True):
+class Instance(msgspec.Struct, frozen=True):
     """A machine, or one of several installations of it, at the time `at`; times are in seconds since 1970."""
 
     name: str
@@ -49,13 +49,14 @@ class Machine(msgspec.Struct, frozen=True):
     metrics: merging.Snapshot
 
 
-class _MachineActivity(msgspec.Struct, frozen=True):
+class _InstanceActivity(msgspec.Struct, frozen=True):
     at: float
     activity: activities.RecentActivity
 
 
-class Figures:
-    """Figures of all machines; `local` are those of this one. `shared`: the store may have other machines."""
+class ClusterMetrics:
+    """Metrics, activity and history of all machines; `local` are those of this one. `shared`: the store may have those
+    of others."""
 
     def __init__(self, local: merging.WorkerFigures, store: NoteStore, clock: Clock, *, shared: bool) -> None:
         self.local = local
@@ -82,18 +83,18 @@ class Figures:
         """Return the last hour of all machines."""
         return self._history if self._publishes else self._read_history()
 
-    async def machines(self) -> list[Machine]:
+    async def instances(self) -> list[Instance]:
         """Return all machines that have shown signs of life lately: this one first, the others by name."""
-        return [self._own(), *sorted(await self._others(NOTE, Machine), key=lambda each: each.name)]
+        return [self._own(), *sorted(await self._others(NOTE, Instance), key=lambda each: each.name)]
 
     # Of machines that were read before, so that a page reads the store once.
-    def metrics(self, machines: Iterable[Machine]) -> Metrics:
+    def metrics(self, machines: Iterable[Instance]) -> Metrics:
         """Return the metrics of several machines as those of one. What all read from the store is not multiplied."""
         return merging.merged(self.local.metrics, [each.metrics for each in machines])
 
     async def recent(self) -> activities.RecentActivity:
         """Return the recent activity of all machines."""
-        others = await self._others(ACTIVITY_NOTE, _MachineActivity)
+        others = await self._others(ACTIVITY_NOTE, _InstanceActivity)
         return activities.merged([self.local.recent(), *(each.activity for each in others)])
 
     def start(self) -> None:
@@ -125,7 +126,7 @@ class Figures:
 
     async def publish(self) -> None:
         """Put the figures of this machine into the store, and take a sample of those of all."""
-        machines = await self.machines()
+        machines = await self.instances()
         uncounted = operator_endpoints.PATHS
         counts = [(each, histories.Counts.of(self.metrics([each]), uncounted)) for each in machines]
         sources = [histories.CountSource(each.name, each.started, counted) for each, counted in counts]
@@ -136,11 +137,11 @@ class Figures:
             with self._watching_store():
                 await self._put_notes(machines[0])
 
-    async def _put_notes(self, own: Machine) -> None:
+    async def _put_notes(self, own: Instance) -> None:
         await self._store.put_note(NOTE, self.name, msgspec.json.encode(own).decode())
         recent = self.local.recent()
         latest = tuple(each[0] for each in (recent.requests, recent.operations) if each)
-        activity = _MachineActivity(own.at, recent)
+        activity = _InstanceActivity(own.at, recent)
         # At rest it is only as old as it may be.
         if latest != self._published or own.at - self._published_at > STALE_SECONDS / 2:
             self._published = latest
@@ -148,7 +149,7 @@ class Figures:
             await self._store.put_note(ACTIVITY_NOTE, self.name, msgspec.json.encode(activity).decode())
         # Any machine tidies up after those that are gone; dropping a note twice does no harm.
         for name, text in (await self._store.notes(NOTE)).items():
-            note = _decoded(text, Machine)
+            note = _decoded(text, Instance)
             if note is None or note.at < own.at - STALE_SECONDS:
                 await self._drop(name)
 
@@ -156,12 +157,12 @@ class Figures:
         for kind in (NOTE, ACTIVITY_NOTE):
             await self._store.drop_note(kind, name)
 
-    def _own(self) -> Machine:
+    def _own(self) -> Instance:
         snapshots = self.local.snapshots()
         workers = sorted((each.worker for each in snapshots if each.worker), key=lambda each: each.number)
         metrics = merging.snapshot(merging.merged(self.local.metrics, snapshots))
         started = min(each.started for each in workers)
-        return Machine(self.name, proxy.__version__, self._clock.now(), started, workers, metrics)
+        return Instance(self.name, proxy.__version__, self._clock.now(), started, workers, metrics)
 
     async def _others(self, kind: str, struct: type[T]) -> list[T]:
         """Return the notes of the other machines that are not stale."""
