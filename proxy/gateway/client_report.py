@@ -42,14 +42,8 @@ class CallerUsage(msgspec.Struct, frozen=True):
     days: list[DayUsage]
 
 
-class ClientUsage(msgspec.Struct, frozen=True):
-    """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
-
-    `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
-    all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
-    was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
-    day of service of v3 to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
-    """
+class ClientSummary(msgspec.Struct, frozen=True):
+    """Usage of one API key, without its lists: see ClientUsage."""
 
     application: str | None
     key: str | None
@@ -64,6 +58,17 @@ class ClientUsage(msgspec.Struct, frozen=True):
     parts: int
     first_seen: str | None
     last_seen: str | None
+
+
+class ClientUsage(ClientSummary, frozen=True):
+    """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
+
+    `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
+    all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
+    was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
+    day of service of v3 to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
+    """
+
     days: list[DayUsage]
     callers: list[CallerUsage]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy import config, errors
 from proxy.gateway import client_report
-from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
+from proxy.gateway.client_report import CallerUsage, ClientReport, ClientSummary, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
 from proxy.stores.protocols import EntryUsage
 from proxy.web.admin.context import AdminContext
@@ -35,29 +35,16 @@ class QuotaShare(msgspec.Struct, frozen=True):
     share: float | None
 
 
-class ClientRow(msgspec.Struct, frozen=True):
-    """One API key; `application` and `key` are names. Counts are of the days of the page, `today` is of today.
+class ClientRow(ClientSummary, frozen=True, kw_only=True):
+    """One API key. Counts are of the days of the page, `today` is of today.
 
     `requests_by_day` has a number for each of these days. `user_agents` are those with most requests,
     `more_user_agents` how many there are besides. `first_seen` and `last_seen` are of all recorded days, null for a key
     that was never seen.
     """
 
-    application: str
-    key: str
-    configured: bool
-    strict: bool
-    sunset: str | None
-    sunset_passed: bool
-    expires: str | None
-    expired: bool
     today: int
-    requests: int
-    errors: int
-    parts: int
     requests_by_day: list[int]
-    first_seen: str | None
-    last_seen: str | None
     endpoints: list[str]
     user_agents: list[str]
     more_user_agents: int
@@ -229,21 +216,9 @@ def _totals(report: ClientReport) -> ClientTotals:
 def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usage.UsageRow]) -> ClientRow:
     agents = client.user_agents
     return ClientRow(
-        application=client.application or "",
-        key=client.key or "",
-        configured=client.configured,
-        strict=client.strict,
-        sunset=client.sunset,
-        sunset_passed=client.sunset_passed,
-        expires=client.expires,
-        expired=client.expired,
+        **{name: getattr(client, name) for name in ClientSummary.__struct_fields__},
         today=client.days[-1].requests,
-        requests=client.requests,
-        errors=client.errors,
-        parts=client.parts,
         requests_by_day=[day.requests for day in client.days],
-        first_seen=client.first_seen,
-        last_seen=client.last_seen,
         endpoints=sorted({caller.endpoint for caller in client.callers}),
         user_agents=agents[:_AGENTS_MAX],
         more_user_agents=max(0, len(agents) - _AGENTS_MAX),
