@@ -105,12 +105,12 @@ def new_clients(clients: Sequence[NewClient]) -> AlertCondition:
             "count": count,
             "clients": [
                 {
-                    "application": each.application,
-                    "key": each.key,
-                    "user_agent": each.user_agent,
-                    "first_seen": rfc3339(each.first),
+                    "application": client.application,
+                    "key": client.key,
+                    "user_agent": client.user_agent,
+                    "first_seen": rfc3339(client.first),
                 }
-                for each in clients[:CLIENTS_MAX]
+                for client in clients[:CLIENTS_MAX]
             ],
         },
     )
@@ -156,12 +156,12 @@ def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
 def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, ...]) -> Iterator[AlertCondition]:
     """Yield the highest threshold that is reached: a service that starts with 96 % used reports 95 %, not 50 %, too."""
     limit, used = account.limit, usage.used + usage.uncertain
-    reached = sorted(each for each in thresholds if limit and used * 100 >= each * limit)
+    reached = sorted(percent for percent in thresholds if limit and used * 100 >= percent * limit)
     if not reached:
         return
     period = usage.entry.period
     # With the limit: 80 % of a larger plan is news.
-    keys = [f"threshold {account.name} {period} {each} of {limit}" for each in reached]
+    keys = [f"threshold {account.name} {period} {percent} of {limit}" for percent in reached]
     yield AlertCondition(
         keys[-1],
         "quota.threshold",
@@ -262,8 +262,8 @@ def _store(gateway: Gateway) -> Iterator[AlertCondition]:
 def _drift(report: SchemaReport) -> Iterator[AlertCondition]:
     if not report.drifts:
         return
-    breaking = [each for each in report.drifts if each.breaks]
-    affected = list(dict.fromkeys(name for each in report.drifts for name in each.affected))
+    breaking = [drift for drift in report.drifts if drift.breaks]
+    affected = list(dict.fromkeys(name for drift in report.drifts for name in drift.affected))
     yield AlertCondition(
         "schema",
         "schema.drift",
@@ -277,5 +277,7 @@ def _drift(report: SchemaReport) -> Iterator[AlertCondition]:
         },
         over="The upstream's schema has all that the mappings read.",
         # So that a second field that goes is reported, too.
-        fingerprint=hashlib.sha256(repr([(each.place, each.problem) for each in report.drifts]).encode()).hexdigest(),
+        fingerprint=hashlib.sha256(
+            repr([(drift.place, drift.problem) for drift in report.drifts]).encode()
+        ).hexdigest(),
     )

@@ -81,7 +81,10 @@ class Dispatcher:
             ):
                 continue
             # Read again: its last owner may have ended a delivery just before it released the lock.
-            latest = next((each for each in await records.recent(store) if each.alert.id == id_), record)
+            latest = next(
+                (known for known in await records.recent(store) if known.alert.id == id_),
+                record,
+            )
             self._held[id_] = latest
             self._deliver(latest)
 

@@ -230,4 +230,4 @@ async def _new_clients(gateway: Gateway) -> list[callers.NewClient]:
         clients = await asyncio.to_thread(callers.new_clients, seen, int(last))
     # Last: where the store fails before, the next look finds the same clients.
     await store.put_note(CLIENTS_NOTE, "until", str(until))
-    return [each for each in clients if each.first < until]
+    return [client for client in clients if client.first < until]

@@ -87,7 +87,7 @@ async def keep_open(store: NoteStore, condition: OpenAlert) -> None:
 
 async def open_alerts(store: NoteStore) -> dict[str, OpenAlert]:
     """Return the open conditions by key. Raises StoreUnavailable."""
-    return {each.key: each for each in _decoded((await store.notes(OPEN)).values(), OpenAlert)}
+    return {alert.key: alert for alert in _decoded((await store.notes(OPEN)).values(), OpenAlert)}
 
 
 def _decoded(texts: Any, kind: type[T]) -> list[T]:

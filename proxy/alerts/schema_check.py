@@ -213,11 +213,11 @@ def _log(report: SchemaReport) -> None:
     if not report.drifts:
         log.info("schema compared", fields=report.fields)
         return
-    for each in report.drifts:
+    for difference in report.drifts:
         log.error(
             "schema drift found",
-            place=each.place,
-            problem=each.problem,
-            breaks=each.breaks,
-            affected=list(each.affected),
+            place=difference.place,
+            problem=difference.problem,
+            breaks=difference.breaks,
+            affected=list(difference.affected),
         )

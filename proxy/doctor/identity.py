@@ -200,9 +200,9 @@ async def forget(inspection: Inspection, name: str) -> None:
     """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
     key = _keys(inspection, _credentials(inspection, name)).token
     await stored.drop_token(inspection, key, inspection.tokens[name])
-    for each in _by_token_key(inspection)[key]:
-        inspection.stored_tokens.discard(each)
-        del inspection.tokens[each]
+    for application in _by_token_key(inspection)[key]:
+        inspection.stored_tokens.discard(application)
+        del inspection.tokens[application]
 
 
 async def _wait(inspection: Inspection, credentials: identity.Credentials) -> float:

@@ -34,7 +34,7 @@ class ClientAddressResolver:
     """Resolves the address of a client. Without trusted proxies X-Forwarded-For is ignored."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
-        self._trusted = tuple(ipaddress.ip_network(each) for each in trusted)
+        self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
         self._cache: dict[str | tuple[str | None, str] | None, ClientAddress] = {}
 
     def from_request(self, request: web.BaseRequest) -> ClientAddress:

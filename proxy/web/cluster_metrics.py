@@ -85,17 +85,17 @@ class ClusterMetrics:
 
     async def instances(self) -> list[Instance]:
         """Return all machines that have shown signs of life lately: this one first, the others by name."""
-        return [self._own(), *sorted(await self._others(NOTE, Instance), key=lambda each: each.name)]
+        return [self._own(), *sorted(await self._others(NOTE, Instance), key=lambda instance: instance.name)]
 
     # Of machines that were read before, so that a page reads the store once.
     def metrics(self, machines: Iterable[Instance]) -> Metrics:
         """Return the metrics of several machines as those of one. What all read from the store is not multiplied."""
-        return merging.merged(self.local.metrics, [each.metrics for each in machines])
+        return merging.merged(self.local.metrics, [instance.metrics for instance in machines])
 
     async def recent(self) -> activities.RecentActivity:
         """Return the recent activity of all machines."""
         others = await self._others(ACTIVITY_NOTE, _InstanceActivity)
-        return activities.merged([self.local.recent(), *(each.activity for each in others)])
+        return activities.merged([self.local.recent(), *(other.activity for other in others)])
 
     def start(self) -> None:
         """Begin to measure, and to share the figures of this worker, and of this machine."""
@@ -128,8 +128,8 @@ class ClusterMetrics:
         """Put the figures of this machine into the store, and take a sample of those of all."""
         machines = await self.instances()
         uncounted = operator_endpoints.PATHS
-        counts = [(each, histories.Counts.of(self.metrics([each]), uncounted)) for each in machines]
-        sources = [histories.CountSource(each.name, each.started, counted) for each, counted in counts]
+        counts = [(instance, histories.Counts.of(self.metrics([instance]), uncounted)) for instance in machines]
+        sources = [histories.CountSource(instance.name, instance.started, counted) for instance, counted in counts]
         self._history.add(sources, self._clock.now())
         if self._history_file is not None:
             merging.write_file(self._history_file, msgspec.json.encode(self._history))
@@ -140,7 +140,7 @@ class ClusterMetrics:
     async def _put_notes(self, own: Instance) -> None:
         await self._store.put_note(NOTE, self.name, msgspec.json.encode(own).decode())
         recent = self.local.recent()
-        latest = tuple(each[0] for each in (recent.requests, recent.operations) if each)
+        latest = tuple(records[0] for records in (recent.requests, recent.operations) if records)
         activity = _InstanceActivity(own.at, recent)
         # At rest it is only as old as it may be.
         if latest != self._published or own.at - self._published_at > STALE_SECONDS / 2:
@@ -159,9 +159,11 @@ class ClusterMetrics:
 
     def _own(self) -> Instance:
         snapshots = self.local.snapshots()
-        workers = sorted((each.worker for each in snapshots if each.worker), key=lambda each: each.number)
+        workers = sorted(
+            (snapshot.worker for snapshot in snapshots if snapshot.worker), key=lambda worker: worker.number
+        )
         metrics = merging.snapshot(merging.merged(self.local.metrics, snapshots))
-        started = min(each.started for each in workers)
+        started = min(worker.started for worker in workers)
         return Instance(self.name, proxy.__version__, self._clock.now(), started, workers, metrics)
 
     async def _others(self, kind: str, struct: type[T]) -> list[T]:

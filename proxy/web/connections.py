@@ -92,12 +92,12 @@ class ConnectionLimiter:
         """Note that a response waits to be read. Beyond `unread_bytes` the slowest readers are disconnected, but never
         the last one, whose response alone may be longer."""
         self._unread[connection] = None
-        total, limit = sum(each.unread_bytes() for each in self._unread), self.limits.unread_bytes
+        total, limit = sum(connection.unread_bytes() for connection in self._unread), self.limits.unread_bytes
         if total <= limit:
             return
         if self._is_to_be_logged("slow readers"):
             log.warning("slow readers disconnected", unread_bytes=total, limit=limit)
-        others = [each for each in self._unread if each is not connection]
+        others = [other for other in self._unread if other is not connection]
         for reader in sorted(others, key=LimitedConnection.reading_speed):
             total -= reader.unread_bytes()
             del self._unread[reader]

@@ -80,7 +80,9 @@ def middlewares(
     """Return the middleware that forwards, for use inside the request middleware; none if no application is
     configured so."""
     upstream, url = settings.upstream, settings.shadow.baseline_url
-    forwarded = frozenset(name for name, each in settings.applications.items() if each.shadow.response == "baseline")
+    forwarded = frozenset(
+        name for name, application in settings.applications.items() if application.shadow.response == "baseline"
+    )
     if url is None or upstream == "sandbox" or not forwarded:
         return []
     http = open_session(upstream, upstream.connections, upstream.timeouts, resources)

@@ -77,11 +77,11 @@ def readiness_checks(
     applications: Applications, store: Store, services: UpstreamServices, clock: Clock
 ) -> list[ReadinessCheck]:
     """Check the store, the GraphQL service, and the access token of every application."""
-    credentials = [each.credentials for each in applications.applications.values()]
+    credentials = [application.credentials for application in applications.applications.values()]
     return [
         ReadinessCheck("store", _failure_of(store.check_writable)),
         ReadinessCheck("graphql", _GraphQLProbe(services, credentials, clock).failure),
-        *(ReadinessCheck(f"token {each.name}", _token_check(services, each)) for each in credentials),
+        *(ReadinessCheck(f"token {owner.name}", _token_check(services, owner)) for owner in credentials),
     ]
 
 
@@ -126,13 +126,13 @@ class _GraphQLProbe:
 
     async def _with_token(self) -> Credentials | None:
         """Return the first application with a token that the service has not refused."""
-        for each in self._credentials:
+        for credentials in self._credentials:
             try:
-                await self._services.tokens.get(each)
+                await self._services.tokens.get(credentials)
             except errors.ServerError:
                 continue
-            if self._services.tokens.refusal(each) is None:
-                return each
+            if self._services.tokens.refusal(credentials) is None:
+                return credentials
         return None
 
     async def _probe(self, credentials: Credentials) -> str | None:

@@ -122,7 +122,7 @@ async def listening(
     await runner.setup()
     try:
         sites: list[web.BaseSite] = [
-            SharedSocketSite(runner, each, counts, limiter.open_connections) for each in sockets
+            SharedSocketSite(runner, listening, counts, limiter.open_connections) for listening in sockets
         ]
         for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
             await site.start()

@@ -51,7 +51,7 @@ async def middlewares(gateway: Gateway, shared: SharedResources, resources: Asyn
     # The sandbox's data are invented: a comparison with the old service would say nothing.
     if settings.shadow.baseline_url is None or settings.upstream == "sandbox" or not settings.shadow.enabled:
         return []
-    if not any(each.shadow.share for each in settings.applications.values()):
+    if not any(application.shadow.share for application in settings.applications.values()):
         return []
     upstream, files = settings.upstream, tuple(gateway.contents.items())
     key = "shadow", settings.shadow, upstream, files, tuple(settings.applications.items())
@@ -141,7 +141,7 @@ async def _start_shadow(
         breaker=breaker,
         metrics=metrics,
     )
-    shares = {name: each.shadow.share for name, each in settings.applications.items()}
+    shares = {name: application.shadow.share for name, application in settings.applications.items()}
     shadow_queue = queue.ShadowQueue(shadow, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
     shadow_controller = controller.ShadowController(shadow_queue, judge, slot, budget, clock)
     resources.push_async_callback(shadow_controller.close)

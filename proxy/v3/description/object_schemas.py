@@ -51,7 +51,7 @@ def _object(mappings: loader.Mappings, name: str) -> Schema:
     rules = mappings.rules[name]
     class_name = name if rules.class_ is None else rules.class_
     properties: dict[str, Schema] = {"__class__": {"const": class_name}} if class_name else {}
-    properties |= {each: field(mappings, name, each) for each in rules.fields}
+    properties |= {field_name: field(mappings, name, field_name) for field_name in rules.fields}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

@@ -76,8 +76,12 @@ def error_statuses(endpoint: Endpoint) -> list[int]:
 def _leaves(kind: ErrorType) -> list[ErrorType]:
     """Return the leaf classes below `kind` in errors.py. Subclasses in other packages look the same to a client."""
     # A leaf is what a client can tell: the classes above it only group. An expired key is refused like an unknown one.
-    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__ and each != errors.ExpiredKey]
-    return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
+    below = [
+        subclass
+        for subclass in kind.__subclasses__()
+        if subclass.__module__ == errors.__name__ and subclass != errors.ExpiredKey
+    ]
+    return [leaf for subclass in below for leaf in _leaves(subclass)] if below else [kind]
 
 
 def _object(

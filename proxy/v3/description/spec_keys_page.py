@@ -79,4 +79,4 @@ def _line(names: dict[str, SpecName], key: str, similar: str | None) -> tuple[st
     ]
     spellings = [spelling for shortname, entry in entries.items() for spelling in (*entry.also, shortname)]
     why = "" if read else similar or NOTHING_SIMILAR
-    return f"`{key}`", ", ".join(read), code(dict.fromkeys(each for each in spellings if each != key)), why
+    return f"`{key}`", ", ".join(read), code(dict.fromkeys(spelling for spelling in spellings if spelling != key)), why

@@ -192,7 +192,7 @@ def _response(operation: dict[str, Any]) -> str:
 
 
 def _bounds() -> str:
-    rows = [(code(each.parameters), f"{each.maximum} {each.unit}", each.reason) for each in bounds.ALL]
+    rows = [(code(bound.parameters), f"{bound.maximum} {bound.unit}", bound.reason) for bound in bounds.ALL]
     return table(("parameters", "maximum", "reason"), rows)
 
 

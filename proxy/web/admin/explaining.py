@@ -56,7 +56,7 @@ class Explaining:
         requests = inputs.read_text(text)
         with self._lock:
             explainer = self._explainer_of(gateway)
-            explained = tuple(_explanation(explainer, each, application) for each in requests[:EXPLAINED_MAX])
+            explained = tuple(_explanation(explainer, request, application) for request in requests[:EXPLAINED_MAX])
             return ExplainedText(explained, len(requests) - len(explained), *_program(explainer, explained, language))
 
     def _explainer_of(self, gateway: Gateway) -> "Explainer":
@@ -68,10 +68,10 @@ class Explaining:
         return self._explainer
 
 
-def _explanation(explainer: "Explainer", each: "InputRequest", application: str | None) -> Explanation:
-    if each.request is None:
-        return explainer.explain_unknown_path(each.path, each.method)
-    return explainer.explain(each.request, apikey=each.apikey, application=application, method=each.method)
+def _explanation(explainer: "Explainer", source: "InputRequest", application: str | None) -> Explanation:
+    if source.request is None:
+        return explainer.explain_unknown_path(source.path, source.method)
+    return explainer.explain(source.request, apikey=source.apikey, application=application, method=source.method)
 
 
 def _program(

@@ -129,7 +129,7 @@ async def _in_turns(chunks: list[bytes]) -> AsyncIterator[bytes]:
 
 def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.Guard) -> Handler:
     """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
-    page = next(each for each in pages.PAGES if each.name == action.page)
+    page = next(page for page in pages.PAGES if page.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
         form = await _parameters(request)

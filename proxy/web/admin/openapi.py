@@ -36,7 +36,7 @@ def document() -> Schema:
             **{f"/{page.name}.json": _page(page, schemas[page.struct]) for page in pages.PAGES},
             **{f"/{page.name}.csv": {"get": _file(page)} for page in pages.PAGES if page.csv is not None},
             **{action.path: {"post": _action(action, schemas[ActionResult])} for action in pages.ACTIONS},
-            **{each.path: {"get": _document(each)} for each in pages.DOCUMENTS},
+            **{document.path: {"get": _document(document)} for document in pages.DOCUMENTS},
             "/healthz": {"get": _check("Liveness: the process runs.", "application/json")},
             "/readyz": {
                 "get": _check("Readiness: 503 with every reason while requests fail.", "application/json", 503)
@@ -90,7 +90,7 @@ def _query(page: AdminPage) -> Schema:
     if not page.parameters:
         return {}
     place = {"in": "query", "schema": TEXT}
-    return {"parameters": [{**place, **each._asdict()} for each in page.parameters]}
+    return {"parameters": [{**place, **parameter._asdict()} for parameter in page.parameters]}
 
 
 def _action(action: AdminAction, schema: Schema) -> Schema:
@@ -106,8 +106,8 @@ def _form(parameters: tuple[PageParameter, ...]) -> Schema:
     """Return the fields of a form as the body of a request; nothing without fields."""
     if not parameters:
         return {}
-    form: Schema = {"type": "object", "properties": {each.name: _property(each) for each in parameters}}
-    if required := [each.name for each in parameters if each.required]:
+    form: Schema = {"type": "object", "properties": {parameter.name: _property(parameter) for parameter in parameters}}
+    if required := [parameter.name for parameter in parameters if parameter.required]:
         form["required"] = required
     return {"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema": form}}}}
 

@@ -155,7 +155,9 @@ def _printable(value: Any) -> Any:
     """Make control characters and marks of writing direction visible: names and targets are text of clients."""
     if type(value) is not str or value.isprintable():
         return value
-    return "".join(each if each.isprintable() or each == "\n" else _visible(each) for each in value)
+    return "".join(
+        character if character.isprintable() or character == "\n" else _visible(character) for character in value
+    )
 
 
 def _visible(character: str) -> str:
@@ -219,7 +221,7 @@ def points(values: Sequence[float | None], width: float, height: float, top: flo
 
     `top` is the value at the upper edge; without it, it is the largest.
     """
-    highest = top or max((each for each in values if each is not None), default=0.0) or 1.0
+    highest = top or max((number for number in values if number is not None), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     lines: list[list[str]] = [[]]
     for place, value in enumerate(values):

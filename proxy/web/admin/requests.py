@@ -44,7 +44,7 @@ class Transport:
     def __init__(self, trusted: tuple[str, ...], host: str) -> None:
         self.addresses = ClientAddressResolver((*trusted, *LOOPBACK))
         self._certain = ClientAddressResolver(trusted)
-        self._fronts = tuple(ipaddress.ip_network(each) for each in (*trusted, *LOOPBACK))
+        self._fronts = tuple(ipaddress.ip_network(network) for network in (*trusted, *LOOPBACK))
         self._host = host
 
     def is_private(self, request: web.Request) -> bool:
@@ -98,7 +98,7 @@ async def form(request: web.Request) -> Mapping[str, str]:
     # Compared and not parsed: aiohttp's parser takes seconds for 16 KiB of parameters. It also writes files to disk,
     # and decodes fields by any codec that their sender names: 256 KiB of Punycode take five seconds.
     sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
-    if hdrs.CONTENT_ENCODING in request.headers or any(_FORM.fullmatch(each) is None for each in sent):
+    if hdrs.CONTENT_ENCODING in request.headers or any(_FORM.fullmatch(content_type) is None for content_type in sent):
         raise UnsupportedForm
     try:
         async with asyncio.timeout(FORM_SECONDS):

@@ -42,7 +42,7 @@ async def _data(context: AdminContext, _: Query) -> AlertsPage:
     except errors.StoreUnavailable as error:
         conditions, last, store_failure = _oldest_first(context.service.alerts.open), [], error.message
     return AlertsPage(
-        receivers=tuple(_receiver(name, each) for name, each in gateway.settings.alerts.receivers.items()),
+        receivers=tuple(_receiver(name, receiver) for name, receiver in gateway.settings.alerts.receivers.items()),
         open=conditions,
         alerts=tuple(last),
         events=alert_values.MEANINGS,

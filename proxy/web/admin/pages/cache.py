@@ -93,7 +93,7 @@ async def _data(context: AdminContext, _: Query) -> CachePage:
         shared_limit=cache.shared_bytes,
         shared=tuple(_shared(usage, now, cost) for usage in usages),
         sources=sources,
-        hit_ratio=sum(each.share for each in sources[:-1]) if sources else None,
+        hit_ratio=sum(source.share for source in sources[:-1]) if sources else None,
         parts_per_query=cost,
         store_failure=store_failure,
     )
@@ -142,7 +142,7 @@ def _sources(metrics: Metrics) -> tuple[QuerySource, ...]:
         "upstream": metrics.queries["miss",],
     }
     total = sum(queries.values())
-    return tuple(QuerySource(name, int(each), each / total) for name, each in queries.items()) if total else ()
+    return tuple(QuerySource(name, int(number), number / total) for name, number in queries.items()) if total else ()
 
 
 def _parts_per_query(metrics: Metrics) -> float | None:

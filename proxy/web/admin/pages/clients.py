@@ -184,7 +184,7 @@ def _found(report: ClientReport, query: Query) -> list[ClientUsage]:
 
 
 def _callers(client: ClientUsage, text: str) -> list[CallerUsage]:
-    return [each for each in client.callers if text in each.user_agent.lower() or text in each.endpoint]
+    return [caller for caller in client.callers if text in caller.user_agent.lower() or text in caller.endpoint]
 
 
 def _selected(report: ClientReport, query: Query) -> ClientUsage | None:

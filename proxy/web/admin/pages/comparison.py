@@ -51,9 +51,9 @@ async def _data(context: AdminContext, _: Query) -> ComparisonPage:
     gateway = context.service.gateway
     settings = gateway.settings
     shadowed = tuple(
-        ShadowedApplication(name, each.shadow.share, each.shadow.response)
-        for name, each in settings.applications.items()
-        if each.shadow.share
+        ShadowedApplication(name, application.shadow.share, application.shadow.response)
+        for name, application in settings.applications.items()
+        if application.shadow.share
     )
     is_on, result, problem, store_failure = None, None, None, None
     try:

@@ -151,7 +151,7 @@ async def _data(context: AdminContext, _: Query) -> OverviewPage:
         checks=await _checks(context.service.checks),
         breakers=breaker_states(metrics),
         tokens=token_ages(gateway, metrics, now),
-        machines=tuple(_machine(each, cluster, now) for each in machines),
+        machines=tuple(_machine(machine, cluster, now) for machine in machines),
         store_failure=store_failure,
     )
 
@@ -178,12 +178,12 @@ def _traffic(window: histories.Sample) -> Traffic:
 
 def _series(samples: list[histories.Sample]) -> Series:
     def values(read: Callable[[histories.Counts], T]) -> tuple[T | None, ...]:
-        return tuple(read(each.counts) if each.seconds else None for each in samples)
+        return tuple(read(sample.counts) if sample.seconds else None for sample in samples)
 
     return Series(
-        at=tuple(round(each.at, 1) for each in samples),
+        at=tuple(round(sample.at, 1) for sample in samples),
         requests_per_second=tuple(
-            _rate(each.counts.requests, each.seconds) if each.seconds else None for each in samples
+            _rate(sample.counts.requests, sample.seconds) if sample.seconds else None for sample in samples
         ),
         failed=values(lambda counts: counts.failed),
         parts=values(lambda counts: counts.parts),
@@ -204,7 +204,7 @@ async def _parts(gateway: Gateway, now: float) -> tuple[ApplicationParts, ...]:
     entries = [
         LedgerEntry(name, period) for name in applications for period in (*days, periods.month, accounts.LIFETIME)
     ]
-    usages = {each.entry: each for each in await gateway.store.usage(entries)}
+    usages = {entry_usage.entry: entry_usage for entry_usage in await gateway.store.usage(entries)}
     exhausted = await gateway.store.exhausted_quotas()
     rows = [row for row in usage.rows(applications, usages.values(), exhausted, now) if row.key is None]
 
@@ -230,14 +230,14 @@ def _machine(machine: cluster_metrics.Instance, cluster: cluster_metrics.Cluster
     counts = histories.Counts.of(cluster.metrics([machine]), operator_endpoints.PATHS)
     workers = tuple(
         WorkerRow(
-            each.number,
-            each.pid,
-            round(now - each.started, 1),
-            each.memory,
-            each.event_loop_lag,
-            silent=machine.at - each.at > SILENT_SECONDS,
+            worker.number,
+            worker.pid,
+            round(now - worker.started, 1),
+            worker.memory,
+            worker.event_loop_lag,
+            silent=machine.at - worker.at > SILENT_SECONDS,
         )
-        for each in machine.workers
+        for worker in machine.workers
     )
     return MachineRow(machine.name, machine.version, machine.name == cluster.name, counts.requests, workers)
 

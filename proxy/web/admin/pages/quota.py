@@ -59,17 +59,20 @@ async def _data(context: AdminContext, _: Query) -> QuotaPage:
         usages, exhausted = await store.all_usage(), await store.exhausted_quotas()
         results = await reconciliation.last_results(store)
     except errors.StoreUnavailable as error:
-        usages, exhausted = [each for _, each in gateway.quota.usages()], gateway.quota.exhaustion.active()
+        usages = [entry_usage for _, entry_usage in gateway.quota.usages()]
+        exhausted = gateway.quota.exhaustion.active()
         store_failure = error.message
     snapshot = _Snapshot(
         usage.rows(gateway.settings.applications, usages, exhausted, now),
-        {each.entry: each for each in usages},
-        {each.account: each for each in exhausted},
+        {entry_usage.entry: entry_usage for entry_usage in usages},
+        {quota.account: quota for quota in exhausted},
         results,
         now,
         has_days=store_failure is None,
     )
-    applications = tuple(snapshot.application_quota(*each) for each in gateway.settings.applications.items())
+    applications = tuple(
+        snapshot.application_quota(*application) for application in gateway.settings.applications.items()
+    )
     return QuotaPage(now, applications, store_failure)
 
 

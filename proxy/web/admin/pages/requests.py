@@ -62,14 +62,14 @@ async def _data(context: AdminContext, query: Query) -> RequestsPage:
     held = (await cluster.recent()).requests
     return RequestsPage(
         context.clock.now(),
-        tuple(_shown(each) for each in held if _passes(each, chosen)),
+        tuple(_shown(request) for request in held if _passes(request, chosen)),
         len(held),
         chosen,
         FilterChoices(
-            key=_values(held, lambda each: each.key or NONE),
+            key=_values(held, lambda request: request.key or NONE),
             status=_statuses(held),
-            route=_values(held, lambda each: each.route),
-            cache=_values(held, lambda each: each.cache or NONE),
+            route=_values(held, lambda request: request.route),
+            cache=_values(held, lambda request: request.cache or NONE),
         ),
         cluster.store_failure,
     )
@@ -91,13 +91,16 @@ def _passes(request: RequestRecord, chosen: RequestFilter) -> bool:
 
 
 def _values(requests: list[RequestRecord], value: Callable[[RequestRecord], str]) -> tuple[str, ...]:
-    return tuple(sorted({value(each) for each in requests}))
+    return tuple(sorted({value(request) for request in requests}))
 
 
 def _statuses(requests: list[RequestRecord]) -> tuple[str, ...]:
     """Return the classes of the statuses, each followed by its statuses."""
     return tuple(
-        sorted({text for each in requests for text in (f"{each.status // 100}xx", str(each.status))}, key=_class_first)
+        sorted(
+            {text for request in requests for text in (f"{request.status // 100}xx", str(request.status))},
+            key=_class_first,
+        )
     )
 
 

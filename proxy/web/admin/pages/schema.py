@@ -49,7 +49,7 @@ async def _data(context: AdminContext, _: Query) -> SchemaPage:
         fields=report.fields,
         is_current=report.expected == context.service.alerts.schema.expected,
         differences=report.drifts,
-        affected=tuple(dict.fromkeys(name for each in report.drifts for name in each.affected)),
+        affected=tuple(dict.fromkeys(name for drifted in report.drifts for name in drifted.affected)),
         store_failure=store_failure,
     )
 

@@ -55,7 +55,7 @@ async def _data(context: AdminContext, _: Query) -> UpstreamPage:
     metrics, recent = cluster.metrics(machines), await cluster.recent()
     upstream = gateway.settings.upstream
     # Each worker has a connection pool of its own.
-    workers = sum(len(each.workers) for each in machines)
+    workers = sum(len(machine.workers) for machine in machines)
     return UpstreamPage(
         at=now,
         in_flight=round(metrics.upstream_in_flight.get((), 0)),
