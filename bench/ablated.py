@@ -11,8 +11,7 @@ from prometheus_client import Counter as ClientCounter
 
 from proxy.cli import main
 from proxy.kit import event_loop, garbage
-from proxy.kit.aiohttp_internals import client as pool_client
-from proxy.kit.aiohttp_internals import receiver, response
+from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
 from proxy.planning import operations
 from proxy.stores import cache_file, sqlite
@@ -58,19 +57,6 @@ def _route_everything() -> None:
 @_optimization("prepared responses", "cache hits with request ids")
 def _prepare_by_aiohttp() -> None:
     response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
-
-
-@_optimization("the pool client", "distinct queries")
-def _post_by_session() -> None:
-    def session(session: Any, _: str) -> Any:
-        return session
-
-    pool_client.PoolClient = session  # type: ignore[assignment,misc]
-
-
-@_optimization("the parser of whole responses", "distinct queries")
-def _parse_into_streams() -> None:
-    receiver._body = lambda *_: None
 
 
 @_optimization("batches over several turns of the event loop", "distinct queries")

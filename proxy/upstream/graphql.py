@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import aiohttp
 import msgspec
 import structlog
 
@@ -40,7 +41,7 @@ class GraphQLClient:
 
     def __init__(
         self,
-        session: http_post.HttpClient,
+        session: aiohttp.ClientSession,
         url: str,
         tokens: token_cache.TokenCache,
         *,

@@ -13,9 +13,7 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
-from proxy.kit.aiohttp_internals.client import PoolClient, read_bounded
-from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector, StreamProgress
-from proxy.kit.aiohttp_internals.receiver import TooLargeError
+from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector
 from proxy.kit.wording import counted
 from proxy.upstream import stalls
 
@@ -24,8 +22,6 @@ DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts
 RETRY_AFTER_MAX = 86_400  # seconds of a Retry-After that are passed on; no client waits for longer
 WRONG_ADDRESS_STATUSES = {404, 405}
 FAIR_SHARE = 0.5  # of the shorter time limit; a timeout after less than that is not the service's fault
-
-HttpClient = aiohttp.ClientSession | PoolClient
 
 
 class HttpRequest(NamedTuple):
@@ -45,7 +41,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """Status, whole body, and the unparsed headers Retry-After and Date; PoolClient reads no Date."""
+    """Status, whole body, and the unparsed headers Retry-After and Date."""
 
     status: int
     body: bytes
@@ -57,11 +53,15 @@ class _ConnectionLostError(Exception):
     """An established connection ended before any byte of a response."""
 
 
+class _TooLargeError(Exception):
+    """The response has more bytes than allowed."""
+
+
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
 async def post(
-    session: HttpClient, request: HttpRequest, active_request: stalls.ActiveRequest | None = None
+    session: aiohttp.ClientSession, request: HttpRequest, active_request: stalls.ActiveRequest | None = None
 ) -> HttpResponse:
     """Send `request` and return the response, whatever its status; the current attempt is `active_request.attempt`.
 
@@ -95,23 +95,20 @@ def _attempt(since: float, active_request: stalls.ActiveRequest | None) -> Attem
     return attempt
 
 
-async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> HttpResponse:
+async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt) -> HttpResponse:
     # aiohttp gives its connector no argument for it: the connector reads this context variable.
     ATTEMPT.set(attempt)
     total = session.timeout.total if request.seconds is None else request.seconds
     try:
-        if isinstance(session, PoolClient):
-            return HttpResponse(*await session.post(request.body, request.headers, total, attempt, request.max_bytes))
-        # aiohttp's client where PoolClient cannot be used: through a proxy, and for the token endpoint.
         limits = _time_limits(session.timeout, total)
         async with session.post(
             request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
         ) as response:
-            attempt.progress = StreamProgress(response.content)
-            body = await read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
+            attempt.content = response.content
+            body = await _read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
             headers = response.headers
             return HttpResponse(response.status, body, headers.get("Retry-After"), headers.get("Date"))
-    except TooLargeError as error:
+    except _TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
         # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
         without_frames = error.with_traceback(None)
@@ -126,6 +123,30 @@ async def _post(session: HttpClient, request: HttpRequest, attempt: Attempt) -> 
         if not attempt.answered and isinstance(error, _CONNECTION_LOST):
             raise _ConnectionLostError from error
         raise _unreadable(request, attempt) from error
+
+
+async def _read_bounded(content: aiohttp.StreamReader, max_bytes: int, content_length: str | None) -> bytes:
+    """Read a whole body of at most `max_bytes` bytes, decompressed. Raises _TooLargeError.
+
+    Without the bound the upstream would decide how much memory a response takes. aiohttp bounds the decompressed size
+    of one piece.
+    """
+    if content_length is not None and content_length.isdigit() and int(content_length) > max_bytes:
+        raise _TooLargeError
+    pieces = [await content.readany()]
+    size = len(pieces[0])
+    try:
+        while size <= max_bytes and (piece := await content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+            del piece
+    except BaseException:
+        pieces.clear()  # the traceback references this frame, and with it the pieces, until garbage collection
+        raise
+    if size > max_bytes:
+        pieces.clear()
+        raise _TooLargeError
+    return b"".join(pieces)
 
 
 def _time_limits(limits: aiohttp.ClientTimeout, total: float | None) -> aiohttp.ClientTimeout:

@@ -13,7 +13,6 @@ import aiohttp
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
@@ -70,8 +69,7 @@ def connect(
     if client_factory is None:
         client_factory = graphql.GraphQLClient if spans is None else partial(graphql.TracedGraphQLClient, tracing=spans)
     client = client_factory(
-        # PoolClient is faster than aiohttp's own client, but cannot speak to a proxy.
-        http if upstream.proxy else pool_client.PoolClient(http, upstream.graphql_url),
+        http,
         upstream.graphql_url,
         tokens,
         retry=retry,

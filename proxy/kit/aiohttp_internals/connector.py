@@ -1,72 +1,43 @@
 """Connection pool that records how far each request came, for the decision whether it may be sent again."""
 
 import asyncio
-import functools
 import math
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 
-from proxy.kit.aiohttp_internals.receiver import ReceivingHandler
-
-
-class Progress(Protocol):
-    """Progress of a response."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether its head has come."""
-
-    @property
-    def total_bytes(self) -> int:
-        """Bytes of the body that have arrived, decompressed."""
-
-
-class StreamProgress(NamedTuple):
-    """Progress of a response that aiohttp parses, once its head has come."""
-
-    content: aiohttp.StreamReader
-    answered: bool = True
-
-    @property
-    def total_bytes(self) -> int:
-        return self.content.total_bytes
-
 
 class Attempt:
     """Progress of one attempt to send a request.
 
-    `sent`: it had a connection. `reused`: that connection had been idle in the pool. `progress`: of the response.
-    `since`: the loop's time at which the attempt got its connection; infinite while it waits for a free one.
+    `sent`: it had a connection. `reused`: that connection had been idle in the pool. `content`: body of the response,
+    once its head has come. `since`: the loop's time at which the attempt got its connection; infinite while it waits
+    for a free one.
     """
 
-    __slots__ = ("progress", "reused", "sent", "since")
+    __slots__ = ("content", "reused", "sent", "since")
 
     def __init__(self, since: float) -> None:
         self.since = since
         self.reused = True
         self.sent = True
-        self.progress: Progress | None = None
+        self.content: aiohttp.StreamReader | None = None
 
     @property
     def answered(self) -> bool:
         """Whether a response head has come."""
-        return self.progress is not None and self.progress.answered
+        return self.content is not None
 
     @property
     def received(self) -> int:
         """Bytes of the body that have arrived, decompressed."""
-        return 0 if self.progress is None else self.progress.total_bytes
+        return 0 if self.content is None else self.content.total_bytes
 
 
 ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
-
-
-def _handler(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
-    return ReceivingHandler(loop)
 
 
 class AttemptConnector(aiohttp.TCPConnector):
@@ -79,12 +50,6 @@ class AttemptConnector(aiohttp.TCPConnector):
     def __init__(self, connect_seconds: float, **settings: Any) -> None:
         super().__init__(**settings)
         self._connect_seconds = connect_seconds
-        # aiohttp has no setting for the class of its handlers.
-        self._factory = functools.partial(_handler, loop=self._loop)
-
-    def has_idle(self, key: ConnectionKey) -> bool:
-        """Return whether a connection to a server is free."""
-        return any(handler.is_connected() for handler, _ in self._conns.get(key, ()))
 
     def close_idle(self) -> None:
         """Close all connections that no request uses."""

@@ -19,11 +19,10 @@ from service.upstream import identity_service
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.kit.aiohttp_internals import client as pool_client
 from proxy.stores import memory
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import http_post, policies
+from proxy.upstream import policies
 from proxy.upstream import session as sessions
 from proxy.upstream.auth import identity, token_cache, token_requests
 
@@ -75,12 +74,6 @@ def credentials() -> identity.Credentials:
 def make_jwt() -> Callable[..., str]:
     """A signed token of the given claims."""
     return lambda **claims: jwt.encode(claims, SIGNING_KEY, algorithm="HS256")
-
-
-@pytest.fixture(params=["session", "pool client"])
-def make_client(request: pytest.FixtureRequest) -> Callable[[aiohttp.ClientSession, str], http_post.HttpClient]:
-    """Both HTTP clients: an aiohttp session, and a PoolClient over its connection pool."""
-    return (lambda session, _: session) if request.param == "session" else pool_client.PoolClient
 
 
 @pytest.fixture

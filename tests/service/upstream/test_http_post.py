@@ -11,11 +11,9 @@ import pytest
 from aiohttp import web
 
 from proxy import config, errors
-from proxy.kit.aiohttp_internals import client
 from proxy.upstream import http_post
 
 OpenSession = Callable[..., aiohttp.ClientSession]
-Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BREAK = b""
@@ -66,60 +64,53 @@ def request(url: str, billed: bool = True) -> http_post.HttpRequest:
     return http_post.HttpRequest(url, "the service", b"body", {"Content-Type": "text/plain"}, billed)
 
 
-async def post(
-    make_client: Through, session: aiohttp.ClientSession, asked: http_post.HttpRequest
-) -> http_post.HttpResponse:
-    return await http_post.post(make_client(session, asked.url), asked)
-
-
-async def test_stale_connection_is_replaced_once(open_session: OpenSession, make_client: Through) -> None:
+async def test_stale_connection_is_replaced_once(open_session: OpenSession) -> None:
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).body == b"ok"
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
     assert raw.requests == 3
 
 
-async def test_retry_opens_a_new_connection(open_session: OpenSession, make_client: Through) -> None:
+async def test_retry_opens_a_new_connection(open_session: OpenSession) -> None:
     raw = Raw([OK, BREAK], [OK, BREAK], [OK, OK])
     async with raw.running() as url, open_session() as session:
-        await asyncio.gather(*(post(make_client, session, request(url)) for _ in range(2)))
-        assert (await post(make_client, session, request(url))).body == b"ok"
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        await asyncio.gather(*(http_post.post(session, request(url)) for _ in range(2)))
+        assert (await http_post.post(session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
     assert raw.requests == 5
 
 
-async def test_failure_of_a_new_connection_is_not_retried(open_session: OpenSession, make_client: Through) -> None:
+async def test_failure_of_a_new_connection_is_not_retried(open_session: OpenSession) -> None:
     raw = Raw([BREAK], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service closed the connection") as found:
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
     assert raw.requests == 1
     assert found.value.may_be_billed
 
 
 async def test_connection_closed_after_a_delay_is_not_stale(
     open_session: OpenSession,
-    make_client: Through,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The service may have worked until then, and have billed it."""
     monkeypatch.setattr(http_post, "IDLE_CLOSE_SECONDS", 0.0)
     raw = Raw([OK, BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(make_client, session, request(url))
+        await http_post.post(session, request(url))
         with pytest.raises(errors.UpstreamUnreachable, match="the service closed the connection") as found:
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
     assert raw.requests == 2
     assert found.value.may_be_billed
 
 
-async def test_second_failure_is_final(open_session: OpenSession, make_client: Through) -> None:
+async def test_second_failure_is_final(open_session: OpenSession) -> None:
     raw = Raw([OK, BREAK], [BREAK], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(make_client, session, request(url))
+        await http_post.post(session, request(url))
         with pytest.raises(errors.UpstreamUnreachable, match="the service closed the connection"):
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
     assert raw.requests == 3
 
 
@@ -136,13 +127,12 @@ async def test_malformed_response_is_unreadable_and_not_retried(
     open_session: OpenSession,
     answer: bytes,
     message: str,
-    make_client: Through,
 ) -> None:
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
-        await post(make_client, session, request(url))
+        await http_post.post(session, request(url))
         with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}") as found:
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
     assert raw.requests == 2
     assert found.value.may_be_billed
 
@@ -165,7 +155,6 @@ async def test_timeout_is_unreachable_and_names_its_limit(
     answer: Any,
     timeouts: Any,
     limit: str,
-    make_client: Through,
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
@@ -175,7 +164,7 @@ async def test_timeout_is_unreachable_and_names_its_limit(
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=timeouts) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
     assert found.value.may_be_billed
     assert not isinstance(found.value, errors.DeadlineExceeded)
 
@@ -190,7 +179,6 @@ async def test_timeout_is_unreachable_and_names_its_limit(
 )
 async def test_fair_time_is_half_of_the_shorter_limit(
     open_session: OpenSession,
-    make_client: Through,
     timeouts: Any,
     seconds: float,
     fair: bool,
@@ -202,12 +190,12 @@ async def test_fair_time_is_half_of_the_shorter_limit(
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=timeouts) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time") as found:
-            await post(make_client, session, request(url)._replace(seconds=seconds))
+            await http_post.post(session, request(url)._replace(seconds=seconds))
     assert found.value.may_be_billed
     assert isinstance(found.value, errors.DeadlineExceeded) is not fair
 
 
-async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession, make_client: Through) -> None:
+async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession) -> None:
     """The peer accepts the connection, and never responds in the TLS handshake."""
 
     class Silent(Raw):
@@ -217,11 +205,11 @@ async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession, m
     raw = Silent()
     async with raw.running() as url, open_session(timeouts=limits(connect=0.05)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=r"in time: no connection within 0\.05 s") as found:
-            await post(make_client, session, request(url.replace("http:", "https:")))
+            await http_post.post(session, request(url.replace("http:", "https:")))
     assert not found.value.may_be_billed
 
 
-async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession, make_client: Through) -> None:
+async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession) -> None:
     arrived = asyncio.Event()
 
     class Silent(Raw):
@@ -231,52 +219,49 @@ async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession,
 
     raw = Silent()
     async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
-        first = asyncio.create_task(post(make_client, session, request(url)))
+        first = asyncio.create_task(http_post.post(session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
         with pytest.raises(errors.DeadlineExceeded, match="not whole within") as second:
-            await post(make_client, session, shortly)
+            await http_post.post(session, shortly)
         with pytest.raises(errors.UpstreamUnreachable) as found:
             await first
     assert (found.value.may_be_billed, second.value.may_be_billed) == (True, False)
 
 
-async def test_free_request_is_never_uncertain_usage(open_session: OpenSession, make_client: Through) -> None:
+async def test_free_request_is_never_uncertain_usage(open_session: OpenSession) -> None:
     raw = Raw([BREAK], [b"SSH-2.0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
         for kind in (errors.UpstreamUnreachable, errors.UpstreamUnreadable):
             with pytest.raises(kind) as found:
-                await post(make_client, session, request(url, billed=False))
+                await http_post.post(session, request(url, billed=False))
             assert not found.value.may_be_billed
 
 
 async def test_closed_port_is_unreachable(
     open_session: OpenSession,
     closed_port: int,
-    make_client: Through,
 ) -> None:
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
-            await post(make_client, session, request(f"http://127.0.0.1:{closed_port}/"))
+            await http_post.post(session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
 async def test_compressed_response_is_decompressed(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
 
     async with serve(packed) as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).body == b"plain"
+        assert (await http_post.post(session, request(url))).body == b"plain"
 
 
 async def test_cookies_are_not_stored(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     cookies = []
 
@@ -287,57 +272,42 @@ async def test_cookies_are_not_stored(
         return response
 
     async with serve(baking) as url, open_session() as session:
-        await post(make_client, session, request(url))
-        await post(make_client, session, request(url))
+        await http_post.post(session, request(url))
+        await http_post.post(session, request(url))
     assert cookies == [{}, {}]
 
 
-async def test_connection_is_reused(open_session: OpenSession, make_client: Through) -> None:
+async def test_connection_is_reused(open_session: OpenSession) -> None:
     raw = Raw([OK, OK, OK])
     async with raw.running() as url, open_session() as session:
         for _ in range(3):
-            assert (await post(make_client, session, request(url))).status == 200
+            assert (await http_post.post(session, request(url))).status == 200
     assert raw.requests == 3
 
 
-async def test_response_ended_by_close_is_complete(open_session: OpenSession, make_client: Through) -> None:
+async def test_response_ended_by_close_is_complete(open_session: OpenSession) -> None:
     raw = Raw([b"HTTP/1.0 200 OK\r\n\r\nall of it"], [OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).body == b"all of it"
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"all of it"
+        assert (await http_post.post(session, request(url))).body == b"ok"
 
 
-async def test_early_hints_are_skipped(open_session: OpenSession, make_client: Through) -> None:
+async def test_early_hints_are_skipped(open_session: OpenSession) -> None:
     raw = Raw([b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK, OK])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).body == b"ok"
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
 
 
-async def test_redirect_is_a_response(open_session: OpenSession, make_client: Through) -> None:
+async def test_redirect_is_a_response(open_session: OpenSession) -> None:
     raw = Raw([b"HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).status == 307
+        assert (await http_post.post(session, request(url))).status == 307
     assert raw.requests == 1
-
-
-async def test_both_implementations_send_equal_requests(serve: Any, open_session: OpenSession) -> None:
-    seen = []
-
-    async def noting(got: web.Request) -> web.Response:
-        seen.append((got.method, got.path_qs, await got.read(), sorted(got.headers.items())))
-        return web.Response()
-
-    async with serve(noting) as url, open_session() as session:
-        for poster in (session, client.PoolClient(session, url)):
-            headers = {"Content-Type": "application/json", "Accept": "application/json", "X-Request-Id": "Zürich"}
-            await http_post.post(poster, http_post.HttpRequest(url, "the service", b"{}", headers, True))
-    assert seen[0] == seen[1]
 
 
 async def test_header_injection_is_prevented(
     open_session: OpenSession,
-    make_client: Through,
     serve: Any,
 ) -> None:
     async def never(_: web.Request) -> web.Response:
@@ -346,10 +316,10 @@ async def test_header_injection_is_prevented(
     async with serve(never) as url, open_session() as session:
         broken = request(url)._replace(headers={"Authorization": "Bearer x\r\nX-Other: y"})
         with pytest.raises(ValueError, match="header"):
-            await post(make_client, session, broken)
+            await http_post.post(session, broken)
 
 
-async def test_cancelled_caller_leaves_no_reusable_connection(open_session: OpenSession, make_client: Through) -> None:
+async def test_cancelled_caller_leaves_no_reusable_connection(open_session: OpenSession) -> None:
     arrived = asyncio.Event()
 
     class Slow(Raw):
@@ -362,9 +332,9 @@ async def test_cancelled_caller_leaves_no_reusable_connection(open_session: Open
 
     raw = Slow([OK])
     async with raw.running() as url, open_session(connections=1) as session:
-        first = asyncio.create_task(post(make_client, session, request(url)))
+        first = asyncio.create_task(http_post.post(session, request(url)))
         await arrived.wait()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"

@@ -1,8 +1,4 @@
-"""Tests of response bodies in every form that HTTP allows, received whole and in pieces, over real sockets.
-
-Both clients must agree: one parses most of them itself (kit/aiohttp_internals/receiver.py), the other leaves them to
-aiohttp.
-"""
+"""Tests of response bodies in every form that HTTP allows, received whole and in pieces, over real sockets."""
 
 import asyncio
 import gzip
@@ -12,13 +8,12 @@ from types import SimpleNamespace
 
 import aiohttp
 import pytest
-from service.upstream.test_http_post import OK, Raw, post, request
+from service.upstream.test_http_post import OK, Raw, request
 
 from proxy import errors
 from proxy.upstream import http_post
 
 OpenSession = Callable[..., aiohttp.ClientSession]
-Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 TEXT = b"a body of thirty-two characters." * 3
 PACKED = gzip.compress(TEXT)
@@ -79,28 +74,26 @@ class Pieces(Raw):
 
 @pytest.mark.parametrize("size", [1, 13, 10_000])
 @pytest.mark.parametrize("name", BODIES)
-async def test_body_is_whole_and_its_connection_reused(
-    open_session: OpenSession, make_client: Through, name: str, size: int
-) -> None:
+async def test_body_is_whole_and_its_connection_reused(open_session: OpenSession, name: str, size: int) -> None:
     answer, body = BODIES[name]
     raw = Pieces(size, [answer, OK, answer])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url))).body == body
-        assert (await post(make_client, session, request(url))).body == b"ok"
-        assert (await post(make_client, session, request(url))).body == body
+        assert (await http_post.post(session, request(url))).body == body
+        assert (await http_post.post(session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == body
 
 
-async def test_status_and_retry_after_are_passed_on(open_session: OpenSession, make_client: Through) -> None:
+async def test_status_and_retry_after_are_passed_on(open_session: OpenSession) -> None:
     raw = Raw([response("Retry-After:  120", "Content-Length: 2", body=b"no", status="503 Later")])
     async with raw.running() as url, open_session() as session:
-        assert (await post(make_client, session, request(url)))[:3] == (503, b"no", "120")
+        assert (await http_post.post(session, request(url)))[:3] == (503, b"no", "120")
 
 
-async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSession, make_client: Through) -> None:
+async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSession) -> None:
     raw = Raw([response("Connection: close", "Content-Length: 2", body=b"ok"), b""], [OK])
     async with raw.running() as url, open_session() as session:
         for _ in range(2):
-            assert (await post(make_client, session, request(url))).body == b"ok"
+            assert (await http_post.post(session, request(url))).body == b"ok"
 
 
 @pytest.mark.parametrize(
@@ -115,19 +108,17 @@ async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSe
         response(CHUNKED, GZIP, body=chunks(b"not compressed", 99)),
     ],
 )
-async def test_invalid_body_is_unreadable_and_may_be_billed(
-    open_session: OpenSession, make_client: Through, answer: bytes
-) -> None:
+async def test_invalid_body_is_unreadable_and_may_be_billed(open_session: OpenSession, answer: bytes) -> None:
     raw = Raw([answer], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable, match="the service sent") as found:
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
         assert found.value.may_be_billed
-        assert (await post(make_client, session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == b"ok"
 
 
-async def test_chunks_beyond_the_bound_are_refused(open_session: OpenSession, make_client: Through) -> None:
+async def test_chunks_beyond_the_bound_are_refused(open_session: OpenSession) -> None:
     raw = Raw([response(CHUNKED, GZIP, body=chunks(gzip.compress(bytes(5_000)), 9))])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable, match="more than 4999 bytes"):
-            await post(make_client, session, request(url)._replace(max_bytes=4_999))
+            await http_post.post(session, request(url)._replace(max_bytes=4_999))

@@ -9,13 +9,12 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from service.upstream.test_http_post import Raw, post, request
+from service.upstream.test_http_post import Raw, request
 
 from proxy import errors
 from proxy.upstream import http_post
 
 OpenSession = Callable[..., aiohttp.ClientSession]
-Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 MOST = 1_000_000
 
@@ -23,7 +22,6 @@ MOST = 1_000_000
 async def test_response_within_its_bound_is_complete(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     body = b"x" * MOST
 
@@ -32,14 +30,13 @@ async def test_response_within_its_bound_is_complete(
 
     async with serve(exactly) as url, open_session() as session:
         asked = request(url)._replace(max_bytes=MOST)
-        assert (await post(make_client, session, asked)).body == body
+        assert (await http_post.post(session, asked)).body == body
 
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_endless_response_is_cancelled_as_possibly_billed(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
     announced: bool,
 ) -> None:
     sent = 0
@@ -56,7 +53,7 @@ async def test_endless_response_is_cancelled_as_possibly_billed(
 
     async with serve(endless) as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable, match=f"more than {MOST} bytes") as caught:
-            await post(make_client, session, request(url)._replace(max_bytes=MOST))
+            await http_post.post(session, request(url)._replace(max_bytes=MOST))
         assert caught.value.may_be_billed
         assert session.connector is not None
         assert not any(session.connector._conns.values())  # the connection is not used again
@@ -66,7 +63,6 @@ async def test_endless_response_is_cancelled_as_possibly_billed(
 async def test_compression_bomb_is_cancelled_before_decompression(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     bomb = gzip.compress(bytes(400_000_000), 1)
 
@@ -79,13 +75,13 @@ async def test_compression_bomb_is_cancelled_before_decompression(
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
             with pytest.raises(errors.UpstreamUnreadable, match="more than"):
-                await post(make_client, session, request(url)._replace(max_bytes=MOST))
+                await http_post.post(session, request(url)._replace(max_bytes=MOST))
             assert tracemalloc.get_traced_memory()[1] - before < 60_000_000
     finally:
         tracemalloc.stop()
 
 
-async def test_endless_head_is_unreadable(open_session: OpenSession, make_client: Through) -> None:
+async def test_endless_head_is_unreadable(open_session: OpenSession) -> None:
     class Heads(Raw):
         async def _closing(self, reader: Any, writer: Any) -> None:
             with contextlib.suppress(ConnectionError):
@@ -100,13 +96,12 @@ async def test_endless_head_is_unreadable(open_session: OpenSession, make_client
 
     async with Heads().running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable):
-            await post(make_client, session, request(url))
+            await http_post.post(session, request(url))
 
 
 async def test_error_holds_no_part_of_the_cancelled_response(
     serve: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     """Errors keep their frames, and form cycles that the garbage collector finds late."""
 
@@ -124,7 +119,7 @@ async def test_error_holds_no_part_of_the_cancelled_response(
         try:
             for _ in range(10):
                 with pytest.raises(errors.UpstreamUnreadable) as caught:
-                    await post(make_client, session, request(url)._replace(max_bytes=MOST))
+                    await http_post.post(session, request(url)._replace(max_bytes=MOST))
                 caught_errors.append(caught.value)
             held = tracemalloc.get_traced_memory()[0]
         finally:

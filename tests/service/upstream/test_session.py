@@ -18,7 +18,6 @@ from proxy.upstream import http_post
 from proxy.upstream import session as sessions
 
 OpenSession = Callable[..., aiohttp.ClientSession]
-Through = Callable[[aiohttp.ClientSession, str], http_post.HttpClient]
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +63,17 @@ def request(url: str) -> http_post.HttpRequest:
     return http_post.HttpRequest(url, "the service", b"body", {}, True)
 
 
-async def ask(session: Any, url: str, make_client: Through = lambda session, _: session) -> str:
-    return (await http_post.post(make_client(session, url), request(url))).body.decode()
+async def ask(session: Any, url: str) -> str:
+    return (await http_post.post(session, request(url))).body.decode()
 
 
 async def test_certificate_of_an_unknown_authority_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
-    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
-            await ask(session, url, make_client)
+            await ask(session, url)
     assert not found.value.may_be_billed
 
 
@@ -83,17 +81,15 @@ async def test_ca_file_adds_a_trusted_authority(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
-        assert await ask(session, url, make_client) == "ok"
+        assert await ask(session, url) == "ok"
 
 
 async def test_certificate_for_another_name_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    make_client: Through,
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
@@ -104,12 +100,11 @@ async def test_client_certificate_is_sent(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, make_client) == "ok"
+        assert await ask(session, url) == "ok"
 
 
 async def test_one_file_can_hold_certificate_and_key(
@@ -117,25 +112,23 @@ async def test_one_file_can_hold_certificate_and_key(
     open_session: OpenSession,
     authority: CertificateAuthority,
     tmp_path: Path,
-    make_client: Through,
 ) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
     both.write_bytes(cert.read_bytes() + key.read_bytes())
     shown = tls(ca_file=authority.ca_file, client_cert=both)
     async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url, make_client) == "ok"
+        assert await ask(session, url) == "ok"
 
 
 async def test_missing_client_certificate_is_refused(
     serve_tls: Any,
     open_session: OpenSession,
     authority: CertificateAuthority,
-    make_client: Through,
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
-            await ask(session, url, make_client)
+            await ask(session, url)
 
 
 def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:

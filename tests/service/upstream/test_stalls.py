@@ -51,7 +51,7 @@ def begin(requests: stalls.StallDetector, *watchers: Watcher) -> stalls.ActiveRe
 
 def receive(sending: stalls.ActiveRequest, received: int) -> None:
     attempt: Any = sending.attempt
-    attempt.progress = SimpleNamespace(answered=True, total_bytes=received)
+    attempt.content = SimpleNamespace(total_bytes=received)
 
 
 async def test_request_without_response_stalls_after_the_setting_and_is_reported_once(
@@ -202,7 +202,6 @@ async def test_timer_runs_only_while_requests_are_in_flight(metrics: metering.Me
 async def test_received_bytes_of_a_response_are_known(
     serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
-    make_client: Callable[[aiohttp.ClientSession, str], http_post.HttpClient],
 ) -> None:
     go_on = asyncio.Event()
 
@@ -217,7 +216,7 @@ async def test_received_bytes_of_a_response_are_known(
     sending = stalls.ActiveRequest("op", (), lambda _: True, 0.0)
     async with serve(answer) as url, open_session() as session:
         request = http_post.HttpRequest(url, "the service", b"{}", {}, True)
-        task = asyncio.create_task(http_post.post(make_client(session, url), request, sending))
+        task = asyncio.create_task(http_post.post(session, request, sending))
         async with asyncio.timeout(60):
             while sending.attempt is None or sending.attempt.received < 4:
                 await asyncio.sleep(0.005)
