@@ -43,7 +43,7 @@ def test_every_timeout_is_documented_with_its_message(page: Any) -> None:
         sock_read=limits["first_byte_seconds"],
     )
     head = connector.Attempt(0.0)
-    head.content = SimpleNamespace(total_bytes=0)
+    head.content = cast(Any, SimpleNamespace(total_bytes=0))
     said = [
         http_post._exceeded_limit(aiohttp.ConnectionTimeoutError(), connector.Attempt(0.0), timeout),
         http_post._exceeded_limit(aiohttp.SocketTimeoutError(), connector.Attempt(0.0), timeout),
