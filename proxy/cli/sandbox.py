@@ -9,4 +9,4 @@ def sandbox(context: typer.Context) -> None:
     """Run nexar-sandbox, the simulated Nexar services, by itself; it takes the options of that program."""
     from nexar_sandbox import command
 
-    command.main(context.args, "v3bridge sandbox")
+    command.main(context.args, context.command_path, "v3bridge")

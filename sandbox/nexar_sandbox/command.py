@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+from typer import core
 
 from nexar_sandbox import __version__, app, applications, behavior, deviations, faults, settings, user_directory
 from nexar_sandbox.catalog import store
@@ -36,11 +37,22 @@ cli = typer.Typer(
 )
 
 
+class Command(core.TyperCommand):
+    """A command whose help shows no type for flags, which would be `<bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
 class StartError(Exception):
     """The sandbox cannot start; the message names the option or file, and says why."""
 
 
-@cli.command("nexar-sandbox")
+@cli.command("nexar-sandbox", cls=Command)
 def sandbox(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -125,22 +137,23 @@ def sandbox(
         asyncio.run(_serve(host, port, chosen))
 
 
-def main(arguments: list[str] | None = None, program: str = "nexar-sandbox") -> NoReturn:
-    """Run the command line, `sys.argv` if there are no arguments. A mistake is one line; the exit code is 2."""
+def main(arguments: list[str] | None = None, program: str = "nexar-sandbox", name: str = "nexar-sandbox") -> NoReturn:
+    """Run the command line, `sys.argv` if there are no arguments. A mistake is one line, which begins with `name`; the
+    exit code is 2. `program` is shown in the usage."""
     try:
         code = cli(arguments, prog_name=program, standalone_mode=False)
     except StartError as error:
-        _end(str(error), 2)
+        _end(name, str(error), 2)
     except typer.TyperException as error:
-        _end(error.format_message().rstrip("."), error.exit_code)
+        _end(name, error.format_message().rstrip("."), error.exit_code)
     except typer.Abort:
-        _end("aborted", 1)
+        _end(name, "aborted", 1)
     sys.exit(code)
 
 
-def _end(message: str, code: int) -> NoReturn:
+def _end(name: str, message: str, code: int) -> NoReturn:
     for line in message.splitlines():
-        typer.echo(f"nexar-sandbox: {line if line.isprintable() else ascii(line)[1:-1]}", err=True)
+        typer.echo(f"{name}: {line if line.isprintable() else ascii(line)[1:-1]}", err=True)
     sys.exit(code)
 
 

@@ -107,4 +107,4 @@ def test_unknown_name_is_an_attribute_error() -> None:
 def test_v3bridge_runs_it_with_its_options(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     done = run_command("sandbox", "--port", "8083", "--design-port", "8081")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "nexar-sandbox: --port 8083 is one of the design services' ports, --design-port 8081\n"
+    assert done.stderr == "v3bridge: --port 8083 is one of the design services' ports, --design-port 8081\n"

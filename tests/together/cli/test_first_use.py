@@ -121,7 +121,7 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
         (["serve", "--port", "99999"], "Invalid value for --port: 99999 is not a number from 0 to 65535"),
         (["serve", "--port", "http"], "Invalid value for --port: http is not a whole number from 0 to 65535"),
         (["serve", "our.yaml"], "unexpected argument of serve: our.yaml; did you mean --config our.yaml?"),
-        (["sandbox", "our.yaml"], "unexpected argument of sandbox: our.yaml"),
+        (["sandbox", "our.yaml"], "Got unexpected extra argument(s) (our.yaml)"),
         (["help", "swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
         (["record"], "Missing option --output"),
         (["shadow", "perhaps"], "'perhaps' is not one of 'status', 'on', 'off', 'reset'"),
