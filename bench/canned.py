@@ -1,7 +1,8 @@
 """Canned upstream result of every query: by default 3 parts with 6 sellers each and 108 price breaks, about 14 KB.
 
-The parts in a search have the part number of the query, because the proxy drops other parts. Fields are sorted: a
-service sends them in the order of the selection set, which the proxy and the floor sort.
+The parts have the part number of the query, because the proxy drops other parts. Fields are sorted: a service sends
+them in the order of the selection set, which the proxy and the floor sort. `whole`: with all fields that the proxy
+fetches as shipped, about 25 KB.
 """
 
 import functools
@@ -12,26 +13,35 @@ from typing import Any
 SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
 SPECS = ("lifecyclestatus", "case_package", *(f"spec{number}" for number in range(18)))
 BREAKS = (1, 10, 100, 500, 1000, 5000)
+MPN = b'"mpn":"SN74S74N"'
+REQUEST_ID = "a43cf3e2-e319-4453-a1e9-59063ef113b4"
+DESCRIPTION = "Dual D-type positive-edge-triggered flip-flop with preset and clear"
 
 
 def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
     """Return the GraphQL response to one request of supMultiMatch with a number of queries, `parts` for each."""
-    match = {"hits": parts + 1, "error": None, "parts": [_part(number) for number in range(parts)]}
     return {
-        "data": {"supMultiMatch": [match] * queries},
-        "extensions": {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"},
+        "data": {"supMultiMatch": [_match(parts)] * queries},
+        "extensions": {"requestId": REQUEST_ID},
     }
 
 
 def body(queries: int = 1, parts: int = 3) -> bytes:
     """Return the same response as bytes."""
-    return json.dumps(document(queries, parts), separators=(",", ":"), sort_keys=True).encode()
+    return _encode(document(queries, parts))
+
+
+def match_body(numbers: Sequence[str], parts: int = 3, whole: bool = False) -> bytes:
+    """Return the response to one supMultiMatch with a query for each number."""
+    match = _encoded_match(parts, whole)
+    matches = b",".join(match.replace(MPN, b'"mpn":"%s"' % number.encode()) for number in numbers)
+    return b'{"data":{"supMultiMatch":[%s]},"extensions":{"requestId":"%s"}}' % (matches, REQUEST_ID.encode())
 
 
 def sheet_body(queries: int) -> bytes:
     """Return the response to a supMultiMatch of `v3bridge sheet`: one part for each query."""
     part = _part(0) | {
-        "shortDescription": "Dual D-type positive-edge-triggered flip-flop with preset and clear",
+        "shortDescription": DESCRIPTION,
         "bestDatasheet": {"url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf"},
         "specs": [
             {"attribute": {"shortname": name}, "value": "value", "displayValue": "value (as shown)"} for name in SPECS
@@ -42,21 +52,78 @@ def sheet_body(queries: int) -> bytes:
             for price in offer["prices"]:
                 price |= {"convertedPrice": price["price"], "convertedCurrency": price["currency"]}
     match = {"hits": 1, "error": None, "parts": [part]}
-    data = {"data": {"supMultiMatch": [match] * queries}}
-    return json.dumps(data, separators=(",", ":"), sort_keys=True).encode()
+    return _encode({"data": {"supMultiMatch": [match] * queries}})
 
 
-def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3) -> bytes:
+def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3, whole: bool = False) -> bytes:
     """Return the response to one supSearchMpn query for each number, under these aliases."""
-    search = _search(parts)
+    search = _encoded_search(parts, whole)
     fields = (
         b'"%s":%s' % (name.encode(), search.replace(MPN, b'"mpn":"%s"' % number.encode()))
         for number, name in zip(numbers, names, strict=True)
     )
-    return b'{"data":{%s},"extensions":{"requestId":"a43cf3e2-e319-4453-a1e9-59063ef113b4"}}' % b",".join(fields)
+    return b'{"data":{%s},"extensions":{"requestId":"%s"}}' % (b",".join(fields), REQUEST_ID.encode())
 
 
-def _part(number: int) -> dict[str, Any]:
+def _encode(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _match(parts: int, whole: bool = False) -> dict[str, Any]:
+    return {"hits": parts, "error": None, "parts": [_part(number, whole) for number in range(parts)]}
+
+
+@functools.cache
+def _encoded_match(parts: int, whole: bool) -> bytes:
+    return _encode(_match(parts, whole))
+
+
+@functools.cache
+def _encoded_search(parts: int, whole: bool) -> bytes:
+    results = [{"akaMpn": None, "part": _part(number, whole)} for number in range(parts)]
+    return _encode({"hits": parts, "results": results})
+
+
+def _part(number: int, whole: bool = False) -> dict[str, Any]:
+    return _part_of_v3(number) | (_rest_of_part(number) if whole else {})
+
+
+def _rest_of_part(number: int) -> dict[str, Any]:
+    """Return the fields that v3 shows only on demand, and those of other programs."""
+    sellers = [_seller(company) | {"isBroker": company == "1532"} for company in (*SELLERS, "9631")]
+    picture = "http://sigma.octopart.com/9633547/image/Texas-Instruments-SN74S74N.jpg"
+    sizes = ("url55px", "url75px", "url90px", "urlLargest")
+    return {
+        "id": f"52774{number}",
+        "slug": f"/sn74s74n-texas+instruments-933695{number}",
+        "akaMpns": [],
+        "totalAvail": 134_567,
+        "shortDescription": DESCRIPTION,
+        "freeSampleUrl": None,
+        "manufacturerUrl": "http://www.ti.com/product/SN74S74",
+        "category": {
+            "id": "4234",
+            "name": "Flip Flops",
+            "ancestors": [
+                {"id": "4161", "name": "Electronic Parts"},
+                {"id": "4215", "name": "Integrated Circuits (ICs)"},
+                {"id": "4230", "name": "Logic ICs"},
+            ],
+        },
+        "descriptions": [{"text": DESCRIPTION, "creditString": f"Seller {company}"} for company in SELLERS],
+        "images": [dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": None}],
+        "sellers_includeBrokerstrue": [
+            {
+                "company": seller["company"],
+                "isBroker": seller["isBroker"],
+                "offers": [{name: offer[name] for name in ("clickUrl", "sku")} for offer in seller["offers"]],
+            }
+            for seller in sellers
+        ],
+    }
+
+
+def _part_of_v3(number: int) -> dict[str, Any]:
     return {
         "v3uid": f"{number:016x}",
         "mpn": "SN74S74N",
@@ -85,6 +152,7 @@ def _offer(company: str) -> dict[str, Any]:
         for step, quantity in enumerate(BREAKS)
     ]
     return {
+        "id": f"{company}1234",
         "sku": f"{company}-1234-5-ND",
         "eligibleRegion": None,
         "inventoryLevel": 1200,
@@ -99,12 +167,3 @@ def _offer(company: str) -> dict[str, Any]:
         "orderMultiple": 1,
         "multipackQuantity": None,
     }
-
-
-MPN = b'"mpn":"SN74S74N"'
-
-
-@functools.cache
-def _search(parts: int) -> bytes:
-    results = [{"akaMpn": None, "part": _part(number)} for number in range(parts)]
-    return json.dumps({"hits": parts, "results": results}, separators=(",", ":"), sort_keys=True).encode()

@@ -20,6 +20,7 @@ from proxy import model
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
+from proxy.planning.operations import join_records
 from proxy.tools.compare.judging import diff
 from proxy.traffic import v3_response
 
@@ -66,7 +67,8 @@ def _response() -> dict[str, Any]:
     )
     decoded = projection.documents.multi_match.operation({}, 0).decode(canned.body())
     parts = [
-        projection.part.map(part, model.MappingContext("US", "USD")) for part in decoded.data.supMultiMatch[0].parts
+        projection.part.map(part, model.MappingContext("US", "USD"))
+        for part in projection.part.decode(join_records(decoded.data.supMultiMatch[0].parts))
     ]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
     response: dict[str, Any] = msgspec.json.decode(

@@ -18,6 +18,7 @@ from proxy.gateway.cache.entries import ItemRenderer
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
+from proxy.planning.operations import join_records
 
 ROUNDS, REPEATS = 30, 100
 GOALS = {"mapper, compiled / by hand": Goal("≤", 0.8)}
@@ -29,12 +30,11 @@ def run() -> dict[str, float]:
     projection = projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(
         model.Projection(features=frozenset({"LEAD_TIME"}))
     )
-    body, renderer = canned.body(), ItemRenderer("default", projection.part)
-    decode = projection.documents.multi_match.operation({}, 0).decode
+    body, renderer = canned.body(), ItemRenderer("default", projection.part, projection.fetched.fields)
+    read = projection.documents.multi_match.operation({}, 0).decode
 
     def records() -> list[Any]:
-        parts: list[Any] = decode(body).data.supMultiMatch[0].parts
-        return parts
+        return projection.part.decode(join_records(read(body).data.supMultiMatch[0].parts))
 
     def by_hand() -> bytes:
         return orjson.dumps([floor.part(part) for part in orjson.loads(body)["data"]["supMultiMatch"][0]["parts"]])

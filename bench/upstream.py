@@ -24,24 +24,21 @@ def response(body: bytes) -> bytes:
 
 
 @functools.cache
-def _match_response(queries: int, parts: int) -> bytes:
-    return response(canned.body(queries, parts))
-
-
-@functools.cache
 def _sheet_response(queries: int) -> bytes:
     return response(canned.sheet_body(queries))
 
 
-def _respond(variables: dict[str, Any], parts: int) -> tuple[int, bytes]:
+def _respond(variables: dict[str, Any], parts: int, whole: bool) -> tuple[int, bytes]:
     """Return the number of queries of a request, and the response: supMultiMatch, or searches, alone or under
     aliases."""
     if "queries" in variables:
-        return len(variables["queries"]), _match_response(len(variables["queries"]), parts)
+        numbers = [query["mpn"] for query in variables["queries"]]
+        return len(numbers), response(canned.match_body(numbers, parts, whole))
     if "q" in variables:
-        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"], parts))
+        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"], parts, whole))
     numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
-    return len(numbers), response(canned.search_body(numbers, [f"a{n}" for n in range(len(numbers))], parts))
+    names = [f"a{n}" for n in range(len(numbers))]
+    return len(numbers), response(canned.search_body(numbers, names, parts, whole))
 
 
 TOKEN_SECONDS = 86_400
@@ -92,7 +89,7 @@ class CannedUpstream(asyncio.Protocol):
                 queries = len(variables["queries"])
                 reply = _sheet_response(queries)
             else:
-                queries, reply = _respond(variables, self._parts)
+                queries, reply = _respond(variables, self._parts, b"akaMpns" in body)
             self._counts[0] += 1
             self._counts[1] += self._parts * queries
             if self._seconds:

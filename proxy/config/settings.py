@@ -220,9 +220,9 @@ class ApplicationSettings(Settings, frozen=True):
         str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
     ] = "USD"
     features: Annotated[
-        Literal["all"] | tuple[Feature, ...],
-        Meta(description=f"all, or a list of {', '.join(FEATURES)}"),
-    ] = "all"
+        Literal["unknown", "all"] | tuple[Feature, ...],
+        Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
+    ] = "unknown"
     parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
@@ -247,8 +247,8 @@ class ApplicationSettings(Settings, frozen=True):
 
     @property
     def plan(self) -> frozenset[str]:
-        """The features of the plan as a set."""
-        return frozenset(FEATURES if self.features == "all" else self.features)
+        """The features that requests may ask for: all, unless they are listed."""
+        return frozenset(FEATURES if isinstance(self.features, str) else self.features)
 
 
 class TranslationSettings(Settings, frozen=True):
@@ -256,7 +256,7 @@ class TranslationSettings(Settings, frozen=True):
 
     single_query: Annotated[
         Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
-    ] = "supSearchMpn"
+    ] = "supMultiMatch"
 
 
 class CoalescingSettings(Settings, frozen=True):
@@ -269,8 +269,9 @@ class CoalescingSettings(Settings, frozen=True):
 class CacheSettings(Settings, frozen=True):
     """Response cache: in the memory of a worker, and shared through the store. Off when seconds or bytes are 0."""
 
-    seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 300.0
-    stale_seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 3600.0
+    seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 84_600.0
+    stale_seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 1800.0
+    fetch: Annotated[Literal["all", "requested"], Meta(description="all or requested")] = "all"
     bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
     shared: Annotated[bool, Meta(description="true or false")] = True
     shared_bytes: Annotated[
@@ -281,6 +282,11 @@ class CacheSettings(Settings, frozen=True):
     def enabled(self) -> bool:
         """Whether the cache stores anything."""
         return self.seconds > 0 and self.bytes > 0
+
+    @property
+    def fetches_whole_parts(self) -> bool:
+        """Whether parts are fetched with fields that the request does not need, for later requests."""
+        return self.enabled and self.fetch == "all"
 
     @property
     def encoded_bytes(self) -> int:

@@ -37,10 +37,18 @@ class Explainer:
         self.mappings = mappings
         self._clients = Applications(settings.applications)
         self._planner = RequestPlanner(settings, self.mappings)
+        # A program of its own sends each query, and has no cache to fetch whole parts for.
+        own = msgspec.structs.replace(
+            settings,
+            coalescing=msgspec.structs.replace(settings.coalescing, enabled=False),
+            cache=msgspec.structs.replace(settings.cache, fetch="requested"),
+        )
+        self._program_planner = RequestPlanner(own, self.mappings)
 
     def supply_list(self, name: str, body: bytes) -> None:
         """Use the response to the operation of a list in further explanations."""
-        self._planner.supply_list(name, body)
+        for planner in (self._planner, self._program_planner):
+            planner.supply_list(name, body)
 
     def explain(
         self,
@@ -50,12 +58,12 @@ class Explainer:
         application: str | None = None,
         method: str = "GET",
         keyless: bool = False,
-        coalesces: bool = True,
+        for_program: bool = False,
     ) -> Explanation:
         """Explain one request, executed with `application`, or with that of its API key. `keyless`: it comes from a
-        source without API keys, such as a parts list, so that the lack of one is no mistake. Without `coalesces`
-        equal queries are explained as if each was sent. Raises ConfigError for an application that is not configured,
-        LookupError for a path that v3 never had."""
+        source without API keys, such as a parts list, so that the lack of one is no mistake. `for_program`:
+        what a program sends that is written for this request only. Raises ConfigError for an application that is not
+        configured, LookupError for a path that v3 never had."""
         endpoint = endpoints.of(request.path)
         if endpoint is None:
             raise LookupError(f"{request.path[:80]} is not a v3 path")
@@ -72,7 +80,7 @@ class Explainer:
             object=endpoint.object,
             client=understood_client,
         )
-        return self._explained(explanation, endpoint, request, client, coalesces)
+        return self._explained(explanation, endpoint, request, client, for_program)
 
     @staticmethod
     def explain_unknown_path(path: str, method: str = "GET") -> Explanation:
@@ -81,7 +89,7 @@ class Explainer:
         return _failed(Explanation(request="", method=method, endpoint="", action=None, object="", client=None), error)
 
     def _explained(
-        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client, coalesces: bool
+        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client, for_program: bool
     ) -> Explanation:
         suppress = False
         try:
@@ -89,9 +97,8 @@ class Explainer:
                 raise errors.MethodNotAllowed.of(explanation.method)
             parameters = RequestParameters(request.target())
             suppress = parameters.response_format().suppress_status_codes
-            plan = self._planner.plan(
-                endpoint, request, parameters, client, coalesces and self.settings.coalescing.enabled
-            )
+            planner = self._program_planner if for_program else self._planner
+            plan = planner.plan(endpoint, request, parameters, client)
         except errors.ClientError as error:
             return _failed(explanation, error, suppress)
         operations = tuple(plan.operations)

@@ -69,7 +69,7 @@ class RequestPlanner:
     def __init__(self, settings: config.Config, mappings: Mappings) -> None:
         self._settings = settings
         self._mappings = mappings
-        self._projections = ProjectionCache(mappings)
+        self._projections = ProjectionCache(mappings, whole=settings.cache.fetches_whole_parts)
         self._definitions = self._projections.list_definitions()
         self._lists: dict[str, Any] = {}
 
@@ -84,12 +84,10 @@ class RequestPlanner:
         request: V3Request,
         parameters: RequestParameters,
         client: Client,
-        coalesces: bool,
     ) -> PlannedRequest:
-        """Parse the parameters in the order of the service, so that of several errors the same one is found. Without
-        `coalesces` equal queries are planned one by one."""
+        """Parse the parameters in the order of the service, so that of several errors the same one is found."""
         if endpoint.action == "match":
-            return self._match(endpoint, parameters, client, coalesces)
+            return self._match(endpoint, parameters, client)
         if endpoint.action == "search":
             return self._search(endpoint, parameters, client)
         if endpoint.action == "get":
@@ -109,16 +107,14 @@ class RequestPlanner:
         projection, cuts = parameters.projection(features, self._mappings, endpoint.object)
         return GatewayRequest.of(client, projection, cuts, ResponseMetadata(0.0))
 
-    def _match(
-        self, endpoint: Endpoint, parameters: RequestParameters, client: Client, coalesces: bool
-    ) -> PlannedRequest:
+    def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> PlannedRequest:
         raws, request = requests.parse_match(parameters)
         caller = self._caller(endpoint, parameters, client)
         single = self._settings.translation.single_query
         queries = MatchQueries(caller, request, self._projections, single)
         valid = [position for position, query in enumerate(request.queries) if query.error is None]
         plan = PlannedRequest(caller)
-        plan.add(queries, valid, coalesces)
+        plan.add(queries, valid, self._settings.coalescing.enabled)
         plan.understood = understanding.queries(raws, request)
         plan.ignored = [
             IgnoredParameter(name=name, reason="a query has no such key") for name in match_queries.unknown_keys(raws)

@@ -64,12 +64,23 @@ class Application:
     credentials: identity.Credentials
     context: model.MappingContext
     features: frozenset[str]
+    is_plan_known: bool = True
     cache_scope: str = field(init=False, compare=False)
+    _shown: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         parts = (self.credentials.client_id, self.context.country, self.context.currency, *sorted(self.features))
         digest = hashlib.blake2b("\0".join(map(str, parts)).encode(), digest_size=8).hexdigest()
         object.__setattr__(self, "cache_scope", f"{self.name} {digest}")
+
+    @property
+    def known_features(self) -> frozenset[str]:
+        """The features that the plan is known to have: as configured, else those that responses have shown."""
+        return self.features if self.is_plan_known else frozenset(self._shown)
+
+    def show(self, features: frozenset[str]) -> None:
+        """Note features that a response of the upstream has shown."""
+        self._shown.update(features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +150,8 @@ class Applications:
 def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
     """Return the clients of one application by the digests of their keys."""
     credentials = identity.Credentials(name, entry.client_id, entry.client_secret)
-    application = Application(name, credentials, model.MappingContext(entry.country, entry.currency), entry.plan)
+    context = model.MappingContext(entry.country, entry.currency)
+    application = Application(name, credentials, context, entry.plan, entry.features != "unknown")
     accounts = quota_accounts.charged_accounts(name, entry)
     return {
         key.key: Client(

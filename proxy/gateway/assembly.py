@@ -135,7 +135,7 @@ async def build(
     served = applications.Applications(settings.applications)
     base.process.api_keys |= served.digests
     for application in served.applications.values():  # compiled before the first requests need it
-        projections.match(model.Projection(features=application.features))
+        projections.match(model.Projection(features=application.features), known=application.known_features)
     spans = await _open_tracing(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await _open_store(base)
@@ -206,11 +206,12 @@ async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache
     def load() -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
         uids = Path(base.settings.uids) if base.settings.uids else None
         mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
-        projections = projection_cache.ProjectionCache(mappings)
+        projections = projection_cache.ProjectionCache(mappings, whole=whole)
         projections.check(config.FEATURES)
         return mappings, projections
 
-    return await base.obtain(("mappings", *base.translation), lambda _: asyncio.to_thread(load))
+    whole = base.settings.cache.fetches_whole_parts
+    return await base.obtain(("mappings", whole, *base.translation), lambda _: asyncio.to_thread(load))
 
 
 async def _open_store(base: _Base) -> Store:

@@ -37,7 +37,7 @@ from proxy.kit.slices import Slices
 from proxy.mapping.tables import Tables
 from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
-from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult, join_records
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
@@ -182,10 +182,12 @@ class Pipeline:
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
         results = plan.results(fetched, counted)
+        if any(result.failure is None and result.error is None for result in results):
+            request.client.application.show(queries.features)
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
         steps.lap("translate")
-        stored = [lookup.store(*each) for each in zip(positions, results, rendered, strict=True)]
+        stored = [lookup.store(*each) for each in zip(positions, rendered, strict=True)]
         steps.lap("store")
         self._metrics.observe_stage("translate", began)
         return stored
@@ -337,4 +339,5 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         log.warning("response translation failed", exc_info=failure)
         steps.lap("translate", failure)
         return RenderedResult.failed(failure)
-    return RenderedResult(items, result.hits, details=result.details)
+    records = join_records(result.records)
+    return RenderedResult(items, result.hits, details=result.details, records=records, projection=queries.renderer.key)

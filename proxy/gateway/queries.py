@@ -12,7 +12,7 @@ from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
-from proxy.planning.projection_cache import CompiledParts, ProjectionCache
+from proxy.planning.projection_cache import CompiledParts, Fetched, ProjectionCache
 
 BATCH_OPERATION: match.SingleQuery = "supMultiMatch"  # of a request's queries, however few of them are misses
 
@@ -45,14 +45,19 @@ class GatewayRequest(NamedTuple):
             context = msgspec.structs.replace(context, cuts=slices)
         return cls(client, projection, context, metadata)
 
+    @property
+    def known_features(self) -> frozenset[str]:
+        """Features that the plan is known to have."""
+        return self.client.application.known_features
+
     def key(self, *query: Hashable) -> CacheKey:
         """Return the cache key of a query. Applications share no entries: each pays for its own."""
         return CacheKey((self.client.application.cache_scope, *query), self.context)
 
-    def renderer(self, part: CompiledObject) -> ItemRenderer:
-        """Return the renderer of this request's projection."""
+    def renderer(self, part: CompiledObject, fetched: Fetched) -> ItemRenderer:
+        """Return the renderer of this request's projection, of records with the fetched fields."""
         cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
-        return ItemRenderer((self.projection, cuts), part)
+        return ItemRenderer((self.projection, cuts), part, fetched.fields)
 
 
 class ExecutionPlan(Protocol):
@@ -80,6 +85,10 @@ class QuerySet(Protocol):
     def renderer(self) -> ItemRenderer:
         """Renderer of their results."""
 
+    @property
+    def features(self) -> frozenset[str]:
+        """Features of a plan that their operations need."""
+
     def plan(self, positions: list[int]) -> ExecutionPlan:
         """Plan the execution of the queries at these positions."""
 
@@ -96,29 +105,32 @@ class MatchQueries:
     ) -> None:
         # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
         uses_skus = parameters.exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
-        compiled = projections.match(request.projection, uses_skus)
+        compiled = projections.match(request.projection, uses_skus, request.known_features)
         self._parameters = parameters
         self._documents = compiled.documents
+        self._decode = compiled.part.decode
+        self.features = compiled.fetched.features
         self._context = request.context
         self._queries = [query for query in parameters.queries if query.error is None]
         # By all queries of the request, not by its misses: else a cached neighbor would change which operation
         # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
         self.keys = [request.key("match", parameters.exact_only, *query.criteria) for query in self._queries]
-        self.renderer = request.renderer(compiled.part)
+        self.renderer = request.renderer(compiled.part, compiled.fetched)
 
     def plan(self, positions: list[int]) -> match.MatchPlan:
         is_whole = len(positions) == len(self._parameters.queries)
         queries = tuple(self._queries[n] for n in positions)
         misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
-        return match.MatchPlan(misses, self._documents, self._context, self._single_query)
+        return match.MatchPlan(misses, self._documents, self._decode, self._context, self._single_query)
 
 
 class UidQueries:
     """Parts by uid, each a query of its own."""
 
     def __init__(self, request: GatewayRequest, uids: list[str], projections: ProjectionCache) -> None:
-        self._compiled = projections.parts(request.projection)
+        self._compiled = projections.parts(request.projection, request.known_features)
+        self.features = self._compiled.fetched.features
         self._context = request.context
         self.uids = parts.valid_uids(uids)
         self.keys = [
@@ -127,11 +139,12 @@ class UidQueries:
             CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
             for uid in self.uids
         ]
-        self.renderer = request.renderer(self._compiled.part)
+        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
 
     def plan(self, positions: list[int]) -> ExecutionPlan:
         uids = [self.uids[n] for n in positions]
-        return _UidPlan(parts.operations(uids, self._compiled.document, self._context), len(uids))
+        compiled = self._compiled
+        return _UidPlan(parts.operations(uids, compiled.document, compiled.part.decode, self._context), len(uids))
 
 
 class _UidPlan(NamedTuple):
@@ -158,13 +171,14 @@ class SearchQuery:
         self._plan = plan
         self._projections = projections
         self._context = request.context
-        self._compiled: CompiledParts = plan.page(projections, request.projection)
+        self._compiled: CompiledParts = plan.page(projections, request.projection, request.known_features)
+        self.features = self._compiled.fetched.features
         # The whole request is one entry: counts and page depend on every parameter.
         self.keys = [request.key(parameters)]
-        self.renderer = request.renderer(self._compiled.part)
+        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
 
     def plan(self, _: list[int]) -> ExecutionPlan:
-        operations = self._plan.operations(self._projections, self._compiled.document, self._context)
+        operations = self._plan.operations(self._projections, self._compiled, self._context)
         return _SearchPlan(operations, self._plan)
 
 

@@ -11,15 +11,26 @@ _RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 class ResponseMetadata:
     """Metadata of one response: made when the request arrives, filled in by the pipeline.
 
-    `since` is when the request's time began, `until` how long its response may be reused, both in the clock's monotonic
-    seconds. `cost` is parts used or uncertain. `source` is where the results came from (`hit`, `shared`, `miss` or
-    `stale`), the last of these where they differ; None where no part was requested. `results` is how many there were; a
-    stale one is counted as what it replaces. `unsupported` are the parameters that the response ignores, `unknown`
-    those of them that v3 never had; where the request is `strict`, it fails instead, and `sourceless` are the fields
-    without source that it names.
+    `since` is when the request's time began, `stored` when the oldest of its results was fetched, `until` how long its
+    response may be reused, in the clock's monotonic seconds. `cost` is parts used or uncertain. `source` is where the
+    results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
+    requested. `results` is how many there were; a stale one is counted as what it replaces. `unsupported` are the
+    parameters that the response ignores, `unknown` those of them that v3 never had; where the request is `strict`, it
+    fails instead, and `sourceless` are the fields without source that it names.
     """
 
-    __slots__ = ("cost", "results", "since", "source", "sourceless", "strict", "unknown", "unsupported", "until")
+    __slots__ = (
+        "cost",
+        "results",
+        "since",
+        "source",
+        "sourceless",
+        "stored",
+        "strict",
+        "unknown",
+        "unsupported",
+        "until",
+    )
 
     def __init__(self, since: float, strict: bool = False) -> None:
         self.since = since
@@ -30,6 +41,7 @@ class ResponseMetadata:
         self.results = 0
         self.source: str | None = None
         self.unsupported: tuple[str, ...] = ()
+        self.stored = inf
         self.until = inf
 
     def add_results(self, source: str, number: int = 1) -> None:
@@ -49,6 +61,7 @@ class ResponseMetadata:
     def of_shared_response(self) -> "ResponseMetadata":
         """Return the metadata of another request that gets the same response. It costs nothing."""
         shared = ResponseMetadata(self.since)
+        shared.stored = self.stored
         if self.source is not None:
             shared.add_results("shared", self.results)
             shared.source = "stale" if self.source == "stale" else "shared"

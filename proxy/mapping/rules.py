@@ -77,7 +77,8 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of one v3 object, mapped from the upstream type `reads` and listed under the type `under`.
 
-    `class` is its `__class__` on the wire: the object's own name unless given, "" for none.
+    `class` is its `__class__` on the wire: the object's own name unless given, "" for none. `fetched` are paths that no
+    rule reads, by the feature of a plan that they need, or `always`: they are fetched for other programs.
     """
 
     reads: str
@@ -85,6 +86,7 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     under: str | None = None
     class_: str | None = msgspec.field(name="class", default=None)
+    fetched: dict[str, tuple[str, ...]] = {}
 
     def rule(self, field: str) -> FieldRule:
         """Return the rule of a field; a bare path is short for `from`."""

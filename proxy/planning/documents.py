@@ -1,5 +1,5 @@
-"""GraphQL documents: root fields with the selection set of a projection, aggregations over the hits of a search, and
-the types that responses are decoded into (contract graphql.md §1.2).
+"""GraphQL documents: root fields with a selection of part fields, aggregations over the hits of a search, and the types
+that responses are decoded into, except parts (contract graphql.md §1.2).
 
 Made by projection_cache.py; facets.py turns aggregations into v3's facets and stats. The meaning of errors beside data
 is decided here, because it depends on which fields of a document are nullable.
@@ -24,6 +24,7 @@ SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
 SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
 SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
 SIZE = "$size: Int!"
+NULL = b"null"
 
 
 # gc=False: decoded records have no reference cycles, and the collector need not visit them.
@@ -87,6 +88,35 @@ class SpecAgg(SpecDescription, gc=False):
     siMax: str | None = None  # noqa: N815 - the service's name
 
 
+class MatchCount(msgspec.Struct, gc=False):
+    """SupPartMatch without parts."""
+
+    hits: int
+    error: str | None = None
+
+
+class MatchedParts(msgspec.Struct, gc=False):
+    """SupPartMatch. Its parts are records: their callers decode what they need of them."""
+
+    hits: int
+    parts: list[msgspec.Raw]
+    error: str | None = None
+
+
+class FoundPart(msgspec.Struct, gc=False):
+    """SupPartResult with the alternate MPN that matched."""
+
+    part: msgspec.Raw
+    akaMpn: str | None = None  # noqa: N815 - the service's name
+
+
+class DescribedPart(msgspec.Struct, gc=False):
+    """SupPartResult with its snippet."""
+
+    part: msgspec.Raw
+    description: str
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregation:
     """Aggregation field of SupPartResultSet: its declared variables, its GraphQL text, and the type of its items."""
@@ -128,63 +158,44 @@ AGGREGATIONS = {
 }
 
 
-def multi_match(part: compiler.CompiledObject | None, options: bool = False) -> Document:
-    """Return the document of supMultiMatch. Without a part it selects only the hits, which costs nothing. `options`,
-    such as filters, apply to all queries, so that such documents are not batched."""
-    parts = f" parts {{ {part.selection} }}" if part else ""
+def multi_match(selection: str, options: bool = False) -> Document:
+    """Return the document of supMultiMatch. Without a selection of parts it selects only the hits, which costs nothing.
+    `options`, such as filters, apply to all queries, so that such documents are not batched."""
+    parts = f" parts {{ {selection} }}" if selection else ""
     declared, passed = (", $options: SupPartMatchOptions", ", options: $options") if options else ("", "")
     root = Root(
         "supMultiMatch",
         f"$queries: [SupPartMatchQuery!]!, {MARKET}{declared}",
         f"queries: $queries, {MARKET_ARGUMENTS}{passed}",
         f"hits error{parts}",
-        _matches(part.record if part else None),
+        types.GenericAlias(list, (MatchedParts if selection else MatchCount,)),
     )
     # Options are those of one request: its queries cannot share an operation with others.
-    if options:
-        return root.document()
-    if part is None:
-        return root.document(list_variable="queries")
-    merged = root._replace(record=_matches(msgspec.Raw)).document(list_variable="queries")
-    return root.document(list_variable="queries", merging=lambda _: merged, decode_parts=part.decode)
+    return root.document(list_variable=None if options else "queries")
 
 
-def _matches(record: Any) -> Any:
-    """Return the type of the list of SupPartMatch, with parts of this type, or without parts."""
-    # Before `error`, which has a default: msgspec wants the fields without one first.
-    parts = [] if record is None else [("parts", types.GenericAlias(list, (record,)))]
-    match = msgspec.defstruct("SupPartMatch", [("hits", int), *parts, ("error", str | None, None)], gc=False)
-    return types.GenericAlias(list, (match,))
-
-
-def search(name: str, part: compiler.CompiledObject) -> Document:
-    """Return the document of supSearch or supSearchMpn for parts/match: parts in one projection, and the alternate
-    MPNs that matched."""
+def search(name: str, selection: str) -> Document:
+    """Return the document of supSearch or supSearchMpn for parts/match: parts, and the alternate MPNs that matched."""
     # akaMpn is set where an alternate number matched (contract graphql.md §1.2): such a part is a match, too.
-    below = f"hits results {{ akaMpn part {{ {part.selection} }} }}"
-    beside = [("akaMpn", str | None, None)]
-    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set(beside, part.record, []))
-    merging = partial(_aliases, root._replace(record=_result_set(beside, msgspec.Raw, [])))
-    return root.document(mark_errors=_require_results, merging=merging, decode_parts=part.decode)
+    below = f"hits results {{ akaMpn part {{ {selection} }} }}"
+    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set(FoundPart, []))
+    return root.document(mark_errors=_require_results, merging=partial(_aliases, root))
 
 
-def page(part: compiler.CompiledObject, counted: frozenset[str]) -> Document:
-    """Return the document of supSearch for parts/search: parts in one projection with their snippets, and the
-    aggregations named."""
-    results = f"results {{ description part {{ {part.selection} }} }}"
-    return _counting(counted, f"hits {results}", [("description", str)], part)
+def page(selection: str, counted: frozenset[str]) -> Document:
+    """Return the document of supSearch for parts/search: parts with their snippets, and the aggregations named."""
+    return _counting(counted, f"hits results {{ description part {{ {selection} }} }}", DescribedPart)
 
 
 def count(counted: frozenset[str]) -> Document:
     """Return the document of supSearch that selects only hits and aggregations."""
-    return _counting(counted, "hits", [], None)
+    return _counting(counted, "hits", None)
 
 
-def parts(part: compiler.CompiledObject) -> Document:
+def parts(selection: str) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
-    record = types.GenericAlias(list, (part.record | None,))
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
-    root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, part.selection, record)
+    root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, selection, list[msgspec.Raw])
     return root.document(mark_errors=_mark_lost_parts, list_variable="ids")
 
 
@@ -228,17 +239,15 @@ def _numbered(text: str, number: int) -> str:
     return re.sub(r"\$(\w+)", rf"$\g<1>{number}", text)
 
 
-def _counting(counted: frozenset[str], below: str, beside: list[Any], part: compiler.CompiledObject | None) -> Document:
+def _counting(counted: frozenset[str], below: str, result: type | None) -> Document:
     chosen = [AGGREGATIONS[name] for name in sorted(counted)]
     declared = dict.fromkeys(name for each in chosen for name in each.variables)
     signature = ", ".join([SEARCH, SORTING, *declared])
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
-    record = _result_set(beside, part.record if part else None, fields)
-    return Root("supSearch", signature, arguments, texts, record).document(
-        mark_errors=_require_results if part else None
-    )
+    root = Root("supSearch", signature, arguments, texts, _result_set(result, fields))
+    return root.document(mark_errors=_require_results if result else None)
 
 
 def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
@@ -256,10 +265,10 @@ def _mark_lost_aliases(data: dict[str, Any], graphql_errors: list[model.GraphQLE
 def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any:
     """Replace each part that is null with an error by the error; null without an error means that it is unknown."""
     # Nothing is left: the response counts as failed, so that its errors are raised.
-    if all(part is None for part in data.supParts):
+    if all(bytes(part) == NULL for part in data.supParts):
         return None
     for place in [error.path[1] for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]:
-        if isinstance(place, int) and 0 <= place < len(data.supParts) and data.supParts[place] is None:
+        if isinstance(place, int) and 0 <= place < len(data.supParts) and bytes(data.supParts[place]) == NULL:
             data.supParts[place] = FieldError(_reason(graphql_errors, ["supParts", place]))
     return data
 
@@ -270,12 +279,7 @@ def _reason(graphql_errors: list[model.GraphQLError], at: list[str | int]) -> st
     return "; ".join(dict.fromkeys(about or [error.message for error in graphql_errors]))[:REASON_MAX]
 
 
-def _result_set(beside: list[Any], part: Any, counted: list[Any]) -> Any:
-    """Return the type of a SupPartResultSet with these fields, and parts of this type; None for no parts."""
-    optional: list[Any] = []
-    if part is not None:
-        # msgspec wants fields without a default first; a field of three has one.
-        required = [field for field in [("part", part), *beside] if len(field) == 2]
-        result = msgspec.defstruct("SupPartResult", [*required, *(f for f in beside if len(f) == 3)], gc=False)
-        optional = [("results", types.GenericAlias(list, (result,)) | None, None)]
+def _result_set(result: type | None, counted: list[Any]) -> Any:
+    """Return the type of a SupPartResultSet with these fields, and results of this type; None for no results."""
+    optional = [] if result is None else [("results", types.GenericAlias(list, (result,)) | None, None)]
     return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)

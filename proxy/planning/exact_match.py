@@ -24,9 +24,10 @@ _all_sellers = attrgetter(paths.parse(SKUS).steps[0].alias)
 
 
 class FilteredMatches(NamedTuple):
-    """Matches of one query. `certain`: `hits` is exact, not an upper bound."""
+    """Matches of one query, with their records. `certain`: `hits` is exact, not an upper bound."""
 
     parts: list[Any]
+    records: list[bytes]
     hits: int
     certain: bool
 
@@ -71,19 +72,26 @@ def is_ranked(number: str, exact_only: bool) -> bool:
 def filter_ranked(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
     """Return the matches in a ranked result, where they come first, and their total number."""
     if keep is None:
-        return FilteredMatches(result.parts, result.hits, certain=True)
-    matches = [part for part, aka in result.with_alternate_mpns() if keep(part, aka)]
+        return FilteredMatches(result.parts, result.records, result.hits, certain=True)
+    matches, records = _kept(result, keep)
     # The page holds a part that does not match: behind it there are no further matches.
     if len(matches) < len(result.parts):
-        return FilteredMatches(matches, query.start + len(matches), certain=bool(matches) or query.start == 0)
+        return FilteredMatches(matches, records, query.start + len(matches), certain=bool(matches) or query.start == 0)
     whole = query.start + len(matches) >= result.hits and (bool(matches) or not result.hits)
-    return FilteredMatches(matches, result.hits, certain=whole)
+    return FilteredMatches(matches, records, result.hits, certain=whole)
 
 
 def filter_candidates(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
     """Return the requested page of the matches among candidates; `hits` is a lower bound."""
-    matches = [part for part, aka in result.with_alternate_mpns() if keep is None or keep(part, aka)]
-    return FilteredMatches(matches[query.start : query.start + query.limit], len(matches), certain=True)
+    matches, records = _kept(result, keep)
+    page = slice(query.start, query.start + query.limit)
+    return FilteredMatches(matches[page], records[page], len(matches), certain=True)
+
+
+def _kept(result: OperationResult, keep: MatchTest | None) -> tuple[list[Any], list[bytes]]:
+    """Return the parts that pass a test, and their records."""
+    kept = [(part, record) for part, record, aka in result.candidates() if keep is None or keep(part, aka)]
+    return [part for part, _ in kept], [record for _, record in kept]
 
 
 def _equal(query: PartsMatchQuery) -> MatchTest | None:

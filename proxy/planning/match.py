@@ -24,7 +24,7 @@ SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Documents of one projection."""
+    """Documents that select the same fields of parts."""
 
     multi_match: Document
     search_mpn: Document
@@ -37,10 +37,16 @@ class MatchPlan:
     count, then `results`."""
 
     def __init__(
-        self, request: PartsMatchRequest, documents: Documents, market: MappingContext, single: SingleQuery
+        self,
+        request: PartsMatchRequest,
+        documents: Documents,
+        decode: Callable[[bytes], list[Any]],
+        market: MappingContext,
+        single: SingleQuery,
     ) -> None:
         self._request = request
         self._documents = documents
+        self._decode = decode
         self._market = {"country": market.country, "currency": market.currency}
         self._single = single
         self._partial: set[int] = set()
@@ -101,14 +107,15 @@ class MatchPlan:
         filters_by_name = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         if filters := {key: [value] for key, value in filters_by_name.items() if value}:
             variables["filters"] = filters
-        return PlannedOperation(document, variables, query.limit, _read_search(document.name), (position,))
+        return PlannedOperation(
+            document, variables, query.limit, _read_search(document.name), (position,), self._decode
+        )
 
     def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> PlannedOperation:
         variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
         parts_max = sum(limit for _, _, limit in chunk)
-        return PlannedOperation(
-            document, variables, parts_max, read_multi_match, tuple(position for position, _, _ in chunk)
-        )
+        positions = tuple(position for position, _, _ in chunk)
+        return PlannedOperation(document, variables, parts_max, read_multi_match, positions, self._decode)
 
     def _certain(self, position: int, result: OperationResult) -> bool:
         query = self._request.queries[position]
@@ -140,9 +147,7 @@ class MatchPlan:
         shown = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        # All parts are the result's: their JSON is as the upstream sent it.
-        encoded = result.encoded if len(narrowed.parts) == len(result.parts) else None
-        return QueryResult(narrowed.parts, max(hits, shown), encoded=encoded)
+        return QueryResult(narrowed.parts, max(hits, shown), records=narrowed.records)
 
 
 def chunks(
@@ -176,8 +181,12 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
 
 def read_multi_match(data: Any) -> list[OperationResult]:
     """Read the results of a supMultiMatch, one per query."""
+    # Copied out of the response, which is large, and would live as long as the last result that refers to it.
     return [
-        OperationResult(getattr(match, "parts", []), max(match.hits, 0), match.error) for match in data.supMultiMatch
+        OperationResult(
+            [], max(match.hits, 0), match.error, records=[bytes(part) for part in getattr(match, "parts", ())]
+        )
+        for match in data.supMultiMatch
     ]
 
 
@@ -186,8 +195,7 @@ def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
     def read(data: Any) -> list[OperationResult]:
         result_set = getattr(data, name)
         hits = result_set.results or []
-        return [
-            OperationResult([hit.part for hit in hits], max(result_set.hits, 0), None, [hit.akaMpn for hit in hits])
-        ]
+        records = [bytes(hit.part) for hit in hits]
+        return [OperationResult([], max(result_set.hits, 0), None, [hit.akaMpn for hit in hits], records=records)]
 
     return read

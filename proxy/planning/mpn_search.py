@@ -15,7 +15,7 @@ from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection, SearchRequest
 from proxy.planning import exact_match, facets, lucene, match, search_filters, wildcards
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 from proxy.planning.search_support import FilterCondition, SupportedRequest
 
@@ -71,11 +71,13 @@ class MpnSearchPlan:
         self._empty = supported.without_counts()
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
-    def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
-        """Return the document and mapping of the page."""
-        return projections.numbered(projection)
+    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str]) -> CompiledParts:
+        """Return the document and mapping of the page, for a plan that is known to have some features."""
+        return projections.numbered(projection, known)
 
-    def operations(self, _: ProjectionCache, document: Document, context: MappingContext) -> list[PlannedOperation]:
+    def operations(
+        self, _: ProjectionCache, compiled: CompiledParts, context: MappingContext
+    ) -> list[PlannedOperation]:
         """Return the operation; none if it is known that nothing matches."""
         if self._criteria.finds_nothing or not self._mpns:
             return []
@@ -88,7 +90,9 @@ class MpnSearchPlan:
             "currency": context.currency,
         }
         positions = tuple(range(len(self._mpns)))
-        return [PlannedOperation(document, variables, limit * len(positions), match.read_multi_match, positions)]
+        parts_max = limit * len(positions)
+        read, decode = match.read_multi_match, compiled.part.decode
+        return [PlannedOperation(compiled.document, variables, parts_max, read, positions, decode)]
 
     def result(self, results: dict[int, OperationResult]) -> QueryResult:
         """Return the page. Candidates that were not returned may differ in punctuation, but count as hits."""
@@ -96,19 +100,24 @@ class MpnSearchPlan:
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
         by_number = list(zip(self._mpns, results.values(), strict=bool(results)))
-        matches = [part for number, result in by_number for part in result.parts if part.mpn == number]
+        matches = [
+            (part, record)
+            for number, result in by_number
+            for part, record, _ in result.candidates()
+            if part.mpn == number
+        ]
         if self._sorting is not None:
             value, descending = self._sorting
-            matches.sort(key=lambda part: str(value(part)).casefold(), reverse=descending)
+            matches.sort(key=lambda found: str(value(found[0])).casefold(), reverse=descending)
         # Those that were not returned cannot be compared.
         hits = len(matches) + sum(max(0, result.hits - len(result.parts)) for _, result in by_number)
         start = self._request.start
-        parts = matches[start : start + self._request.limit]
+        shown = matches[start : start + self._request.limit]
+        parts = [part for part, _ in shown]
         snippets = [part.shortDescription for part in parts]
         details = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
-        return QueryResult(
-            parts, hits, details=details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
-        )
+        details = details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
+        return QueryResult(parts, hits, details=details, records=[record for _, record in shown])
 
 
 def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:

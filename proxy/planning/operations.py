@@ -15,10 +15,9 @@ from proxy import errors, model
 class OperationResult(msgspec.Struct, frozen=True):
     """Result of one query in an operation: part records, total hits, its own error.
 
+    `records` are the parts as JSON, as the upstream sent them; `parts` is empty until they are decoded.
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
-    `failure` is the error of an operation that was not executed, or failed as a whole. `encoded` is the list of the
-    parts as the upstream sent it, in results of merged operations; `parts` is empty until it is decoded, and
-    `encoded_parts` is how many it holds.
+    `failure` is the error of an operation that was not executed, or failed as a whole.
     """
 
     parts: list[Any]
@@ -27,24 +26,24 @@ class OperationResult(msgspec.Struct, frozen=True):
     alternate_mpns: list[str | None] | None = None
     result_set: Any = None
     failure: errors.BridgeError | None = None
-    encoded: bytes | None = None
-    encoded_parts: int = 0
+    records: list[bytes] = []
 
-    def with_alternate_mpns(self) -> Iterator[tuple[Any, str | None]]:
-        """Yield each part with the alternate MPN that the query matched, None if it matched the MPN itself."""
-        return zip(self.parts, self.alternate_mpns or [None] * len(self.parts), strict=True)
+    def candidates(self) -> Iterator[tuple[Any, bytes, str | None]]:
+        """Yield each part with its record and the alternate MPN that the query matched, None if it matched the MPN
+        itself."""
+        return zip(self.parts, self.records, self.alternate_mpns or [None] * len(self.parts), strict=True)
 
 
 class QueryResult(NamedTuple):
-    """Result of one query of a v3 request: part records, total hits, an error message; `failure` as in
-    OperationResult, the `details` of a search, and the same records as JSON where they need not be encoded."""
+    """Result of one query of a v3 request: parts, total hits, an error message; `failure` and `records` as in
+    OperationResult, the `details` of a search."""
 
     parts: list[Any]
     hits: int
     error: str | None = None
     failure: errors.BridgeError | None = None
     details: Any = None
-    encoded: bytes | None = None
+    records: Sequence[bytes] = ()
 
 
 class EncodedOperation(msgspec.Struct, frozen=True):
@@ -57,14 +56,15 @@ class EncodedOperation(msgspec.Struct, frozen=True):
 
 
 class PlannedOperation(msgspec.Struct, frozen=True):
-    """Document with variables: the most parts that it can cost, the reader of its data, and the positions in the
-    request of the queries that it resolves."""
+    """Document with variables: the most parts that it can cost, the reader of its data, the positions in the request of
+    the queries that it resolves, and the decoder of lists of parts, which selects the fields that its caller needs."""
 
     document: "Document"
     variables: dict[str, Any]
     parts_max: int
     read: Callable[[Any], list[OperationResult]]
     positions: tuple[int, ...]
+    decode: Callable[[bytes], list[Any]] | None = None
 
     @property
     def operation(self) -> EncodedOperation:
@@ -77,10 +77,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         return self.document if self.document.batchable else None
 
     def merged(self, others: "Sequence[PlannedOperation]") -> "PlannedOperation":
-        """Return one operation for the queries of this and of others with the same batch key.
-
-        Its results are not decoded further than needed to tell them apart; `decoded` does the rest.
-        """
+        """Return one operation for the queries of this and of others with the same batch key."""
         operations = [self, *others]
         document = self.document.merged(len(operations))
         parts = sum(each.parts_max for each in operations)
@@ -89,32 +86,33 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         if list_variable is not None:
             values = [value for each in operations for value in each.variables[list_variable]]
             # The other variables are equal: country and currency are those of the application, which the key contains.
-            variables = {**self.variables, list_variable: values}
-            read = self.read if document is self.document else _reading_encoded(self.read)
-            return PlannedOperation(document, variables, parts, read, positions)
+            return PlannedOperation(document, {**self.variables, list_variable: values}, parts, self.read, positions)
         # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(document, numbered, parts, _read_aliases(self), positions)
 
     def returned_parts(self, results: list[OperationResult]) -> int:
         """Return how many parts the results hold, decoded or not: those that the upstream billed."""
-        return sum([len(each.parts) or each.encoded_parts for each in results])
+        return sum([len(each.records) for each in results])
 
     def decoded(self, results: list[OperationResult]) -> list[OperationResult]:
-        """Return results of a merged operation with their parts. Raises UpstreamUnreadable.
+        """Return results with their parts. Raises UpstreamUnreadable.
 
         To be called by each caller for its own results, just before it translates them: records that are decoded long
         before have left the processor's caches by then, and translating them takes half as long again.
         """
-        return [result if result.encoded is None else self._with_parts(result, result.encoded) for result in results]
-
-    def _with_parts(self, result: OperationResult, encoded: bytes) -> OperationResult:
-        assert self.document.decode_parts is not None  # noqa: S101 - a merged operation of this document encoded them
         try:
-            parts = self.document.decode_parts(encoded)
+            return [msgspec.structs.replace(each, parts=self._parts(each.records)) for each in results]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise errors.UpstreamUnreadable("the upstream sent parts of another form", may_be_billed=True) from error
-        return OperationResult(parts, result.hits, result.error, result.alternate_mpns, encoded=encoded)
+
+    def _parts(self, records: list[bytes]) -> list[Any]:
+        return self.decode(join_records(records)) if records and self.decode is not None else []
+
+
+def join_records(records: Sequence[bytes]) -> bytes:
+    """Return a JSON list of records."""
+    return b"[%b]" % b",".join(records)
 
 
 class FieldError(NamedTuple):
@@ -131,8 +129,7 @@ class Document:
 
     `mark_errors` gets the data and the errors of a partial response: it puts FieldError in place of nulled data, or
     returns None if no data is left. Queries of several callers can be batched if `list_variable` names the variable
-    that is a list of queries, or if `merging` makes the document with several copies of its root field. Where `merging`
-    is given, its documents leave the parts of each result encoded, and `decode_parts` decodes them.
+    that is a list of queries, or if `merging` makes the document with several copies of its root field.
     """
 
     def __init__(
@@ -144,13 +141,11 @@ class Document:
         mark_errors: ErrorMarker | None = None,
         list_variable: str | None = None,
         merging: "Callable[[int], Document] | None" = None,
-        decode_parts: Callable[[bytes], list[Any]] | None = None,
     ) -> None:
         self.name = name
         self.text = text
         self.list_variable = list_variable
         self.batchable = list_variable is not None or merging is not None
-        self.decode_parts = decode_parts
         self._merging = merging
         self._merged: dict[int, Document] = {}
         # Encoded once: a document is long, the variables of a request are short.
@@ -172,8 +167,6 @@ class Document:
         many copies of its root field, and the variables of each numbered from 0. Cached."""
         if self._merging is None:
             return self
-        if self.list_variable is not None:
-            number = 0
         document = self._merged.get(number)
         if document is None:
             document = self._merged[number] = self._merging(number)
@@ -193,29 +186,9 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
     return decoded
 
 
-def _reading_encoded(read: Callable[[Any], list[OperationResult]]) -> Callable[[Any], list[OperationResult]]:
-    """Return a reader of results whose parts are left encoded."""
-
-    def read_encoded(data: Any) -> list[OperationResult]:
-        # Copied out of the response, which is large, and would live as long as the last result that refers to it.
-        return [
-            OperationResult(
-                [],
-                each.hits,
-                each.error,
-                each.alternate_mpns,
-                encoded=b"[%b]" % b",".join(each.parts),
-                encoded_parts=len(each.parts),
-            )
-            for each in read(data)
-        ]
-
-    return read_encoded
-
-
 def _read_aliases(operation: PlannedOperation) -> Callable[[Any], list[OperationResult]]:
     """Return the reader of a document with aliases: each value is read like the data of the document without them."""
-    name, alone, read_one = operation.document.name, types.SimpleNamespace, _reading_encoded(operation.read)
+    name, alone, read_one = operation.document.name, types.SimpleNamespace, operation.read
 
     def read(data: dict[str, Any]) -> list[OperationResult]:
         return [

@@ -2,9 +2,11 @@
 §2.1)."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from proxy.model import MappingContext
+from proxy.planning.documents import NULL
 from proxy.planning.operations import Document, FieldError, OperationResult, PlannedOperation, QueryResult
 
 IDS_MAX = 100
@@ -17,11 +19,15 @@ def valid_uids(uids: list[str]) -> list[str]:
     return [uid for uid in dict.fromkeys(uids) if UID.fullmatch(uid)]
 
 
-def operations(uids: list[str], document: Document, context: MappingContext) -> list[PlannedOperation]:
+def operations(
+    uids: list[str], document: Document, decode: Callable[[bytes], list[Any]], context: MappingContext
+) -> list[PlannedOperation]:
     """Return the operations for uids; positions are indexes into `uids`. Each part that is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
-        PlannedOperation(document, {"ids": chunk, **market}, len(chunk), _read, tuple(range(first, first + len(chunk))))
+        PlannedOperation(
+            document, {"ids": chunk, **market}, len(chunk), _read, tuple(range(first, first + len(chunk))), decode
+        )
         for first in range(0, len(uids), IDS_MAX)
         for chunk in [uids[first : first + IDS_MAX]]
     ]
@@ -35,9 +41,10 @@ def _read(data: Any) -> list[OperationResult]:
 def _result(part: Any) -> OperationResult:
     if isinstance(part, FieldError):
         return OperationResult([], 0, part.message)
-    return OperationResult([], 0) if part is None else OperationResult([part], 1)
+    record = bytes(part)
+    return OperationResult([], 0) if record == NULL else OperationResult([], 1, records=[record])
 
 
 def query_result(result: OperationResult) -> QueryResult:
     """Convert the result of one uid."""
-    return QueryResult(result.parts, result.hits, result.error, result.failure)
+    return QueryResult(result.parts, result.hits, result.error, result.failure, records=result.records)

@@ -12,8 +12,9 @@ import msgspec
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
-from proxy.planning import documents, exact_match, match
+from proxy.planning import documents, exact_match
 from proxy.planning.listing import Listing
+from proxy.planning.match import Documents
 from proxy.planning.operations import Document
 
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
@@ -21,14 +22,25 @@ PROJECTIONS_MAX = 512
 ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
+NO_FEATURES: frozenset[str] = frozenset()
+
 T = TypeVar("T")
+
+
+class Fetched(NamedTuple):
+    """What is fetched of each part: the selection, its fields, and the features of a plan that it needs."""
+
+    selection: str
+    fields: frozenset[str]
+    features: frozenset[str]
 
 
 class CompiledMatch(NamedTuple):
     """Documents and mapping of parts/match in one projection."""
 
-    documents: match.Documents
+    documents: Documents
     part: compiler.CompiledObject
+    fetched: Fetched
 
 
 class CompiledParts(NamedTuple):
@@ -36,6 +48,7 @@ class CompiledParts(NamedTuple):
 
     document: Document
     part: compiler.CompiledObject
+    fetched: Fetched
 
 
 class ListDefinition(NamedTuple):
@@ -47,39 +60,59 @@ class ListDefinition(NamedTuple):
 
 
 class ProjectionCache:
-    """Documents and mappings by projection, compiled on first use. Not thread-safe."""
+    """Documents and mappings by projection, compiled on first use. Not thread-safe.
 
-    def __init__(self, mappings: loader.Mappings) -> None:
+    With `whole`, parts are fetched with all fields that any projection shows, and those of `ObjectRules.fetched`,
+    because parts are billed, not fields (contract graphql.md §6): another projection then finds them in the cache.
+    Fields that need a feature of the plan are fetched where the projection shows one of that feature, or the plan is
+    `known` to have it: without it the upstream refuses the whole operation.
+    """
+
+    def __init__(self, mappings: loader.Mappings, *, whole: bool = False) -> None:
         self._mappings = mappings
+        self._is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
-        self._count = documents.multi_match(None)
+        rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
+        self._features = frozenset({rule.feature for rule in rules if rule.feature})
+        self._count = documents.multi_match("")
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
         file and line of a mistake."""
-        rules = self._mappings.rules
-        everything = Projection(frozenset().union(*map(self._mappings.includable, rules)), features=frozenset(features))
+        everything = self._everything(frozenset(features))
         # One compilation for all documents of parts: they differ only in what they need besides the projection.
-        compiler.compile_object(self._mappings, "Part", everything, (exact_match.SKUS, *self._numbered_needs()))
+        compiler.compile_object(self._mappings, "Part", everything, self._needs(everything.features))
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
 
-    def match(self, projection: Projection, skus: bool = False) -> CompiledMatch:
+    def match(self, projection: Projection, skus: bool = False, known: frozenset[str] = NO_FEATURES) -> CompiledMatch:
         """Return documents and mapping for parts/match. `skus`: matching compares SKUs, even if the projection hides
         them."""
-        return self._cached(("match", projection, skus), lambda: self._compile_match(projection, skus))
+        return self._cached(("match", projection, skus, known), lambda: self._compile_match(projection, skus, known))
 
-    def parts(self, projection: Projection) -> CompiledParts:
+    def parts(self, projection: Projection, known: frozenset[str] = NO_FEATURES) -> CompiledParts:
         """Return document and mapping for parts by uid."""
-        return self._cached(("parts", projection), lambda: self._compile_parts(projection))
+        return self._cached(("parts", projection, known), lambda: self._compile(projection, (), known, documents.parts))
 
-    def page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
+    def page(
+        self, projection: Projection, counted: frozenset[str], known: frozenset[str] = NO_FEATURES
+    ) -> CompiledParts:
         """Return document and mapping for a page of a search, with some aggregations."""
-        return self._cached(("page", projection, counted), lambda: self._compile_page(projection, counted))
 
-    def numbered(self, projection: Projection) -> CompiledParts:
+        def document(selection: str) -> Document:
+            return documents.page(selection, counted)
+
+        key = ("page", projection, counted, known)
+        return self._cached(key, lambda: self._compile(projection, (), known, document))
+
+    def numbered(self, projection: Projection, known: frozenset[str] = NO_FEATURES) -> CompiledParts:
         """Return document and mapping for a page of a search by part number."""
-        return self._cached(("numbered", projection), lambda: self._compile_numbered(projection))
+
+        def document(selection: str) -> Document:
+            return documents.multi_match(selection, options=True)
+
+        key = ("numbered", projection, known)
+        return self._cached(key, lambda: self._compile(projection, self._numbered_needs(), known, document))
 
     def count(self, counted: frozenset[str]) -> Document:
         """Return the document of a search that selects only hits and some aggregations."""
@@ -102,28 +135,63 @@ class ProjectionCache:
             compiled = self._projections[key] = make()
         return compiled
 
-    def _compile_match(self, projection: Projection, skus: bool) -> CompiledMatch:
+    def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str]) -> CompiledMatch:
         needs = ("mpn", exact_match.SKUS) if skus else ("mpn",)
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
-        match_documents = match.Documents(
-            documents.multi_match(part),
-            documents.search("supSearchMpn", part),
-            documents.search("supSearch", part),
-            self._count,
+        fetched = self._fetched(part, known)
+        return CompiledMatch(self._match_documents(fetched.selection), part, fetched)
+
+    def _match_documents(self, selection: str) -> Documents:
+        """Return documents that are shared by all projections that fetch the same: their queries can be batched."""
+
+        def make() -> Documents:
+            return Documents(
+                documents.multi_match(selection),
+                documents.search("supSearchMpn", selection),
+                documents.search("supSearch", selection),
+                self._count,
+            )
+
+        return self._cached(("match documents", selection), make)
+
+    def _compile(
+        self,
+        projection: Projection,
+        needs: tuple[str, ...],
+        known: frozenset[str],
+        document: Callable[[str], Document],
+    ) -> CompiledParts:
+        part = compiler.compile_object(self._mappings, "Part", projection, needs)
+        fetched = self._fetched(part, known)
+        return CompiledParts(document(fetched.selection), part, fetched)
+
+    def _fetched(self, part: compiler.CompiledObject, known: frozenset[str]) -> Fetched:
+        """Return what is fetched for the mapping of a part."""
+        ungated = self._whole(NO_FEATURES).fields
+        gated = {feature: self._whole(frozenset({feature})).fields - ungated for feature in self._features}
+        asked = frozenset({feature for feature, fields in gated.items() if part.fields & fields})
+        return (
+            self._whole(known & self._features | asked)
+            if self._is_whole
+            else Fetched(part.selection, part.fields, asked)
         )
-        return CompiledMatch(match_documents, part)
 
-    def _compile_parts(self, projection: Projection) -> CompiledParts:
-        part = compiler.compile_object(self._mappings, "Part", projection)
-        return CompiledParts(documents.parts(part), part)
+    def _whole(self, features: frozenset[str]) -> Fetched:
+        def make() -> Fetched:
+            part = compiler.compile_object(self._mappings, "Part", self._everything(features), self._needs(features))
+            return Fetched(part.selection, part.fields, features)
 
-    def _compile_page(self, projection: Projection, counted: frozenset[str]) -> CompiledParts:
-        part = compiler.compile_object(self._mappings, "Part", projection)
-        return CompiledParts(documents.page(part, counted), part)
+        return self._cached(("whole", features), make)
 
-    def _compile_numbered(self, projection: Projection) -> CompiledParts:
-        part = compiler.compile_object(self._mappings, "Part", projection, self._numbered_needs())
-        return CompiledParts(documents.multi_match(part, options=True), part)
+    def _everything(self, features: frozenset[str]) -> Projection:
+        """Return the projection that shows all that a plan with these features has."""
+        return Projection(frozenset().union(*map(self._mappings.includable, self._mappings.rules)), features=features)
+
+    def _needs(self, features: frozenset[str]) -> tuple[str, ...]:
+        """Return the fields of parts that are fetched beside those of the rules."""
+        fetched = self._mappings.rules["Part"].fetched
+        gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
+        return (exact_match.SKUS, *self._numbered_needs(), *fetched.get("always", ()), *gated)
 
     def _numbered_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""

@@ -65,19 +65,19 @@ class SearchPlan:
             search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
         ]
 
-    def page(self, projections: ProjectionCache, projection: Projection) -> CompiledParts:
-        """Return the document and mapping of the page."""
-        return projections.page(projection, self.aggregations[0].aggregations)
+    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str]) -> CompiledParts:
+        """Return the document and mapping of the page, for a plan that is known to have some features."""
+        return projections.page(projection, self.aggregations[0].aggregations, known)
 
     def operations(
-        self, projections: ProjectionCache, document: Document, context: MappingContext
+        self, projections: ProjectionCache, page: CompiledParts, context: MappingContext
     ) -> list[PlannedOperation]:
-        """Return all operations; the page is fetched with its `document`."""
+        """Return all operations; the page is fetched with its document."""
         counting = [projections.count(each.aggregations) for each in self.aggregations[1:]]
-        return self.with_documents(document, counting, projections.count(frozenset()), context)
+        return self.with_documents(page, counting, projections.count(frozenset()), context)
 
     def with_documents(
-        self, page: Document, counting: list[Document], hits: Document, context: MappingContext
+        self, page: CompiledParts, counting: list[Document], hits: Document, context: MappingContext
     ) -> list[PlannedOperation]:
         """Return the operations: the page first, then separate counts, then the hits of facet queries. Only the page
         returns parts. An operation that is known to find nothing is omitted."""
@@ -89,7 +89,7 @@ class SearchPlan:
         planned = [
             (document, {**shown, **aggregations.variables()}, each.filters)
             for document, shown, aggregations, each in zip(
-                [page, *counting],
+                [page.document, *counting],
                 [first, *[count_only] * len(counting)],
                 self.aggregations,
                 self.counted,
@@ -98,7 +98,14 @@ class SearchPlan:
         ]
         planned += [(hits, count_only, each) for each in self._queried]
         return [
-            PlannedOperation(document, {**variables, **each.variables()}, int(variables["limit"]), read, (position,))
+            PlannedOperation(
+                document,
+                {**variables, **each.variables()},
+                int(variables["limit"]),
+                read,
+                (position,),
+                page.part.decode,
+            )
             for position, (document, variables, each) in enumerate(planned)
             if not each.finds_nothing
         ]
@@ -109,7 +116,8 @@ class SearchPlan:
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
         in_order = [results.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
-        return QueryResult(in_order[0].parts, in_order[0].hits, details=self._details(in_order))
+        page = in_order[0]
+        return QueryResult(page.parts, page.hits, details=self._details(in_order), records=page.records)
 
     def _details(self, results: list[OperationResult]) -> facets.SearchDetails:
         fields: dict[str, Any] = {}
@@ -237,5 +245,5 @@ def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
 def read(data: Any) -> list[OperationResult]:
     """Read a result set: its parts and hits, and the whole of it for counts."""
     result_set = data.supSearch
-    parts = [result.part for result in getattr(result_set, "results", None) or []]
-    return [OperationResult(parts, max(result_set.hits, 0), result_set=result_set)]
+    records = [bytes(result.part) for result in getattr(result_set, "results", None) or []]
+    return [OperationResult([], max(result_set.hits, 0), result_set=result_set, records=records)]

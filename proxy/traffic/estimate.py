@@ -94,5 +94,6 @@ def _of_search(parameters: Parameters) -> int:
 
 
 def _of_match(parameters: Parameters) -> int:
-    plan = match.MatchPlan(requests.parse_match(parameters).request, _DOCUMENTS, _NOWHERE, "supMultiMatch")
+    request = requests.parse_match(parameters).request
+    plan = match.MatchPlan(request, _DOCUMENTS, msgspec.json.decode, _NOWHERE, "supMultiMatch")
     return sum(operation.parts_max for operation in plan.operations)

@@ -63,7 +63,7 @@ class BatchableQueries(Protocol[T]):
         """Return how many parts the results hold, decoded or not: those that the upstream billed."""
 
     def decoded(self, results: list[T], /) -> list[T]:
-        """Return results of a merged operation as those of one that was not; the work of the one that wants them."""
+        """Return results with what the caller needs of them decoded; the work of the one that wants them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -133,7 +133,7 @@ class Batcher:
         """Return the result of each query; the time limit began at `since`. Raises the errors of GraphQLClient."""
         watches = () if watch is None else (watch,)
         if not self._enabled:
-            return await self._send(queries, credentials, since, watches)
+            return queries.decoded(await self._send(queries, credentials, since, watches))
         loop = asyncio.get_running_loop()
         pending = _PendingQueries(queries, since, watch, loop.create_future())
         batch = self._add(pending, credentials, loop)
@@ -141,7 +141,7 @@ class Batcher:
             results = await pending.results
             steps.lap("batch", merged=results is not None)
             if results is None:
-                return await self._send(queries, credentials, since, watches)
+                results = await self._send(queries, credentials, since, watches)
             return queries.decoded(results)
         except asyncio.CancelledError:
             batch.caller_left()

@@ -190,7 +190,9 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
         # The format itself may be the mistake, such as an invalid callback.
         response_format = ResponseFormat()
     response, usage = responses.error_response(error, response_format, request), request.get(USAGE)
-    return responses.add_usage_headers(response, *usage) if usage else response
+    if usage:
+        response.headers.update(responses.usage_headers(*usage))
+    return response
 
 
 def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeError:

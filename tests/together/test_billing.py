@@ -19,7 +19,7 @@ NOBODY = "ffffffffffffffff"
 R = "specs.resistance.value"
 
 MATCH = [
-    ([{"mpn": "SN74S74N", "limit": 20}], 6),  # of a single number, partial matches too
+    ([{"mpn": "SN74S74N", "limit": 20}], 4),
     ([{"mpn": "SN74S74N", "limit": 20}, {"mpn": "none-such"}], 4),  # of several, matches alone
     ([{"mpn": "none-such"}], 0),
 ]

@@ -121,7 +121,7 @@ async def test_concurrent_clients_share_upstream_requests(start: StartEnvironmen
 
 
 async def test_concurrent_single_queries_are_sent_as_aliases(start: StartEnvironment) -> None:
-    async with start(upstream={"connections": 1}) as environment:
+    async with start(upstream={"connections": 1}, translation={"single_query": "supSearchMpn"}) as environment:
         await environment.proxy.get("/ready")
         apart = [(await environment.results(query))[0] for query in (A, B, C)]
         before = environment.sandbox.request_counts.graphql

@@ -140,7 +140,7 @@ async def test_curl_prints_the_responses_of_the_graphql_service(
 ) -> None:
     needs_program("curl")
     path, query, _ = parse_target(f"/v3{target}")
-    explanation = explainer.explain(V3Request(path, query), coalesces=False)
+    explanation = explainer.explain(V3Request(path, query), for_program=True)
     names = [operation.name for operation in explanation.operations if operation.condition is None]
     code, output, messages = await run(written(explainer, target, "curl"), "curl", environment, tmp_path)
     assert (code, messages) == (0, "")

@@ -88,7 +88,7 @@ async def test_log_line_outside_a_request_has_no_request_id(
 
 async def test_request_id_is_sent_upstream() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as proxy:
             await proxy.get(target(ONE), headers={"X-Request-Id": "the-one"})

@@ -68,7 +68,7 @@ LINES = (
 )  # fmt: skip
 FAILURES: tuple[Any, ...] = (
     {"errors": [{"message": "It broke."}], "data": None},
-    {"data": {"supSearchMpn": 7}},
+    {"data": {"supMultiMatch": 7}},
     b"<html>no</html>",
     b"",
     *(scripted_upstream.ScriptedResponse(b"no", status) for status in (400, 401, 403, 404, 429, 500, 502, 503)),
@@ -273,7 +273,7 @@ async def test_api_keys_in_upstream_messages_are_not_logged(log_format: io.Strin
     """Also not the beginning of one in a message that is cut."""
     planted = [each for each in sorted(spellings(APIKEY) | spellings(OTHER_KEY)) if "&quot;" not in each]
     messages = [*(f"Unknown: '{key}'." for key in planted), f"Unknown: {'x ' * 93}{APIKEY}"]
-    empty = {"supSearchMpn": {"hits": 0, "results": []}}
+    empty = {"supMultiMatch": [{"hits": 0, "parts": []}]}
     keys = tuple(config.ApiKeySettings(config.digest(key)) for key in (APIKEY, OTHER_KEY))
     async with scripted_upstream.running() as upstream:
         own = {**OWN, "apikeys": keys}

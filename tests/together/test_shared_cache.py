@@ -164,7 +164,7 @@ async def test_smaller_projection_is_made_from_shared_records(start: StartEnviro
         {"application": {"country": "DE"}},
         {"application": {"currency": "EUR"}},
         {"application": {"features": ("TECH_SPECS",)}},
-        {"translation": {"single_query": "supMultiMatch"}},
+        {"translation": {"single_query": "supSearchMpn"}},
         {"site": "altium"},
         {"cache": {**CACHED, "shared": False}},
     ],

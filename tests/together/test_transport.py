@@ -190,7 +190,7 @@ async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> N
     assert metrics.headers["Content-Type"].startswith("text/plain")
     text = await metrics.text()
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
-    assert 'v3bridge_upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
+    assert 'v3bridge_upstream_requests_total{operation="supMultiMatch",outcome="ok"} 1.0' in text
     assert 'v3bridge_token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 

@@ -35,9 +35,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     request = _request(explanation)
     if fields is not None:
         request = restricted(request, read(fields, request, mappings), mappings)
-    if fields is not None or explanation.action == "match":
-        # A program sends each query: it does not look for equal ones, as the proxy does.
-        explanation = explainer.explain(request, application=client.application, coalesces=False)
+    explanation = explainer.explain(request, application=client.application, for_program=True)
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
     flow, compiled = flows.of_request(explanation, parameters, mappings, projection)

@@ -17,14 +17,14 @@ from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
 from proxy.kit.json_encoder import JsonEncoder
 from proxy.mapping.compiler import CompiledObject
-from proxy.planning.operations import QueryResult
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
+EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
+NO_RECORDS = b"[]"
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
 _encode_items = JsonEncoder().encode
-_encode_records = JsonEncoder().encode
 
 
 class CacheKey(NamedTuple):
@@ -35,10 +35,12 @@ class CacheKey(NamedTuple):
 
 
 class ItemRenderer(NamedTuple):
-    """Renders records as v3 items in one projection; `key` identifies the projection."""
+    """Renders records as v3 items in one projection; `key` identifies the projection, `fetched` are the fields that
+    are fetched for it: those that it reads, and others."""
 
     key: Hashable
     part: CompiledObject
+    fetched: frozenset[str]
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
@@ -52,8 +54,9 @@ class ItemRenderer(NamedTuple):
 class RenderedResult(NamedTuple):
     """Result of a query: `items` is a JSON list of v3 objects, `details` what a search says beside them.
 
-    `until`, in the clock's monotonic seconds, is how long it is fresh: 0.0 not at all. `failure` is why there is no
-    result where that is not the query's own `error`.
+    `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
+    all. `records` are what it was made of, in the projection of a renderer, until it is stored. `failure` is why there
+    is no result where that is not the query's own `error`.
     """
 
     items: bytes
@@ -61,7 +64,10 @@ class RenderedResult(NamedTuple):
     error: str | None = None
     failure: errors.BridgeError | None = None
     details: Any = None
+    stored: float = math.inf
     until: float = 0.0
+    records: bytes = b""
+    projection: Hashable = None
 
     @property
     def has_failed(self) -> bool:
@@ -129,38 +135,31 @@ class ResponseCache:
         translated in this projection."""
         now = self._clock.monotonic()
         variants = self._variants(key)
-        seconds = self._lifetime if stale else self._seconds
         for variant in variants:
-            if now < variant.stored + seconds and renderer.part.fields <= variant.fields:
+            until = self._end(variant) if stale else self._fresh_until(variant)
+            if now < until and renderer.part.fields <= variant.fields:
                 try:
                     items = self._items(variant, variants, key, renderer)
                 except errors.UpstreamUnreadable as failure:
                     return None if stale else RenderedResult.failed(failure)
-                until = 0.0 if stale else variant.stored + seconds
-                return RenderedResult(items, variant.hits, details=variant.details, until=until)
+                until = 0.0 if stale else until
+                return RenderedResult(items, variant.hits, details=variant.details, stored=variant.stored, until=until)
         return None
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
         """Return whether `get` has a fresh result, without making its items."""
-        stored_after, fields = self._clock.monotonic() - self._seconds, renderer.part.fields
-        return any(stored_after < variant.stored and fields <= variant.fields for variant in self._variants(key))
+        now, fields = self._clock.monotonic(), renderer.part.fields
+        variants = self._variants(key)
+        return any(now < self._fresh_until(variant) and fields <= variant.fields for variant in variants)
 
-    def age(self, key: CacheKey) -> float:
-        """Return the seconds since the newest entry of a query was stored."""
-        newest = max((variant.stored for variant in self._variants(key)), default=math.inf)
-        return max(0.0, self._clock.monotonic() - newest)
-
-    def store(
-        self, key: CacheKey, renderer: ItemRenderer, source: QueryResult, result: RenderedResult
-    ) -> RenderedResult:
-        """Store a result that was made of the records of `source`; return it with its `until`."""
+    def store(self, key: CacheKey, renderer: ItemRenderer, result: RenderedResult) -> RenderedResult:
+        """Store a result with its records; return it with its times."""
         now = self._clock.monotonic()
-        fields = renderer.part.fields
-        records = _encode_records(source.parts) if source.encoded is None else source.encoded
-        variant = _Variant(fields, records, result.hits, result.details, now, {renderer.key: result.items})
+        fields = renderer.fetched
+        variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
-        return result._replace(until=now + self._seconds)
+        return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
         """Return the records of a query for the shared cache: those that stay fresh for half of their time at least,
@@ -170,7 +169,7 @@ class ResponseCache:
         return [
             CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored)
             for each in self._variants(key)
-            if now - each.stored <= self._seconds / 2
+            if now - each.stored <= (self._fresh_until(each) - each.stored) / 2
         ]
 
     def add(self, key: CacheKey, shared_records: Sequence[CachedRecords]) -> None:
@@ -214,6 +213,10 @@ class ResponseCache:
         usable = tuple([variant for variant in variants if now < self._end(variant)])
         if usable:
             self._entries.put(key.key, usable, sum([variant.size() for variant in usable]), max(map(self._end, usable)))
+
+    def _fresh_until(self, variant: _Variant) -> float:
+        seconds = self._seconds if variant.records != NO_RECORDS else min(self._seconds, EMPTY_SECONDS)
+        return variant.stored + seconds
 
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""

@@ -16,7 +16,6 @@ from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, 
 from proxy.gateway.cache.shared import SharedCache
 from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
-from proxy.planning.operations import QueryResult
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
@@ -161,8 +160,8 @@ class Lookup:
     def claim(self) -> Share[Hashable, Any, RenderedResult]:
         """Claim the misses that are not in flight, and join the others. Only where requests are coalesced."""
         assert self._in_flight is not None  # noqa: S101 - the pipeline asks `is_coalesced`
-        keys, projection = self.queries.keys, self.queries.renderer.key
-        return self._in_flight.join({n: (keys[n].key, projection) for n in self.misses}, self)
+        keys, fetched = self.queries.keys, self.queries.renderer.fetched
+        return self._in_flight.join({n: (keys[n].key, fetched) for n in self.misses}, self)
 
     def complete(self, results: Sequence[RenderedResult]) -> None:
         """Add the results of all misses, in their order. A claim, which costs more, serves only other requests."""
@@ -180,12 +179,23 @@ class Lookup:
         with steps.step("wait") if share.is_waiting else nullcontext():
             results, left = await share.wait()
             left += [n for n, result in results.items() if n not in self._executed and result.was_refused]
-            self._results |= results
+            self._results |= {n: self._rendered(n, result) for n, result in results.items()}
             if shared := set(self.misses).difference(left, self._executed):
                 self._count("shared", shared, "coalesced")
         self.misses = sorted(left)
 
-    def store(self, position: int, result: QueryResult, rendered: RenderedResult) -> RenderedResult:
+    def _rendered(self, position: int, result: RenderedResult) -> RenderedResult:
+        """Return a result in the projection of this request: another request may have executed its query."""
+        renderer = self.queries.renderer
+        if result.projection in (None, renderer.key):
+            return result
+        try:
+            items = renderer.items(renderer.part.decode(result.records), self.queries.keys[position].context)
+        except errors.UpstreamUnreadable as failure:
+            return RenderedResult.failed(failure)
+        return result._replace(items=items, projection=renderer.key)
+
+    def store(self, position: int, rendered: RenderedResult) -> RenderedResult:
         """Store a result; return it as it is to be served: for a failure, a stale entry where there is one."""
         if rendered.failure is not None:
             steps.add_source("failed", (position,))
@@ -193,7 +203,7 @@ class Lookup:
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
-        stored = self._entries.store(key, self.queries.renderer, result, rendered)
+        stored = self._entries.store(key, self.queries.renderer, rendered)
         if self._shared is not None:
             self._shared.store(position)
         return stored
@@ -205,6 +215,7 @@ class Lookup:
         if self._entries is None and self._in_flight is None:
             metadata.until = 0.0
         metadata.until = min([metadata.until, *(result.until for result in results)])
+        metadata.stored = min([metadata.stored, *(result.stored for result in results)])
         return results
 
     def stale_entry(self, position: int) -> RenderedResult | None:
@@ -221,8 +232,8 @@ class Lookup:
         if not isinstance(failure, errors.ServerError):
             return None
         stale = self.stale_entry(position)
-        if stale is not None and self._entries is not None:
-            age = round(self._entries.age(self.queries.keys[position]))
+        if stale is not None:
+            age = round(self._metrics.clock.monotonic() - stale.stored)
             log.warning("stale response served", age=age, exc_info=failure)
         return stale
 

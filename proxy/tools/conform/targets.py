@@ -25,7 +25,11 @@ class ConfiguredTarget(NamedTuple):
     @property
     def plan(self) -> Plan:
         """The plan, as configured."""
-        return Plan(self.application.features, self.application.parts, self.application.period)
+        return Plan(
+            "all" if self.application.features == "unknown" else self.application.features,
+            self.application.parts,
+            self.application.period,
+        )
 
 
 def from_config(settings: config.Config, upstream: config.UpstreamSettings, name: str | None) -> ConfiguredTarget:

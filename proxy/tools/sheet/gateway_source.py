@@ -92,9 +92,9 @@ class GatewayPartSource:
         if rendered.failure is not None or rendered.error is not None:
             return PartResult(query, None, rendered.hits, rendered.error or str(rendered.failure), now)
         # An entry says until when it is fresh: that many seconds after its upstream request, also one of another run.
-        age = self.gateway.settings.cache.seconds - (rendered.until - self.gateway.clock.monotonic())
+        age = self.gateway.clock.monotonic() - rendered.stored
         parts = decode_parts(rendered.items)
-        fetched = now - max(0.0, age) if rendered.until else now
+        fetched = now - max(0.0, age)
         return PartResult(query, parts[0] if parts else None, rendered.hits, None, fetched)
 
     async def _cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[RenderedResult | None]:

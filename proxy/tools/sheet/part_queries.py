@@ -4,7 +4,7 @@ A query is one element of a supMultiMatch with limit 1, so that it costs one par
 mappings/sheet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from proxy.mapping import compiler, loader
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.planning.projection_cache import Fetched
 from proxy.tools.sheet.parts import Part, PartQuery
 
 BATCH = match.PARTS_MAX  # queries of one upstream request: each has limit 1
@@ -33,6 +34,7 @@ class PartView:
         view = loader.load_view(mappings, folder / _FOLDER, site, _ROOT)
         self.projection = Projection(features=features)
         self.part = compiler.compile_object(view, _ROOT, self.projection)
+        self.fetched = Fetched(self.part.selection, self.part.fields, features)
         self._documents: dict[str, Document] = {}
 
     def document(self, currency: str) -> Document:
@@ -40,7 +42,7 @@ class PartView:
         the same document are merged, and share their variables."""
         document = self._documents.get(currency)
         if document is None:
-            document = self._documents[currency] = documents.multi_match(self.part)
+            document = self._documents[currency] = documents.multi_match(self.part.selection)
         return document
 
 
@@ -52,14 +54,16 @@ class PartQueries:
         self._queries = queries
         self._market = {"country": market.country, "currency": market.currency}
         self._document = view.document(market.currency)
+        self._decode = view.part.decode
         self.keys = [
             request.key("sheet", market.country, market.currency, query.mpn, query.manufacturer, query.sku)
             for query in queries
         ]
-        self.renderer = request.renderer(view.part)
+        self.features = view.fetched.features
+        self.renderer = request.renderer(view.part, view.fetched)
 
     def plan(self, positions: list[int]) -> "PartPlan":
-        return PartPlan([self._queries[n] for n in positions], self._document, self._market)
+        return PartPlan([self._queries[n] for n in positions], self._document, self._decode, self._market)
 
 
 class PartPlan(NamedTuple):
@@ -67,6 +71,7 @@ class PartPlan(NamedTuple):
 
     queries: Sequence[PartQuery]
     document: Document
+    decode: Callable[[bytes], list[Any]]
     market: dict[str, str]
 
     @property
@@ -79,11 +84,13 @@ class PartPlan(NamedTuple):
 
     def results(self, results: Mapping[int, OperationResult], _: Mapping[int, OperationResult]) -> list[QueryResult]:
         ordered = [results[n] for n in range(len(self.queries))]
-        return [QueryResult(each.parts, each.hits, each.error, each.failure) for each in ordered]
+        return [QueryResult(each.parts, each.hits, each.error, each.failure, records=each.records) for each in ordered]
 
     def _operation(self, positions: range) -> PlannedOperation:
         variables = {"queries": [_match_query(self.queries[n]) for n in positions], **self.market}
-        return PlannedOperation(self.document, variables, len(positions), match.read_multi_match, tuple(positions))
+        return PlannedOperation(
+            self.document, variables, len(positions), match.read_multi_match, tuple(positions), self.decode
+        )
 
 
 def gateway_request(client: Any, view: PartView, currency: str, since: float) -> GatewayRequest:

@@ -36,12 +36,13 @@ RequestKey = tuple[str, bool]  # request target, which names the API key, and wh
 
 class EncodedResponse(NamedTuple):
     """Cache entry: the body, the beginning of the response head, the number of cached results in it, and its client.
-    `until`: expiry, monotonic seconds."""
+    `stored` and `until`: when the oldest result was fetched, and the expiry, in monotonic seconds."""
 
     body: EncodedBody
     head: str
     results: int
     client: Client
+    stored: float
     until: float
 
 
@@ -92,7 +93,8 @@ class EncodedResponseCache:
         """Store a response of which nothing was sent upstream."""
         if metadata.source == "hit":
             head = responses.head(body)
-            self.store(target, gzip, EncodedResponse(body, head, metadata.results, client, metadata.until))
+            response = EncodedResponse(body, head, metadata.results, client, metadata.stored, metadata.until)
+            self.store(target, gzip, response)
 
     def link(self, head: bytes, target: str, gzip: bool, labels: RequestLabels) -> None:
         """Remember that the bytes of a request head ask for an entry."""

@@ -1,5 +1,6 @@
 """Rendering of v3 responses: JSON, JSONP, gzip, usage headers and errors (contract v3-rest.md §2, §5, §6)."""
 
+import math
 import re
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from proxy.v3.parsing.request_parameters import ResponseFormat
 
 ALLOWED = "GET, HEAD, OPTIONS"
 # An istr saves the case folding at every use.
+AGE = istr("Age")
 X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
 X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
 ACCEPT_ENCODING = istr("Accept-Encoding")
@@ -29,17 +31,14 @@ def response(body: EncodedBody, status: int = 200) -> web.Response:
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
 
 
-def add_usage_headers(response: web.Response, metadata: ResponseMetadata, status: QuotaStatus) -> web.Response:
-    """Add the request's cache status and cost, and the client's quota: in parts, and seconds to its reset."""
-    response.headers.update(usage_headers(metadata, status))
-    return response
-
-
-def usage_headers(metadata: ResponseMetadata, status: QuotaStatus) -> dict[str, str]:
-    """Return the headers of `add_usage_headers`."""
+def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = -math.inf) -> dict[str, str]:
+    """Return the request's cache status and cost, the client's quota, in parts and seconds to its reset, and the `age`
+    of the oldest result in seconds (-inf: there is none)."""
     headers: dict[str, str] = {}
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source
+    if age >= 0:
+        headers[AGE] = str(int(age))
     headers[X_COST] = str(metadata.cost)
     headers[X_USED] = str(status.used)
     if status.limit is not None:

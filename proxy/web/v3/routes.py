@@ -197,15 +197,19 @@ class V3Routes:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.results
         self._hits.remember(request, target, cached)
-        return self._response(cached.body, cached.client, HIT)
+        return self._response(cached.body, cached.client, HIT, cached.stored)
 
-    def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
+    def _response(
+        self, body: EncodedBody, client: Client, metadata: ResponseMetadata, stored: float | None = None
+    ) -> web.Response:
         """Return a 200, with the headers of usage where parts were requested."""
         response = responses.response(body)
         if unsupported.HEADER in body.headers:
             log.warning("parameters ignored", parameters=body.headers[unsupported.HEADER])
         if metadata.source is not None:
-            return responses.add_usage_headers(response, metadata, self._pipeline.quota_status(client))
+            age = self._clock.monotonic() - (metadata.stored if stored is None else stored)
+            usage = responses.usage_headers(metadata, self._pipeline.quota_status(client), age)
+            response.headers.update(usage)
         return response
 
 

@@ -75,7 +75,7 @@ class UnparsedHits:
         if not self._context.authenticator.knows(address.group, cached.client):
             return None
         request_id = self._context.ids.new()
-        response = self._response(cached, request_id)
+        response = self._response(cached, request_id, started - cached.stored)
         self._record(head.labels, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
 
@@ -93,10 +93,10 @@ class UnparsedHits:
             shown, agent = self._context.activity.shown(request.raw_path, request.headers.get(hdrs.USER_AGENT, ""))
             self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
 
-    def _response(self, cached: EncodedResponse, request_id: str) -> bytes:
+    def _response(self, cached: EncodedResponse, request_id: str, age: float) -> bytes:
         """Return the bytes that aiohttp would write for the handler's response."""
         body = cached.body.body
-        usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client))
+        usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client), age)
         lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
         if cached.client.sunset is not None:
             lines += cached.client.sunset.head

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from support import running_proxy
 
 import nexar_sandbox
 from proxy import config
+from proxy.kit import clock
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/explanation/costs.md").read_text(encoding="utf-8")
@@ -35,8 +35,12 @@ class Cost(NamedTuple):
 class Counted:
     """A proxy on a sandbox, asked and billed."""
 
-    def __init__(self, client: running_proxy.ProxyClient, sandbox: nexar_sandbox.Sandbox) -> None:
-        self._client, self._sandbox = client, sandbox
+    def __init__(
+        self, client: running_proxy.ProxyClient, sandbox: nexar_sandbox.Sandbox, time: clock.ManualClock
+    ) -> None:
+        self._client = client
+        self._sandbox = sandbox
+        self.time = time
 
     async def cost(self, parameters: str, times: int = 1, key: str = running_proxy.KEY) -> Cost:
         """Ask so many times at the same moment; the parts shown are those of one reply."""
@@ -75,16 +79,17 @@ def open_proxy(catalog: nexar_sandbox.Catalog) -> Opens:
     """Opens a fresh proxy on a fresh sandbox; both applications share the account, so that both are counted."""
 
     @asynccontextmanager
-    async def opened(single_query: str = "supSearchMpn", seconds: float = 0) -> AsyncIterator[Counted]:
+    async def opened(single_query: str = "supMultiMatch", seconds: float = 0) -> AsyncIterator[Counted]:
         account = nexar_sandbox.DEFAULT_APPLICATION
         mine = {
             "client_id": config.ClientId(account.client_id),
             "client_secret": config.Secret(account.client_secret),
             "apikeys": tuple(config.ApiKeySettings(config.digest(key)) for key in (running_proxy.KEY, OTHER_KEY)),
         }
+        time = clock.ManualClock()
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(
-                nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog)
+                nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog, clock=time)
             )
             chosen = running_proxy.settings(
                 sandbox.graphql_url,
@@ -97,7 +102,7 @@ def open_proxy(catalog: nexar_sandbox.Catalog) -> Opens:
                 chosen.applications["demo"], apikeys=(config.ApiKeySettings(config.digest(OTHER_APPLICATION_KEY)),)
             )
             chosen = msgspec.structs.replace(chosen, applications={**chosen.applications, "other": other})
-            yield Counted(await stack.enter_async_context(running_proxy.running(chosen)), sandbox)
+            yield Counted(await stack.enter_async_context(running_proxy.running(chosen, time)), sandbox, time)
 
     return opened
 
@@ -143,13 +148,18 @@ async def test_head_costs_as_much_as_get(open_proxy: Opens) -> None:
 
 async def test_repeated_request_costs_as_documented(rows: Any, open_proxy: Opens) -> None:
     measured = {}
-    async with open_proxy(seconds=60) as counted:
+    async with open_proxy(seconds=84_600) as counted:
         measured["the first time"] = await counted.cost(ONE)
         measured["once more, at once"] = await counted.cost(ONE)
         measured["by another apikey of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
         measured["by another application"] = await counted.cost(ONE, key=OTHER_APPLICATION_KEY)
-        measured["with another `include[]`"] = await counted.cost(f"{ONE}&include[]=specs")
+        measured["with another `include[]`"] = await counted.cost(f"{ONE}&include[]=imagesets")
+        measured["with the first `include[]` of a plan's feature"] = await counted.cost(f"{ONE}&include[]=specs")
         measured["without it again"] = await counted.cost(f"{ONE}&n=2")
+        counted.time.advance(23 * 3600)
+        measured["after 23 hours"] = await counted.cost(ONE)
+        counted.time.advance(3600)
+        measured["after 24 hours"] = await counted.cost(ONE)
     async with open_proxy(seconds=0) as counted:
         await counted.cost(ONE)
         measured["once more, with the response cache off"] = await counted.cost(ONE)
@@ -178,4 +188,4 @@ def test_documented_numbers_are_those_of_the_code() -> None:
     assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words
     assert f"{windows[2]} in 12 hours and {windows[3]} a week" in words
-    assert re.search(r"Set `translation\.single_query: supMultiMatch`", words)
+    assert "`translation.single_query: supSearchMpn`" in words

@@ -26,7 +26,7 @@ from .conftest import ROOT, Page
 DEPLOY = ROOT / "deploy"
 HOST = "127.0.0.1"
 SECONDS = 60.0
-NO_PARTS = {"data": {"supSearchMpn": {"hits": 0, "results": []}}}
+NO_PARTS = {"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}}
 # What nginx.conf needs around it: folders that the test may write, and one process.
 AROUND = """\
 daemon off;

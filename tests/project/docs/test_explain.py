@@ -53,7 +53,7 @@ def test_every_command_runs_and_prints_what_the_page_shows(page: Page, tmp_path:
     first, file, trace = (block.text for block in page.blocks("text"))
     assert first in printed[0]
     assert file in printed[commands.index("v3bridge explain examples/access.log")]
-    assert "query supSearchMpn(" in printed[4]
+    assert "query supMultiMatch(" in printed[4]
     assert json.loads(printed[5])["kinds"][0]["endpoint"] == "/parts/match"
     assert "executed as erp/1 (DE, EUR, features TECH_SPECS)" in printed[7]
     assert "no feature" in printed[7]

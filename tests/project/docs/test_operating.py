@@ -60,7 +60,7 @@ async def test_wrong_upstream_address_has_the_documented_message(page: Any) -> N
 async def test_documented_request_fields_are_those_of_the_log(page: Any) -> None:
     documented = {name for row in page.table("field of `request completed`") for name in re.findall(r"`(\w+)`", row[0])}
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}})
         with log_lines.collected() as written:
             settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
             async with running_proxy.running(settings) as client:

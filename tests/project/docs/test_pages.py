@@ -114,7 +114,7 @@ def test_every_client_has_documented_instructions(pages: Any) -> None:
 
 async def test_client_with_http_proxy_reaches_only_the_proxy() -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        upstream.respond_with({"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}})
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
         async with running_proxy.running(settings) as client:
             asked = f'http://octopart.com/api/v3/parts/match?apikey={running_proxy.KEY}&queries=[{{"mpn":"X1"}}]'

@@ -209,7 +209,7 @@ def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int |
         ("currency: usd", "demo.currency: 'usd' is not accepted; it accepts three capital letters"),
         (
             "features: [LEADTIME]",
-            "demo.features[0]: 'LEADTIME' is not accepted; it accepts all, or a list of LEAD_",
+            "demo.features[0]: 'LEADTIME' is not accepted; it accepts unknown, all, or a list of LEAD_",
         ),
         ("features: some", "demo.features: 'some' is not accepted"),
         ("client_secret: ''", "demo.client_secret: is empty"),

@@ -35,8 +35,16 @@ def application(*keys: str, **settings: Any) -> config.ApplicationSettings:
     return config.ApplicationSettings(apikeys=apikeys, **settings)
 
 
-def test_a_single_number_is_a_search_and_a_count_on_condition(explainer: Explainer) -> None:
-    explanation = explain(explainer, '/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N","limit":5}]')
+def test_a_single_number_is_one_match(explainer: Explainer) -> None:
+    (match,) = explain(explainer, '/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]').operations
+    assert (match.name, match.parts_max, match.records) == ("supMultiMatch", 3, "supMultiMatch[].parts[]")
+
+
+def test_a_single_number_can_be_a_search_and_a_count_on_condition() -> None:
+    settings = msgspec.structs.replace(SHIPPED, translation=config.TranslationSettings("supSearchMpn"))
+    explanation = explain(
+        Explainer(settings), '/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N","limit":5}]'
+    )
 
     search, count = explanation.operations
     assert (search.name, search.parts_max, search.condition) == ("supSearchMpn", 5, None)
@@ -217,7 +225,7 @@ def test_a_key_in_another_parameter_is_hidden(explainer: Explainer) -> None:
     "target, subjects",
     [
         (f"{MATCH}&exact_only=1&slice[offers]=:1&callback=f", {"punctuation", "lists", "JSONP", "queries"}),
-        ('/v3/parts/match?queries=[{"mpn":"A1B","reference":1}]', {"partial matches", "reference"}),
+        ('/v3/parts/match?queries=[{"mpn":"A1B","reference":1}]', {"reference"}),
         ('/v3/parts/match?queries=[{"mpn":"A1B*"},{"x":1}]', {"wildcards"}),
         ("/v3/parts/search?filter[fields][brand.name][]=x&facet[fields][brand.name][include]=1", {"filters", "facets"}),
         ("/v3/parts/0123456789abcdef?include[]=specs", {"uids", "fields", "cost", "market"}),

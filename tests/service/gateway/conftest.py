@@ -100,7 +100,8 @@ def renderer() -> Callable[..., ItemRenderer]:
     def read(*fields: str) -> ItemRenderer:
         if fields not in known:
             projection = model.Projection(show=frozenset((field,) for field in fields))
-            known[fields] = ItemRenderer(projection, compiler.compile_object(book, "Part", projection))
+            part = compiler.compile_object(book, "Part", projection)
+            known[fields] = ItemRenderer(projection, part, part.fields)
         return known[fields]
 
     return read

@@ -47,7 +47,8 @@ VALUES: dict[str, Any] = {
     "upstream.token_url": "http://127.0.0.1:9/other",
     "upstream.proxy": config.ProxyAddress("http://127.0.0.1:9"),
     "upstream.scope": "another",
-    "translation.single_query": "supMultiMatch",
+    "translation.single_query": "supSearchMpn",
+    "cache.fetch": "requested",
 }
 NOT_CHANGED = {
     # Applied once, at the start; or by others than the gateway.

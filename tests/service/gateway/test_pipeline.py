@@ -57,6 +57,7 @@ class _Queries(NamedTuple):
     numbers: tuple[str, ...]
     keys: list[CacheKey]
     renderer: ItemRenderer
+    features: frozenset[str] = frozenset()
 
     def plan(self, positions: list[int]) -> _Plan:
         operation = _Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
@@ -110,7 +111,8 @@ class _Source:
         if failing:
             return QueryResult([], 0, failing)
         records = msgspec.convert([{"mpn": number}], list[self.renderer.part.record])  # type: ignore[name-defined]
-        return QueryResult(records if number != "none" else [], 1)
+        parts = records if number != "none" else []
+        return QueryResult(parts, 1, records=[msgspec.json.encode(part) for part in parts])
 
 
 class _Picky(ItemRenderer):
@@ -235,7 +237,7 @@ async def test_a_failure_is_shared_and_not_cached(source: _Source) -> None:
 
 
 async def test_an_untranslatable_result_fails_alone_and_the_others_are_cached(source: _Source) -> None:
-    source.renderer = _Picky("picky", source.renderer.part)
+    source.renderer = _Picky("picky", source.renderer.part, source.renderer.fetched)
     answers, metadata = await source.get("a", "broken", "b")
     assert numbers(answers) == [["a"], [], ["b"]]
     assert [answer.error for answer in answers] == [None, "cannot be translated", None]
@@ -249,7 +251,7 @@ async def test_a_cached_result_that_another_projection_cannot_translate_fails_al
     source: _Source, time: clock.ManualClock
 ) -> None:
     await source.get("a", "broken")
-    source.renderer = _Picky("picky", source.renderer.part)
+    source.renderer = _Picky("picky", source.renderer.part, source.renderer.fetched)
     answers, _ = await source.get("a", "broken")
     assert numbers(answers) == [["a"], []]
     assert isinstance(answers[1].failure, errors.UpstreamUnreadable)

@@ -105,13 +105,15 @@ def test_hits_count_matching_parts_only(
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
     keep = exact_match.match_test(query, False, True)
-    narrowed = exact_match.filter_ranked(query, OperationResult([part(mpn) for mpn in mpns], hits), keep)
+    found = OperationResult([part(mpn) for mpn in mpns], hits, records=[mpn.encode() for mpn in mpns])
+    narrowed = exact_match.filter_ranked(query, found, keep)
+    assert [record.decode() for record in narrowed.records] == [each.mpn for each in narrowed.parts]
     assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
 def test_query_without_filter_keeps_everything() -> None:
-    query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7)
-    assert exact_match.filter_ranked(query, found, None) == (found.parts, 7, True)
+    query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7, records=[b"A", b"B"])
+    assert exact_match.filter_ranked(query, found, None) == (found.parts, found.records, 7, True)
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)

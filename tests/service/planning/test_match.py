@@ -28,7 +28,8 @@ def plan(
     exact: bool = False,
 ) -> match.MatchPlan:
     asked = tuple(model.PartsMatchQuery(**query) for query in queries)
-    return match.MatchPlan(model.PartsMatchRequest(asked, exact), documents, model.MappingContext("DE", "EUR"), single)
+    request = model.PartsMatchRequest(asked, exact)
+    return match.MatchPlan(request, documents, json.loads, model.MappingContext("DE", "EUR"), single)
 
 
 def variables(ask: Any) -> dict[str, Any]:
@@ -117,7 +118,8 @@ def test_neighboring_portions_cannot_be_merged(wanted: list[int]) -> None:
 
 
 def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
-    return OperationResult([SimpleNamespace(mpn=mpn) for mpn in mpns], hits, error)
+    parts = [SimpleNamespace(mpn=mpn) for mpn in mpns]
+    return OperationResult(parts, hits, error, records=[b"{}"] * len(parts))
 
 
 @pytest.mark.parametrize(

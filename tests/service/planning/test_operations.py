@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from proxy import errors, model
 from proxy.kit import shipped
@@ -20,14 +19,14 @@ def part(mpn: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def documents() -> match.Documents:
+def compiled() -> projection_cache.CompiledMatch:
     projection = model.Projection(show=frozenset({("mpn",), ("uid",)}))
-    return projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(projection).documents
+    return projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(projection)
 
 
-def operation(documents: match.Documents, mpn: str, single: match.SingleQuery) -> PlannedOperation:
+def operation(compiled: projection_cache.CompiledMatch, mpn: str, single: match.SingleQuery) -> PlannedOperation:
     request = model.PartsMatchRequest((model.PartsMatchQuery(mpn=mpn),))
-    (planned,) = match.MatchPlan(request, documents, MARKET, single).operations
+    (planned,) = match.MatchPlan(request, compiled.documents, compiled.part.decode, MARKET, single).operations
     return planned
 
 
@@ -45,25 +44,25 @@ def match_of(*mpns: str) -> Any:
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
 def test_results_of_a_merged_operation_are_those_of_each_alone(
-    documents: match.Documents, single: match.SingleQuery
+    compiled: projection_cache.CompiledMatch, single: match.SingleQuery
 ) -> None:
-    first, second = operation(documents, "AB1", single), operation(documents, "ÄB-2", single)
+    first, second = operation(compiled, "AB1", single), operation(compiled, "ÄB-2", single)
     if single == "supSearchMpn":
         alone = [{"supSearchMpn": search("AB1", "AB-1")}, {"supSearchMpn": search("ÄB-2")}]
         together = {"a0": search("AB1", "AB-1"), "a1": search("ÄB-2")}
     else:
         alone = [{"supMultiMatch": [match_of("AB1", "AB-1")]}, {"supMultiMatch": [match_of("ÄB-2")]}]
         together = {"supMultiMatch": [match_of("AB1", "AB-1"), match_of("ÄB-2")]}
-    expected = [*results(first, alone[0]), *results(second, alone[1])]
+    expected = [*first.decoded(results(first, alone[0])), *second.decoded(results(second, alone[1]))]
     merged = results(first.merged([second]), together)
     assert [each.parts for each in merged] == [[], []]
     decoded = [*first.decoded(merged[:1]), *second.decoded(merged[1:])]
-    assert [structs.replace(each, encoded=None) for each in decoded] == expected
-    assert json.loads(decoded[1].encoded or b"") == [part("ÄB-2")]
+    assert decoded == expected
+    assert [json.loads(record) for record in decoded[1].records] == [part("ÄB-2")]
 
 
-def test_invalid_part_fails_its_own_operation_as_possibly_billed(documents: match.Documents) -> None:
-    first, second = operation(documents, "A", "supSearchMpn"), operation(documents, "B", "supSearchMpn")
+def test_invalid_part_fails_its_own_operation_as_possibly_billed(compiled: projection_cache.CompiledMatch) -> None:
+    first, second = operation(compiled, "A", "supSearchMpn"), operation(compiled, "B", "supSearchMpn")
     invalid = {"hits": 1, "results": [{"akaMpn": None, "part": {"mpn": 5}}]}
     merged = results(first.merged([second]), {"a0": invalid, "a1": search("B")})
     with pytest.raises(errors.UpstreamUnreadable) as found:

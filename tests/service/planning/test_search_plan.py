@@ -29,7 +29,7 @@ def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
     plan = plan_of(SearchRequest(**{"q": "x", **request}))
     assert isinstance(plan, search.SearchPlan)
     page, *apart = (each.aggregations for each in plan.aggregations)
-    document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page).document
+    document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page)
     asks = plan.with_documents(
         document,
         [PROJECTIONS.count(each) for each in apart],

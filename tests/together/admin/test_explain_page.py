@@ -43,7 +43,7 @@ async def test_explanation_is_that_of_the_command(managed: ProxyEnvironment) -> 
     assert page["explanations"] == [json.loads(msgspec.json.encode(expected))]
     assert managed.sandbox.request_counts.graphql == before
     html = await shown(managed.admin, TARGET)
-    for part in ("supSearchMpn", "At most <strong>3 parts</strong>", "manufacturer_uid()", "POST http"):
+    for part in ("supMultiMatch", "At most <strong>3 parts</strong>", "manufacturer_uid()", "POST http"):
         assert part in html
 
 
@@ -64,7 +64,7 @@ async def test_every_form_of_a_request_is_understood(admin: AdminClient, text: s
 
 async def test_link_to_a_request_shows_its_explanation(admin: AdminClient) -> None:
     html = await admin.page(f"/explain?request={quote(TARGET)}&application=demo")
-    assert "supSearchMpn" in html
+    assert "supMultiMatch" in html
     assert '<option value="demo" selected>' in html or "<option selected>demo</option>" in html
 
 
@@ -173,7 +173,7 @@ async def test_form_needs_the_token_of_its_session(admin: AdminClient) -> None:
     assert refused.status == 403
     response = await admin.submit("/explain", "/explain", request=TARGET)
     assert response.status == 200
-    assert "supSearchMpn" in await response.text()
+    assert "supMultiMatch" in await response.text()
 
 
 values = st.text(max_size=30).map(lambda text: quote(text, errors="replace")) | st.sampled_from(

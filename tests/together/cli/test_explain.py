@@ -39,7 +39,7 @@ def test_json_is_the_whole_explanation() -> None:
     assert explained.request == "/v3/parts/match?queries=[{%22mpn%22:%22SN74S74N%22}]&include[]=specs&apikey=$APIKEY"
     assert explained.client is not None
     assert (explained.client.chosen_by, explained.client.problem) == ("the request's API key", None)
-    assert [each.name for each in explained.operations] == ["supSearchMpn", "supMultiMatch"]
+    assert [each.name for each in explained.operations] == ["supMultiMatch"]
     assert "specs.<key>.value" in {each.path for each in explained.fields}
 
 
@@ -64,7 +64,7 @@ def test_a_terminal_of_any_width_shows_every_name_whole(width: str) -> None:
 def test_a_pipe_gets_plain_text_without_trailing_blanks() -> None:
     done = explain("--queries", TARGET)
 
-    assert "query supSearchMpn($q: String!" in done.stdout
+    assert "query supMultiMatch($queries: " in done.stdout
     assert "\x1b" not in done.stdout
     assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
 
@@ -131,7 +131,7 @@ def test_standard_input_may_have_any_form(given: str) -> None:
     done = explain("-", given=given)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "supSearchMpn" in done.stdout
+    assert "supMultiMatch" in done.stdout
 
 
 @pytest.mark.parametrize(

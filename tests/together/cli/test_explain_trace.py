@@ -53,7 +53,7 @@ async def test_a_trace_runs_on_the_embedded_sandbox(tmp_path: Path) -> None:
     assert names[:6] == ["authenticate", "admit", "parse", "compile", "look up", "plan"]
     assert lines_of(done, "Queries") == ["queries[0] SN74S74N  from the upstream"]
     assert lines_of(done, "Result")[1:] == [
-        "3 parts billed; 2 GraphQL requests, 1 token request",
+        "3 parts billed; 1 GraphQL request, 1 token request",
         "quota: 3 used, no limit",
     ]
     assert '"__class__": "PartsMatchResponse"' in done.out

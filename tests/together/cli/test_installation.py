@@ -129,7 +129,7 @@ def serve(bare_python: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
 
 async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with(ScriptedResponse(canned.search_body(["SN74S74N"], ["supSearchMpn"])))
+        upstream.respond_with(ScriptedResponse(canned.body()))
         url = await asyncio.to_thread(serve, configuration(tmp_path, upstream))
         target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22SN74S74N%22%7D%5D"
         async with aiohttp.ClientSession() as session, session.get(target) as response:

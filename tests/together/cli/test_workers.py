@@ -47,7 +47,7 @@ class SlowUpstream:
     async def graphql(self, request: web.Request) -> web.Response:
         self.asked += 1
         await self.go.wait()
-        return web.json_response({"data": {"supSearchMpn": {"hits": 0, "results": []}}})
+        return web.json_response({"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}})
 
 
 @pytest.fixture

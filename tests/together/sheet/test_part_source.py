@@ -115,11 +115,12 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
     assert await ledger(file, time) == 2
     time.advance(3600)
     async with opened(sandbox, file, time) as source:
-        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
+        # That there is no such part is asked again, free of charge.
+        assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1)
         second = await fetched(source, *queries)
-        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, 2)
-    assert second == first
-    assert [result.fetched for result in second.values()] == [time.now() - 3600] * 3
+        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 1, 2)
+    assert second == {**first, UNKNOWN: first[UNKNOWN]._replace(fetched=time.now())}
+    assert [second[query].fetched for query in (FLIP_FLOP, DIODE)] == [time.now() - 3600] * 2
 
 
 async def test_results_are_kept_for_a_day_whatever_the_configuration_says(

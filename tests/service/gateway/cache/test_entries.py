@@ -13,7 +13,6 @@ from proxy import config, model
 from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.kit import clock
-from proxy.planning.operations import QueryResult
 
 Renderers = Callable[..., ItemRenderer]
 QUESTION = CacheKey(("demo", "SN74S74N"), model.MappingContext("US", "USD"))
@@ -29,8 +28,9 @@ def keep(
     kept: ResponseCache, renderer: ItemRenderer, question: CacheKey = QUESTION, details: Any = None
 ) -> RenderedResult:
     records = msgspec.convert([PART], list[renderer.part.record])  # type: ignore[name-defined]
-    answer = RenderedResult(renderer.items(records, question.context), 7, details=details)
-    return kept.store(question, renderer, QueryResult(records, 7), answer)
+    encoded = msgspec.json.encode(records)
+    answer = RenderedResult(renderer.items(records, question.context), 7, details=details, records=encoded)
+    return kept.store(question, renderer, answer)
 
 
 def shown(answer: RenderedResult | None) -> Any:
@@ -43,10 +43,10 @@ def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, rend
     first = keep(kept, renderer("mpn"), details="counts")
     assert first.until == time.monotonic() + 60
     time.advance(59.9)
-    assert kept.get(QUESTION, renderer("mpn")) == first
+    assert kept.get(QUESTION, renderer("mpn")) == first._replace(records=b"")
     time.advance(0.1)
     assert kept.get(QUESTION, renderer("mpn")) is None
-    assert kept.get(QUESTION, renderer("mpn"), stale=True) == first._replace(until=0.0)
+    assert kept.get(QUESTION, renderer("mpn"), stale=True) == first._replace(until=0.0, records=b"")
     time.advance(600)
     assert kept.get(QUESTION, renderer("mpn"), stale=True) is None
 
@@ -175,7 +175,8 @@ def test_no_shared_record_is_used_beyond_its_lifetime(
     seconds, stale = lifetime
     memory = ResponseCache(config.CacheSettings(seconds=seconds, stale_seconds=stale), time)
     asked = renderer("mpn")
-    found = [CachedRecords(asked.part.fields | extra, b"[]", 1, age, time.now() - age) for age, extra in ages]
+    records = b'[{"mpn": "SN74S74N"}]'
+    found = [CachedRecords(asked.part.fields | extra, records, 1, age, time.now() - age) for age, extra in ages]
     memory.add(QUESTION, found)
     time.advance(later)
     usable = [max(0.0, age) + later for age, _ in ages if age >= -5]

@@ -23,7 +23,7 @@ def client() -> Client:
 
 
 def response(client: Client, until: float = 10.0, size: int = 100) -> EncodedResponse:
-    return EncodedResponse(EncodedBody(b"x" * size, {}), "HTTP/1.1 200 OK\r\n", 1, client, until)
+    return EncodedResponse(EncodedBody(b"x" * size, {}), "HTTP/1.1 200 OK\r\n", 1, client, 0.0, until)
 
 
 def test_bytes_find_the_entry_that_they_ask_for_until_it_expires(client: Client) -> None:
