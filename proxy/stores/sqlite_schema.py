@@ -46,32 +46,46 @@ CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, request
 def connect(path: Path, *, reads_only: bool = False) -> sqlite3.Connection:
     """Open the file, which is made where it is missing. Raises ConfigError.
 
-    SQLite writes a file beside it even to read. `reads_only`: where the disk is full, the file is read without, if
-    nothing else has it open."""
+    SQLite writes a file beside it even to read. `reads_only`: where the disk is full or read-only, the file is read
+    without, if nothing else has it open."""
     if sqlite3.sqlite_version_info < LIBRARY:
         needed = ".".join(map(str, LIBRARY))
         raise errors.ConfigError(
             f"store: {path}: needs SQLite {needed} or later, and this Python has {sqlite3.sqlite_version}"
         )
     try:
-        make(path)
-        # Transactions begin explicitly (isolation_level=None); one thread at a time uses the connection, so its check
-        # is off.
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            make(path)
+            return _opened(path)
+        except (OSError, sqlite3.OperationalError):
+            if reads_only and _is_complete(path):
+                return _opened(path, "?immutable=1")
+            raise
     except OSError as error:
         raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise errors.ConfigError(f"store: {path}: cannot be opened: {error}") from error
+        raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
+
+
+def _opened(path: Path, reading: str = "") -> sqlite3.Connection:
+    """Open the file, by the query of an address for `reading` only. Raises sqlite3.Error, and ConfigError for another
+    schema."""
+    # Transactions begin explicitly (isolation_level=None); one thread at a time uses the connection, so its check is
+    # off.
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}{reading}",
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
     try:
-        _prepare(connection, path)
-    # Also for a ConfigError: a connection that nobody closes would keep the file open.
-    except BaseException as error:
-        connection.close()
-        if reads_only and isinstance(error, sqlite3.OperationalError) and _is_complete(path):
-            address = f"file:{quote(str(path))}?immutable=1"
-            return sqlite3.connect(address, isolation_level=None, check_same_thread=False, uri=True)
-        if isinstance(error, sqlite3.Error):
-            raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
+        if reading:
+            _version(connection, path)
+        else:
+            _prepare(connection, path)
+    except BaseException:
+        connection.close()  # else it would keep the file open
         raise
     return connection
 
@@ -79,7 +93,7 @@ def connect(path: Path, *, reads_only: bool = False) -> sqlite3.Connection:
 def _is_complete(path: Path) -> bool:
     """Return whether a file holds all that was committed: no process uses it, and none was killed that did."""
     beside = path.with_name(f"{path.name}-wal")
-    return path.stat().st_size > 0 and not (beside.exists() and beside.stat().st_size)
+    return path.is_file() and path.stat().st_size > 0 and not (beside.exists() and beside.stat().st_size)
 
 
 def try_out(path: Path) -> int:
@@ -166,13 +180,19 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")  # what is committed survives the process, if not the machine
     # Immediate: workers that start together must not all make the tables.
     connection.execute("BEGIN IMMEDIATE")
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version not in (0, VERSION):  # tables of an unknown schema would be misread, so that usage is lost
-        raise errors.ConfigError(f"store: {path}: {other_version(version)}")
-    if version == 0:  # else nothing is written: the disk may be full
+    if _version(connection, path) == 0:  # else nothing is written: the disk may be full
         create(connection)
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the schema of the file, 0 for a new one. Raises ConfigError for another: its tables would be misread, so
+    that usage is lost."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version not in (0, VERSION):
+        raise errors.ConfigError(f"store: {path}: {other_version(version)}")
+    return version
 
 
 def other_version(version: int) -> str:

@@ -17,10 +17,12 @@ LIMIT = 1_000
 
 
 @contextmanager
-def serving(file: Path, python: tuple[str, ...] = ("-m", "proxy")) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def serving(
+    file: Path, python: tuple[str, ...] = ("-m", "proxy"), stderr: int | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """`v3bridge serve` in a process of its own, and its address."""
     command = [sys.executable, *python, "serve", "--config", str(file), "--port", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=stderr, text=True) as process:
         try:
             assert process.stdout is not None
             first = process.stdout.readline()

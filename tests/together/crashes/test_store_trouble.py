@@ -4,22 +4,26 @@ A real process with a store file, in front of a sandbox that counts usage itself
 """
 
 import asyncio
+import json
 import os
 import resource
 import subprocess
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import yarl
-from together.crashes.program import ledger, serving
+from together.crashes.program import ROOT, ledger, serving
 from together.environment import target
 
 import nexar_sandbox
 
 SECONDS = 30
+REFRESH_SECONDS = 1.0  # between two heartbeats of a worker
 NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk
 
 
@@ -48,18 +52,30 @@ async def ready(session: aiohttp.ClientSession, url: str) -> tuple[int, dict[str
         return response.status, {each["check"]: each["reason"] for each in body.get("reasons", [])}
 
 
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let a folder be a read-only mount meanwhile. Skips the test where this user may not mount."""
+    if subprocess.run(["mount", "--bind", folder, folder], check=False, capture_output=True).returncode:
+        pytest.skip("mounting is not permitted")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
 async def stop(process: "subprocess.Popen[str]") -> None:
     process.terminate()
     assert await asyncio.to_thread(process.wait, SECONDS) == 0
 
 
-async def test_full_disk_fails_readiness_and_loses_no_usage(
+async def test_full_disk_fails_readiness_is_logged_once_and_loses_no_usage(
     sandbox: nexar_sandbox.Sandbox,
     configured: Path,
     store: str,
     session: aiohttp.ClientSession,
 ) -> None:
-    with serving(configured) as (process, url):
+    with serving(configured, stderr=subprocess.PIPE) as (process, url):
         assert [(await ask(session, url, name, "SN74S74N"))[0] for name in ("limited", "unlimited")] == [200, 200]
         assert await ready(session, url) == (200, {})
         usual = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, NO_SPACE)
@@ -69,12 +85,15 @@ async def test_full_disk_fails_readiness_and_loses_no_usage(
         assert (await ask(session, url, "unlimited", "1N4007"))[0] == 200
         status, body = await ask(session, url, "limited", "1N4007")
         assert (status, body["message"]) == (503, reasons["store"])
+        await asyncio.sleep(3 * REFRESH_SECONDS)  # each reads the store, which works, and writes to it
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, usual)
         async with asyncio.timeout(SECONDS):
             while (await ready(session, url))[0] != 200:
                 await asyncio.sleep(0.1)
         assert (await ask(session, url, "limited", "1N4007"))[0] == 200
         await stop(process)
+        assert process.stderr is not None
+        assert process.stderr.read().count("store became unavailable") == 1
     for name, state in (await ledger(store)).items():
         assert (state.used, state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0, 0)
 
@@ -142,3 +161,55 @@ async def test_truncated_files_beside_the_store_end_no_process_and_book_nothing_
         await stop(process)
     for name, state in (await ledger(store)).items():
         assert (state.used + state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0)
+
+
+async def test_read_only_mount_is_named_by_readiness(
+    configured: Path, store: str, session: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    configured.write_text(configured.read_text().replace(store, f"sqlite:{folder}/state.sqlite"))
+    with serving(configured) as (process, url):
+        assert await ready(session, url) == (200, {})
+        with read_only(folder):
+            async with asyncio.timeout(SECONDS):
+                while (await ready(session, url))[0] == 200:
+                    await asyncio.sleep(0.1)
+            status, reasons = await ready(session, url)
+        assert (status, list(reasons)) == (503, ["store"])
+        assert f"{folder} is read-only; make it writable" in reasons["store"]
+        async with asyncio.timeout(SECONDS):
+            while (await ready(session, url))[0] != 200:
+                await asyncio.sleep(0.1)
+        await stop(process)
+
+
+@pytest.mark.parametrize("trouble", ["read-only mount", "full disk"])
+async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
+    sandbox: nexar_sandbox.Sandbox,
+    configured: Path,
+    store: str,
+    session: aiohttp.ClientSession,
+    tmp_path: Path,
+    trouble: str,
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    configured.write_text(configured.read_text().replace(store, f"sqlite:{folder}/state.sqlite"))
+    with serving(configured) as (process, url):
+        assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
+        await stop(process)
+    command = [sys.executable, "-m", "proxy", "usage", "--config", str(configured)]
+
+    def usage(*options: str) -> "subprocess.CompletedProcess[str]":
+        limit = ["prlimit", f"--fsize={NO_SPACE[0]}"] if trouble == "full disk" else []
+        return subprocess.run([*limit, *command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    with read_only(folder) if trouble == "read-only mount" else nullcontext():
+        read = await asyncio.to_thread(usage, "--json")
+        reopened = await asyncio.to_thread(usage, "--reopen", "limited")
+    used = {row["application"]: row["used"] for row in json.loads(read.stdout)}
+    assert (read.returncode, read.stderr, used["limited"]) == (0, "", sandbox.part_usage.used("limited"))
+    assert (reopened.returncode, reopened.stdout) == (2, "")
+    assert reopened.stderr.startswith(f"v3bridge: store: {folder}/state.sqlite: cannot be ")
+    assert await asyncio.to_thread(lambda: subprocess.run([*command, "--reopen", "limited"], cwd=ROOT).returncode) == 0
