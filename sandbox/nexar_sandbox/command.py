@@ -26,8 +26,6 @@ from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import settings as legacy
 
 DESIGN_PORTS = 4
-# Below this number of parts, starting processes takes longer than it saves.
-_WORTH_PROCESSES = 50_000
 
 cli = typer.Typer(
     name="nexar-sandbox",
@@ -268,9 +266,8 @@ def _prepare_catalog(path: Path, parts: int | None, catalog: Path | None, seed: 
             description = f"indexing {path.name}" if done else f"making {path.name}"
             progress.update(task, completed=parts_done, total=wanted, description=description)
 
-        processes = (os.cpu_count() or 1) if (parts or 0) >= _WORTH_PROCESSES else 1
         try:
-            store.prepare_catalog(path, parts, catalog, seed, processes=processes, progress=show)
+            store.prepare_catalog(path, parts, catalog, seed, progress=show)
         except OSError as error:
             raise StartError(f"{path}: cannot be written: {error.strerror}") from error
         except ValueError as error:

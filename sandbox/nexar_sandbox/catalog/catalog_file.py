@@ -16,7 +16,7 @@ import msgspec
 from nexar_sandbox.catalog import database, listings, loader, records, reference_data, source_files
 
 # Version of the tables and their contents.
-_FORMAT = "1"
+_FORMAT = "2"
 _PROPERTIES = ("format", "program", "seed", "parts", "extra")
 
 
@@ -47,7 +47,7 @@ class CatalogSource:
         }
 
 
-def create(path: Path, source: CatalogSource, processes: int = 1, progress: loader.Progress | None = None) -> None:
+def create(path: Path, source: CatalogSource, progress: loader.Progress | None = None) -> None:
     """Create the file atomically. Raises source_files.CatalogError if it cannot be created."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent)
@@ -56,7 +56,7 @@ def create(path: Path, source: CatalogSource, processes: int = 1, progress: load
         raise source_files.CatalogError(f"{path}: cannot be made: {error.strerror}") from error
     part = Path(name)
     try:
-        _fill(part, source, processes, progress)
+        _fill(part, source, progress)
         part.chmod(0o644)  # a temporary file is its owner's alone
         part.replace(path)
     except sqlite3.Error as error:
@@ -84,12 +84,10 @@ def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, referen
         raise
 
 
-def _fill(part: Path, source: CatalogSource, processes: int, progress: loader.Progress | None) -> None:
+def _fill(part: Path, source: CatalogSource, progress: loader.Progress | None) -> None:
     connection = database.create(part)
     try:
-        reference = loader.fill(
-            connection, source.parts, source.extra, source.seed, source.data, processes=processes, progress=progress
-        )
+        reference = loader.fill(connection, source.parts, source.extra, source.seed, source.data, progress=progress)
         properties = {**source.properties(), "reference": _packed(reference)}
         connection.executemany("INSERT INTO properties VALUES (?,?)", properties.items())
     finally:

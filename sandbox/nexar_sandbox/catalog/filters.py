@@ -1,15 +1,17 @@
-"""Filters and sort keys over the columns of the catalog (contract graphql.md §2.4).
+"""Filters and sort keys of searches as SQL (contract graphql.md §2.4).
 
 Values of one key are alternatives (OR); keys are combined (AND).
 """
+# ruff: noqa: S608  the SQL is composed of literals in this package; user input is passed as parameters
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any
 
-import numpy as np
-
-from nexar_sandbox.catalog import columns, matching, parts, records, reference_data, rules, units
+from nexar_sandbox.catalog import matching, parts, records, reference_data, rules, units
+from nexar_sandbox.catalog.clauses import BEST, Clause, among
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {
@@ -18,43 +20,35 @@ CAD_STATES = {
     "none": parts.NO_CAD,
 }
 _SORTS = {
-    "median_price_1000": "median",
-    "avg_price": "average",
-    "num_authsuppliers": "authorized",
-    "mpn": "mpn_places",
-    "manufacturer.displayname": "maker_places",
+    "median_price_1000": "p.median",
+    "avg_price": "p.average",
+    "num_authsuppliers": "p.authorized",
+    "mpn": "p.mpn COLLATE NOCASE",
+    "manufacturer.displayname": "p.maker_name COLLATE NOCASE",
 }
-# From rows of parts to one boolean for each: whether it passes.
-RowFilter = Callable[[columns.Array], columns.Array]
-# From rows of parts to one sort key for each, lowest first.
-SortKeys = Callable[[columns.Array], columns.Array]
-
-
-class CompanyNames(NamedTuple):
-    """Lookup of companies by the names in a filter or a query."""
-
-    makers: matching.CompanyNameIndex
-    sellers: matching.CompanyNameIndex
 
 
 class CatalogFilters:
     """The filters and sort keys of one catalog."""
 
-    def __init__(
-        self, column_store: columns.Columns, reference: reference_data.ReferenceData, names: CompanyNames
-    ) -> None:
-        self._columns, self._reference, self._names = column_store, reference, names
+    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
+        self._connection, self._reference = connection, reference
+        companies = reference.companies.values()
+        self._makers = matching.CompanyNameIndex(each for each in companies if "manufacturer" in each.roles)
+        self._sellers = matching.CompanyNameIndex(each for each in companies if "seller" in each.roles)
+        # Cached for each catalog: a decorator of the method would keep every catalog in memory.
+        self.values = cache(self._values)
 
-    def of(self, conditions: records.SearchConditions) -> list[RowFilter]:
+    def of(self, conditions: records.SearchConditions) -> list[Clause]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
-        masks = self._of_keys(conditions)
+        clauses = self._of_keys(conditions)
         if conditions.in_stock_only:
-            masks.append(lambda rows: self._columns.column("stocked")[rows] > 0)
+            clauses.append(Clause("p.stocked"))
         if conditions.authorized_only:
-            masks.append(lambda rows: self._columns.column("authorized")[rows] > 0)
-        return masks
+            clauses.append(Clause("p.authorized"))
+        return clauses
 
-    def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[RowFilter]:
+    def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[Clause]:
         """The filters by the manufacturer and the seller of a match query."""
         company_filters = []
         if query.manufacturer is not None:
@@ -65,52 +59,58 @@ class CatalogFilters:
             company_filters.append(self.sold_by([query.seller]))
         return company_filters
 
-    def order(self, sort: str, descending: bool, search_rules: rules.SearchRules) -> SortKeys | None:
-        """The sort keys for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown
-        key."""
+    def order(self, sort: str, descending: bool, search_rules: rules.SearchRules) -> Clause | None:
+        """The order for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown key."""
         if not sort:
             return None
         is_known = (sort in _SORTS or sort in self._reference.attributes) and sort not in search_rules.sort_keys_missing
-        if not is_known and search_rules.unknown_sorts_refused:
-            raise ValueError(f"sort: there is no key {sort!r}")
-        return (
-            None
-            if not is_known
-            else lambda rows: self._sort_keys(sort, descending and search_rules.descending_sorts)[rows]
-        )
+        if not is_known:
+            if search_rules.unknown_sorts_refused:
+                raise ValueError(f"sort: there is no key {sort!r}")
+            return None
+        direction = "DESC" if descending and search_rules.descending_sorts else "ASC"
+        if sort in _SORTS:
+            return Clause(f"{_SORTS[sort]} {direction} NULLS LAST, {BEST}")
+        value = "(SELECT code FROM specs WHERE attribute = ? AND part = p.id)"
+        return Clause(f"{value} {direction} NULLS LAST, {BEST}", (sort,))
 
-    def made_by(self, texts: Iterable[str], search_rules: rules.SearchRules) -> RowFilter:
+    def made_by(self, texts: Iterable[str], search_rules: rules.SearchRules) -> Clause:
         """Parts of the makers that `texts` (names or ids) refer to."""
-        ids = {id_ for text in texts for id_ in self.makers(text, search_rules)}
-        return self._with_label("maker", "makers", ids)
+        return among("p.maker", {id_ for text in texts for id_ in self.makers(text, search_rules)})
 
-    def sold_by(self, texts: Iterable[str]) -> RowFilter:
+    def sold_by(self, texts: Iterable[str]) -> Clause:
         """Parts listed by a seller that `texts` (names or ids) refer to."""
         ids = {id_ for text in texts for id_ in self.sellers(text)}
-        positions = [i for i, seller in enumerate(self._reference.sellers) if seller.company.id in ids]
-        return lambda rows: self._parts_of_sellers(positions)[rows]
+        listed = among("seller", (i for i, seller in enumerate(self._reference.sellers) if seller.company.id in ids))
+        return Clause(f"p.id IN (SELECT part FROM listings WHERE {listed.sql})", listed.parameters)
 
     def sellers(self, text: str) -> frozenset[str]:
         """Ids of the sellers that a name or an id refers to."""
-        return frozenset({text}) if _is_id(text) else self._names.sellers.find(text)
+        return frozenset({text}) if _is_id(text) else self._sellers.find(text)
 
     def makers(self, text: str, search_rules: rules.SearchRules) -> frozenset[str]:
         """Ids of the makers that a name or an id refers to."""
-        return frozenset({text}) if _is_id(text) else self._names.makers.find(text, search_rules)
+        return frozenset({text}) if _is_id(text) else self._makers.find(text, search_rules)
 
-    def _of_keys(self, conditions: records.SearchConditions) -> list[RowFilter]:
+    def _values(self, shortname: str) -> list[float | str]:
+        """The values of an attribute that occur, sorted: a value's place is its code."""
+        rows = self._connection.execute("SELECT value FROM spec_values WHERE attribute = ? ORDER BY code", (shortname,))
+        return [value for (value,) in rows]
+
+    def _of_keys(self, conditions: records.SearchConditions) -> list[Clause]:
         """The filters of the conditions' keys."""
         search_rules = conditions.search_rules
-        masks = [
+        clauses = [
             self._filter(key, group, search_rules)
             for key, values in conditions.filters
             for group in ([values] if search_rules.values_are_alternatives else [(value,) for value in values])
         ]
-        if search_rules.keys_are_combined or not masks:
-            return masks
-        return [lambda rows: np.any([each(rows) for each in masks], axis=0)]
+        if search_rules.keys_are_combined or not clauses:
+            return clauses
+        either = " OR ".join(clause.sql for clause in clauses)
+        return [Clause(f"({either})", tuple(each for clause in clauses for each in clause.parameters))]
 
-    def _filter(self, key: str, values: Sequence[str], search_rules: rules.SearchRules) -> RowFilter:
+    def _filter(self, key: str, values: Sequence[str], search_rules: rules.SearchRules) -> Clause:
         if key == "manufacturer_id":
             takes_names = search_rules.names_filter_makers
             return self.made_by([text for text in values if takes_names or _is_id(text)], search_rules)
@@ -118,73 +118,34 @@ class CatalogFilters:
             takes_names = search_rules.names_filter_sellers
             return self.sold_by([text for text in values if takes_names or _is_id(text)])
         if key == "category_id":
-            ids = {id_ for text in values for id_ in self._categories(text, search_rules)}
-            return self._with_label("category", "categories", ids)
+            return among("p.category", {id_ for text in values for id_ in self._categories(text, search_rules)})
         if key == "cad_models":
-            states = np.isin(np.arange(len(CAD_STATES)), [_cad(text) for text in values])
-            return lambda rows: states[self._columns.column("cad")[rows]]
+            return among("p.cad", map(_cad, values))
         if key in self._reference.attributes:
             return self._by_attribute(self._reference.attributes[key], values, search_rules)
         if not search_rules.unknown_filters_refused:
-            return lambda rows: np.ones(len(rows), bool)
+            return Clause("1")
         raise ValueError(f"filters: there is no key {key!r}")
-
-    def _with_label(self, column: str, labels: str, ids: set[str]) -> RowFilter:
-        chosen = np.array([id_ in ids for id_ in self._columns.labels(labels)], bool)
-        return lambda rows: chosen[self._columns.column(column)[rows]]
-
-    def _parts_of_sellers(self, positions: list[int]) -> columns.Array:
-        """Which of all parts are listed by one of these sellers."""
-        column_store, every = self._columns, self._columns.length("ids")
-        listed = np.zeros((every + 7) // 8, np.uint8)
-        for position in positions:
-            listed |= bits(column_store, position)
-        return np.unpackbits(listed, count=every).view(bool)
 
     def _by_attribute(
         self, attribute: records.CatalogAttribute, values: Sequence[str], search_rules: rules.SearchRules
-    ) -> RowFilter:
+    ) -> Clause:
         numeric = attribute.value_type == "number"
         bounds = [hit for text in values if numeric and (hit := _RANGE.fullmatch(text))]
         ranges = [_between(attribute.shortname, each, search_rules) for each in bounds]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
         # Each value that occurs is compared once, and not once for each part.
-        chosen = np.array(
-            [
-                any(inside(value) for inside in ranges)
+        chosen = among(
+            "code",
+            (
+                code
+                for code, value in enumerate(self.values(attribute.shortname))
+                if any(inside(value) for inside in ranges)
                 or any(_equal(attribute, value, text, search_rules) for text in texts)
-                for value in self._columns.labels(f"spec {attribute.shortname}")
-            ],
-            bool,
+            ),
         )
-        return lambda rows: self._having(attribute.shortname, chosen)[rows]
-
-    def _having(self, shortname: str, chosen: columns.Array) -> columns.Array:
-        """Which of all parts have one of the chosen values."""
-        mask = np.zeros(self._columns.length("ids"), bool)
-        if len(chosen):
-            rows, codes = values(self._columns, shortname)
-            mask[rows[chosen[codes]]] = True
-        return mask
-
-    def _sort_keys(self, sort: str, descending: bool) -> columns.Array:
-        """The sort key of every part, NaN if it has no value."""
-        sort_values: columns.Array = self._columns.derived(f"sort by {sort}", lambda: self._values(sort))
-        return -sort_values if descending else sort_values
-
-    def _values(self, sort: str) -> columns.Array:
-        if sort == "manufacturer.displayname":
-            ordered: columns.Array = ranks(
-                [no_case(self._reference.companies[id_].name) for id_ in self._columns.labels("makers")]
-            )
-            return ordered[self._columns.column("maker")]
-        if sort in _SORTS:
-            return self._columns.column(_SORTS[sort]).astype(np.float64)
-        sort_values = np.full(self._columns.length("ids"), np.nan)
-        if self._columns.labels(f"spec {sort}"):
-            rows, codes = values(self._columns, sort)
-            sort_values[rows] = codes
-        return sort_values
+        having = f"p.id IN (SELECT part FROM specs WHERE attribute = ? AND {chosen.sql})"
+        return Clause(having, (attribute.shortname, *chosen.parameters))
 
     def _categories(self, text: str, search_rules: rules.SearchRules) -> tuple[str, ...]:
         reference, norm = self._reference, matching.normalize(text)
@@ -198,19 +159,7 @@ class CatalogFilters:
         return tuple(below for id_ in same for below in reference.descendants(id_))
 
 
-def bits(column_store: columns.Columns, position: int) -> columns.Array:
-    """Which of all parts the seller at this position lists, one bit each."""
-    width = (column_store.length("ids") + 7) // 8
-    return column_store.column("sellers")[position * width : (position + 1) * width]
-
-
-def values(column_store: columns.Columns, shortname: str) -> tuple[columns.Array, columns.Array]:
-    """The rows of the parts that have an attribute, ascending, and the codes of their values (indices of sorted
-    labels)."""
-    return column_store.column(f"spec {shortname} rows"), column_store.column(f"spec {shortname} codes")
-
-
-def _between(shortname: str, bounds: re.Match[str], search_rules: rules.SearchRules) -> Callable[[float], bool]:
+def _between(shortname: str, bounds: re.Match[str], search_rules: rules.SearchRules) -> Callable[[Any], bool]:
     low, high = bounds[1], bounds[2]
     is_open, has_exponent = not (low and high), "e" in bounds[0].lower()
     if (is_open and not search_rules.ranges_may_be_open) or (has_exponent and not search_rules.exponents_in_ranges):
@@ -238,17 +187,6 @@ def _equal(attribute: records.CatalogAttribute, value: float | str, text: str, s
 
 def _plain(text: str) -> str:
     return "".join(text.split()).casefold()
-
-
-def ranks(texts: list[str]) -> columns.Array:
-    """The rank of each text in sorted order; equal for equal texts."""
-    places = {text: float(place) for place, text in enumerate(sorted(set(texts)))}
-    return np.array([places[text] for text in texts], np.float64)
-
-
-def no_case(text: str) -> str:
-    """The text with ASCII letters in lower case, others unchanged (like NOCASE of SQLite)."""
-    return "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _cad(text: str) -> int:

@@ -1,19 +1,14 @@
 """Loads a catalog: reads the shipped parts, a user's own parts file and generated parts, and fills the database.
 
 Used by the store when a catalog is opened. An invalid line raises an error with the file, the line and the reason;
-after validation every reference of a part resolves. Indexing takes nine tenths of the time and may run in several
-processes.
+after validation every reference of a part resolves.
 """
 
 import hashlib
 import itertools
-import multiprocessing
 import re
-import signal
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,8 +17,6 @@ import msgspec
 from nexar_sandbox.catalog import (
     database,
     families,
-    indexing,
-    large_families,
     matching,
     records,
     reference_data,
@@ -34,10 +27,10 @@ R = TypeVar("R")
 Batch = list[source_files.PartLine]
 Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
-# Parts that are indexed together.
+# With more, searches take too long (bench/catalog.py).
+MOST_PARTS = 50_000
+# Parts that are added together.
 _BATCH_SIZE = 2000
-# Batches per process that are being indexed or queued: more would only take memory.
-_BATCHES_AHEAD = 2
 _UID = re.compile(r"[0-9a-f]{16}")
 _ID = re.compile(r"[1-9][0-9]{0,8}")
 # Ids for lines without one: above real ids, below those of generated parts.
@@ -52,7 +45,7 @@ def load(
     """The filled database and the reference data of its parts.
 
     `parts`: fill up with generated parts to this total; `extra`: the user's own parts file.
-    Raises source_files.CatalogError for a line that cannot be used and ValueError for more parts than can be generated.
+    Raises source_files.CatalogError for a line that cannot be used and ValueError for more than MOST_PARTS.
     """
     connection = database.create()
     return connection, fill(connection, parts, extra, seed, data)
@@ -65,55 +58,25 @@ def fill(
     seed: int,
     data: Path,
     *,
-    processes: int = 1,
     progress: Progress | None = None,
 ) -> reference_data.ReferenceData:
-    """Fill an empty database as `load` does. With more than one of `processes`, parts are indexed in that many.
-    `progress` is called with the number of parts added and the total."""
+    """Fill an empty database as `load` does. `progress` is called with the number of parts added and the total."""
     reference = reference_data.read(data)
     validator = PartsValidator(reference)
     real = list(validator.read(data / "parts.jsonl"))
     if extra is not None:
         real += validator.read(extra)
-    generated = _generated(reference, validator, (parts or 0) - len(real))
-    builder, added, total = database.DatabaseBuilder(connection, reference), 0, max(parts or 0, len(real))
-    for batch, indexed in _indexed(_batches(real, generated), reference, seed, processes):
-        builder.add(batch, indexed)
-        added += len(batch)
+    total = max(parts or 0, len(real))
+    if total > MOST_PARTS:
+        raise ValueError(f"parts: {total:,} are requested, a catalog has at most {MOST_PARTS:,}")
+    generated = generated_parts(reference, validator.taken) if total > len(real) else iter(())
+    builder, source = database.DatabaseBuilder(connection, reference, seed), itertools.chain(real, generated)
+    for start in range(0, total, _BATCH_SIZE):
+        builder.add(list(itertools.islice(source, min(_BATCH_SIZE, total - start))))
         if progress is not None:
-            progress(added, total)
+            progress(min(start + _BATCH_SIZE, total), total)
     builder.finish()
     return reference
-
-
-def _batches(real: Batch, generated: Iterator[source_files.PartLine]) -> Iterator[Batch]:
-    source = itertools.chain(real, generated)
-    while batch := list(itertools.islice(source, _BATCH_SIZE)):
-        yield batch
-
-
-def _indexed(
-    batches: Iterator[Batch], reference: reference_data.ReferenceData, seed: int, processes: int
-) -> Iterator[tuple[Batch, indexing.IndexedParts]]:
-    """Each batch with its index entries, in order. `reference` must hold everything that the parts refer to."""
-    if processes == 1:
-        for batch in batches:
-            yield batch, indexing.index_parts(batch, reference, seed)
-        return
-    # Spawned, so that they share nothing with the caller. A terminal sends SIGINT to every process; only the caller
-    # may react to it, which ends the others.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
-        pending: deque[tuple[Batch, Future[indexing.IndexedParts]]] = deque()
-        try:
-            for batch in batches:
-                pending.append((batch, pool.submit(indexing.index_parts, batch, reference, seed)))
-                if len(pending) > processes * _BATCHES_AHEAD:
-                    yield pending[0][0], pending.popleft()[1].result()
-            while pending:
-                yield pending[0][0], pending.popleft()[1].result()
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 class PartsValidator:
@@ -202,29 +165,6 @@ def _check_has_text(key: str, text: str) -> None:
         raise ValueError(f"{key} {text!r} has no letter or digit")
 
 
-def _generated(
-    reference: reference_data.ReferenceData, validator: PartsValidator, count: int
-) -> Iterator[source_files.PartLine]:
-    """`count` generated parts. Not a generator itself: their manufacturers and categories must be in `reference` when
-    this returns, before indexing starts."""
-    source = generated_parts(reference, validator.taken) if count > 0 else iter(())
-    return _exactly(source, validator, count)
-
-
-def _exactly(
-    source: Iterator[source_files.PartLine], validator: PartsValidator, count: int
-) -> Iterator[source_files.PartLine]:
-    yielded = 0
-    for line in source:
-        yield line
-        yielded += 1
-        if yielded == count:
-            return
-    if count > 0:
-        have = len(validator.taken)
-        raise ValueError(f"parts: {count + have} were requested, at most {yielded + have} can be generated")
-
-
 def generated_parts(
     reference: reference_data.ReferenceData, existing: Collection[tuple[str, str]]
 ) -> Iterator[source_files.PartLine]:
@@ -233,8 +173,7 @@ def generated_parts(
     Makers and categories that are missing are created in `reference` at once; an attribute that it does not know is
     dropped.
     """
-    all_families = (*families.FAMILIES, *large_families.FAMILIES)
-    generated = _round_robin([_family(family, reference) for family in all_families])
+    generated = _round_robin([_family(family, reference) for family in families.FAMILIES])
     # Lines of files come first, so a number that is formed here may be taken.
     fresh = (draft for draft in generated if (draft[0], draft[2].mpn) not in existing)
     return (_generated_line(number, *draft) for number, draft in enumerate(fresh, start=_FIRST_GENERATED_ID))

@@ -1,25 +1,23 @@
 """The three ways to find parts: match by identifier, search by part number, full-text search.
 
-matching.py defines which texts are equal, filters.py the filters; part_numbers.py and full_text.py are the indexes.
-Their results become ordered hits here.
+matching.py defines which texts are equal, filters.py the filters, full_text.py the expression of a text. Here they
+become ordered hits.
 """
-# ruff: noqa: S608  the SQL is composed of literals in this module; user input is passed as parameters
+# ruff: noqa: S608  the SQL is composed of literals in this package; user input is passed as parameters
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
-import numpy as np
 
 from nexar_sandbox.catalog import (
-    columns,
     filters,
     full_text,
     indexing,
     listings,
     matching,
     offers,
-    part_numbers,
     records,
     reference_data,
     rules,
@@ -27,136 +25,130 @@ from nexar_sandbox.catalog import (
     skus,
     source_files,
 )
+from nexar_sandbox.catalog.clauses import BEST, Clause, among
 
 MOST_WORDS = full_text.MOST_WORDS
+# How closely a number `n` equals a query, see `matching.closeness`: of equal ones a part's own, then in their order.
+_CLOSENESS = """(CASE WHEN n.mpn = ? THEN 0 WHEN n.norm = ? THEN 1 WHEN substr(n.norm, 1, ?) = ? THEN 2 ELSE 3 END
+    * 2 + n.aka)"""
+_ROWS = 1 << 40  # more than a table has
 
 
 class CatalogSearch:
     """Searches in a filled database."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        column_store: columns.Columns,
-        reference: reference_data.ReferenceData,
-        seed: int,
-    ) -> None:
-        self._connection, self._columns = connection, column_store
-        self._reference = reference
-        self._seed = seed
+    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData, seed: int) -> None:
+        self._connection, self._reference, self._seed = connection, reference, seed
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
-        self._filters = filters.CatalogFilters(
-            column_store,
-            reference,
-            filters.CompanyNames(
-                matching.CompanyNameIndex(
-                    company for company in reference.companies.values() if "manufacturer" in company.roles
-                ),
-                matching.CompanyNameIndex(
-                    company for company in reference.companies.values() if "seller" in company.roles
-                ),
-            ),
-        )
-        self.numbers = part_numbers.PartNumberIndex(connection, column_store)
-        self.text = full_text.FullTextIndex(connection, column_store)
+        self.filters = filters.CatalogFilters(connection, reference)
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
         """Parts equal to the query after normalization: literally equal first, then those with most offers.
 
         Raises ValueError for a query without any identifier, manufacturer or seller.
         """
-        passes, company_filters = self._filters.of(conditions), self._filters.of_query(query, conditions.search_rules)
+        passes = self.filters.of(conditions)
+        company_filters = self.filters.of_query(query, conditions.search_rules)
         matches = self._by_identifier(query, conditions.search_rules)
         if matches is None:
             if not company_filters:
                 raise ValueError("Missing search filters")
-            return self._filtered([*passes, *company_filters], None)
-        rows = np.array(sorted(matches), np.int64)
-        for each in (*passes, *company_filters):
-            rows = rows[each(rows)]
-        close = np.array([matches[row][0] for row in rows.tolist()], np.int64)
-        if not conditions.search_rules.makers_share_numbers:
-            rows, close = _of_best_maker(rows, close, self._columns.column("maker")[rows])
-        ids = self._columns.column("ids")
-        aka = {str(ids[row]): matched_aka for row in rows.tolist() if (matched_aka := matches[row][1]) is not None}
-        akas = np.array([row for row in rows.tolist() if matches[row][1] is not None], np.int64)
-        return search_hits.SearchHits(rows, ids, close, akas, aka.__getitem__)
+            return self._select("parts p", [*passes, *company_filters], Clause(BEST))
+        rows = self._rows("p.id, p.maker", "parts p", [among("p.id", matches), *passes, *company_filters], Clause(BEST))
+        rows.sort(key=lambda row: matches[row[0]][0])
+        found = [part for part, maker in rows if conditions.search_rules.makers_share_numbers or maker == rows[0][1]]
+        return search_hits.SearchHits(found, {part: aka for part in found if (aka := matches[part][1]) is not None})
 
     def by_mpn(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
     ) -> search_hits.SearchHits:
         """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
+        search_rules = conditions.search_rules
+        passes, order = self.filters.of(conditions), self.filters.order(sort, descending, search_rules)
         norm = matching.normalize(q)
-        passes, order = self._filters.of(conditions), self._filters.order(sort, descending, conditions.search_rules)
         if not norm:
-            return self._all_or_none(q, passes, order, conditions.search_rules)
-        rows, close = self.numbers.closest(q, norm)
-        if not conditions.search_rules.numbers_found_by_piece:
-            rows, close = rows[close < 2 * matching.PREFIX], close[close < 2 * matching.PREFIX]
-        for each in passes:
-            passing = each(rows)
-            rows, close = rows[passing], close[passing]
-        relevance = close if conditions.search_rules.equal_numbers_first else -close
-        keys, akas = relevance if order is None else order(rows), rows[close % 2 == 1]
-        return search_hits.SearchHits(rows, self._columns.column("ids"), keys, akas, lambda id_: self._aka(q, id_))
+            return self._all_or_none(q, passes, order, search_rules)
+        direction = "ASC" if search_rules.equal_numbers_first else "DESC"
+        # With min(), SQLite takes the other columns from the row that has it.
+        rows = self._rows(
+            f"p.id, min({_CLOSENESS} * {_ROWS} + n.rowid) / {_ROWS} AS close, n.mpn",
+            "names n JOIN parts p ON p.id = n.part",
+            [Clause("instr(n.norm, ?)", (norm,)), *passes],
+            order or Clause(f"close {direction}, {BEST}"),
+            parameters=(q, norm, len(norm), norm),
+            grouped="GROUP BY p.id"
+            if search_rules.numbers_found_by_piece
+            else f"GROUP BY p.id HAVING close < {2 * matching.PREFIX}",
+        )
+        akas = {part: mpn for part, close, mpn in rows if close % 2}
+        return search_hits.SearchHits([part for part, _, _ in rows], akas)
 
     def by_text(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
     ) -> search_hits.SearchHits:
         """Parts that have every word of `q`, the last of which may be a prefix; most relevant first."""
         q = clean(q)
-        passes, order = self._filters.of(conditions), self._filters.order(sort, descending, conditions.search_rules)
-        query = full_text.parse_query(q, conditions.search_rules.last_word_is_prefix)
-        if not query:
-            return self._all_or_none(q, passes, order, conditions.search_rules)
-        rows, scores = self.text.find(query, conditions.search_rules.every_word_needed)
+        search_rules = conditions.search_rules
+        passes, order = self.filters.of(conditions), self.filters.order(sort, descending, search_rules)
+        expression = full_text.expression(q, search_rules.last_word_is_prefix, search_rules.every_word_needed)
+        if not expression:
+            return self._all_or_none(q, passes, order, search_rules)
         # Parts whose number equals the query come first, ordered by their number of offers.
-        own = [place for place, _, aka in self.numbers.equal(matching.normalize(q)) if not aka]
-        scores[np.isin(rows, self.numbers.parts(np.array(own, np.int64)))] = (
-            -1e9 if conditions.search_rules.equal_numbers_first_in_text else 1e9
+        equal = "-1e9" if search_rules.equal_numbers_first_in_text else "1e9"
+        relevance = f"CASE WHEN p.norm = ? THEN {equal} ELSE {full_text.RELEVANCE} END, {BEST}"
+        return self._select(
+            "words JOIN parts p ON p.id = words.rowid",
+            [Clause("words MATCH ?", (expression,)), *passes],
+            order or Clause(relevance, (matching.normalize(q),)),
         )
-        for each in passes:
-            passing = each(rows)
-            rows, scores = rows[passing], scores[passing]
-        return search_hits.SearchHits(rows, self._columns.column("ids"), scores if order is None else order(rows))
 
-    def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
-        """The given parts, each once, as hits in this order. All ids must be in the catalog."""
-        rows = self._rows(np.array([int(id_) for id_ in ids], np.int64))
-        order = np.argsort(rows)
-        return search_hits.SearchHits(rows[order], self._columns.column("ids"), order)
+    def with_number(self, piece: str, passes: Callable[[str], bool]) -> list[int]:
+        """The parts with a number that contains `piece` and passes."""
+        norm = matching.normalize(clean(piece))
+        rows = self._connection.execute("SELECT part, mpn FROM names WHERE instr(norm, ?)", (norm,))
+        return [part for part, mpn in rows if passes(mpn)]
+
+    def equal(self, norm: str) -> list[tuple[int, str, bool]]:
+        """(part, number, whether it is an alternate one) of the numbers that normalize to `norm`."""
+        return self._connection.execute(
+            "SELECT part, mpn, aka FROM names WHERE norm = ? ORDER BY rowid", (norm,)
+        ).fetchall()
 
     def _all_or_none(
-        self,
-        q: str,
-        passes: list[filters.RowFilter],
-        order: filters.SortKeys | None,
-        search_rules: rules.SearchRules,
+        self, q: str, passes: list[Clause], order: Clause | None, search_rules: rules.SearchRules
     ) -> search_hits.SearchHits:
         """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
         none."""
         if q.strip(" *\t\n") or not search_rules.empty_query_finds_all:
-            return search_hits.SearchHits(np.empty(0, np.int64), self._columns.column("ids"))
-        return self._filtered(passes, order)
+            return search_hits.SearchHits(())
+        return self._select("parts p", passes, order or Clause(BEST))
 
-    def _filtered(self, passes: list[filters.RowFilter], order: filters.SortKeys | None) -> search_hits.SearchHits:
-        rows: columns.Array = np.arange(self._columns.length("ids"))
-        for each in passes:
-            rows = rows[each(rows)]
-        return search_hits.SearchHits(rows, self._columns.column("ids"), None if order is None else order(rows))
+    def _select(self, source: str, passes: Sequence[Clause], order: Clause) -> search_hits.SearchHits:
+        return search_hits.SearchHits([part for (part,) in self._rows("p.id", source, passes, order)])
 
-    def _aka(self, q: str, id_: str) -> str:
-        """The alternate number of the part that is closest to the query."""
-        (line,) = self._lines("id = ?", (int(id_),))
-        close = {aka: how for aka in line.aka if (how := matching.closeness(q, aka)) is not None}
-        return min(close, key=close.__getitem__)
+    def _rows(
+        self,
+        selected: str,
+        source: str,
+        passes: Sequence[Clause],
+        order: Clause,
+        *,
+        parameters: Sequence[str | int] = (),
+        grouped: str = "",
+    ) -> list[tuple[Any, ...]]:
+        """Rows of a query; `parameters` are those of `selected`."""
+        where = " AND ".join(clause.sql for clause in passes) or "1"
+        values = [*parameters, *(each for clause in passes for each in clause.parameters), *order.parameters]
+        return self._connection.execute(
+            f"SELECT {selected} FROM {source} WHERE {where} {grouped} ORDER BY {order.sql}", values
+        ).fetchall()
 
     def _by_identifier(
         self, query: records.MatchQuery, search_rules: rules.SearchRules
     ) -> dict[int, tuple[int, str | None]] | None:
-        """The parts (rows) that match every identifier of the query, with closeness and matched alternate number; None
-        if the query has no identifier."""
+        """The parts that match every identifier of the query, with closeness and matched alternate number; None if the
+        query has no identifier."""
         keys = []
         if query.mpn is not None:
             keys.append(self._by_number(clean(query.mpn), search_rules))
@@ -170,54 +162,43 @@ class CatalogSearch:
         if not keys:
             return None
         first, *others = keys
-        return {row: how for row, how in first.items() if all(row in other for other in others)}
+        return {part: how for part, how in first.items() if all(part in other for other in others)}
 
     def _by_number(self, mpn: str, search_rules: rules.SearchRules) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalize(mpn)
-        if not search_rules.whole_numbers_match and norm:
-            return {row: (matching.EQUAL, None) for row in self.numbers.closest(mpn, norm)[0].tolist()}
-        matches = [
-            each for each in (self.numbers.equal(norm) if norm else ()) if matching.is_same(mpn, each[1], search_rules)
-        ]
+        if not norm:
+            return {}
+        if not search_rules.whole_numbers_match:
+            return dict.fromkeys(self.with_number(mpn, lambda _: True), (matching.EQUAL, None))
+        matches = [each for each in self.equal(norm) if matching.is_same(mpn, each[1], search_rules)]
         # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
         ordered = sorted(matches, key=lambda row: (row[1] == mpn, not row[2]))
-        rows = self.numbers.parts(np.array([place for place, _, _ in ordered], np.int64)).tolist()
         return {
-            row: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
-            for row, (_, part_number, aka) in zip(rows, ordered, strict=True)
+            part: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
+            for part, part_number, aka in ordered
         }
 
     def _by_sku(self, code: str, seller: str | None) -> dict[int, tuple[int, str | None]]:
         norm = matching.normalize(code)
         if not norm:
             return {}
-        seller_positions = None if seller is None else self._filters.sellers(clean(seller))
-        ids = [
-            int(line.id)
+        among_sellers = None if seller is None else self.filters.sellers(clean(seller))
+        return {
+            int(line.id): (matching.EQUAL, None)
             for line in self._candidates(norm)
-            if any(seller_positions is None or id_ in seller_positions for id_ in self._sellers_using(norm, line))
-        ]
-        return {row: (matching.EQUAL, None) for row in self._rows(np.array(ids, np.int64)).tolist()}
+            if any(among_sellers is None or id_ in among_sellers for id_ in self._sellers_using(norm, line))
+        }
 
     def _candidates(self, norm: str) -> list[source_files.PartLine]:
         possible = skus.candidates(norm)
-        own = [place for mpn in possible.mpns for place, _, aka in self.numbers.equal(mpn) if not aka]
-        positions = self.numbers.parts(np.array(own, np.int64))
-        ids = {*possible.ids, *self._columns.column("ids")[positions].tolist()}
-        among = msgspec.json.encode(sorted(ids)).decode()
-        return self._lines(
-            "id IN (SELECT value FROM json_each(?) UNION SELECT part FROM skus WHERE norm = ?)", (among, norm)
+        own = {part for mpn in possible.mpns for part, _, aka in self.equal(mpn) if not aka}
+        ids = msgspec.json.encode(sorted({*possible.ids, *own})).decode()
+        rows = self._connection.execute(
+            "SELECT line FROM parts WHERE id IN (SELECT value FROM json_each(?) UNION SELECT part FROM skus"
+            " WHERE norm = ?)",
+            (ids, norm),
         )
-
-    def _lines(self, where: str, params: tuple[str | int, ...]) -> list[source_files.PartLine]:
-        rows = self._connection.execute(f"SELECT line FROM parts WHERE {where}", params)
         return [self._decoder.decode(line) for (line,) in rows]
-
-    def _rows(self, ids: columns.Array) -> columns.Array:
-        """The rows of the parts with these ids."""
-        order, every = self._columns.column("by_id"), self._columns.column("ids")
-        sorted_ids = self._columns.derived("sorted ids", lambda: every[order])
-        return order[np.searchsorted(sorted_ids, ids)].astype(np.int64)
 
     def _sellers_using(self, norm: str, line: source_files.PartLine) -> Iterable[str]:
         terms, path = indexing.offer_terms(line), self._reference.categories[line.category].path
@@ -225,14 +206,6 @@ class CatalogSearch:
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalize(code) == norm for code in codes):
                 yield listing.seller.company.id
-
-
-def _of_best_maker(
-    rows: columns.Array, close: columns.Array, makers: columns.Array
-) -> tuple[columns.Array, columns.Array]:
-    """The rows, with their closeness, of the maker of the best one."""
-    same = makers == makers[np.argmin(close)] if len(rows) else np.empty(0, bool)
-    return rows[same], close[same]
 
 
 def clean(text: str) -> str:

@@ -8,19 +8,17 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
 
 import msgspec
-import numpy as np
 
 from nexar_sandbox.catalog import (
     catalog_file,
-    columns,
+    completion,
+    full_text,
     indexing,
     loader,
     matching,
     offers,
-    part_numbers,
     parts,
     records,
     reference_data,
@@ -47,7 +45,7 @@ def open_catalog(
     adds a parts file of one's own. Offers are the same for the same `seed`. `data` is the folder of the
     shipped files. `file` is the catalog file: it is created if it is missing, see `prepare_catalog`.
 
-    Raises source_files.CatalogError for a file that cannot be used, ValueError for more parts than can be generated.
+    Raises source_files.CatalogError for a file that cannot be used, ValueError for more parts than `loader.MOST_PARTS`.
     """
     if file is None:
         connection, reference = loader.load(parts, extra, seed, data)
@@ -65,13 +63,11 @@ def prepare_catalog(
     extra: Path | None = None,
     seed: int = 1,
     *,
-    processes: int = 1,
     progress: loader.Progress | None = None,
 ) -> None:
-    """Create a catalog file for `open_catalog`, using `processes` processes. With more than one the calling program
-    must be importable (`if __name__ == "__main__"`). `progress` is called with the number of parts so far and the
-    total. Nothing is left behind if it fails. Raises what `open_catalog` raises."""
-    catalog_file.create(path, catalog_file.CatalogSource(parts, extra, seed, loader.SHIPPED), processes, progress)
+    """Create a catalog file for `open_catalog`. `progress` is called with the number of parts so far and the total.
+    Nothing is left behind if it fails. Raises what `open_catalog` raises."""
+    catalog_file.create(path, catalog_file.CatalogSource(parts, extra, seed, loader.SHIPPED), progress)
 
 
 class Catalog:
@@ -82,15 +78,14 @@ class Catalog:
         self._reference = reference
         self._seed = seed
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
-        self._columns = column_store = columns.Columns(connection)
-        self._search = search.CatalogSearch(connection, column_store, reference, seed)
-        self._completion = part_numbers.QueryCompletion(column_store, reference, self._search.numbers)
-        self._counts = search_hits.HitCounts(column_store, [seller.company.id for seller in reference.sellers])
+        self._search = search.CatalogSearch(connection, reference, seed)
+        self._counts = search_hits.HitCounts(connection, reference, self._search.filters)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_text)
+        self._parts_in = lru_cache(maxsize=None)(self._counts.all_in)
 
     def close(self) -> None:
         """Close the database."""
@@ -134,11 +129,7 @@ class Catalog:
         self, piece: str, passes: Callable[[str], bool], conditions: records.SearchConditions
     ) -> search_hits.SearchHits:
         """Parts with a number that contains `piece` and passes, in the order of `search_mpn` for `piece`."""
-        hits = self.search_mpn(piece, conditions)
-        positions = self._search.numbers.containing(matching.normalize(search.clean(piece)))
-        written = self._search.numbers.written(positions.tolist())
-        chosen = np.array([passes(number) for number in written], bool)
-        return hits.intersect(self._search.numbers.parts(positions[chosen]))
+        return self.search_mpn(piece, conditions).intersect(self._search.with_number(piece, passes))
 
     def unlisted(self, hits: search_hits.SearchHits) -> int:
         """The number of hits that no seller lists."""
@@ -146,7 +137,7 @@ class Catalog:
 
     def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
         """The given parts, each once, as hits in this order. All ids must be in the catalog."""
-        return self._search.hits_for(ids)
+        return search_hits.SearchHits(list(dict.fromkeys(map(int, ids))))
 
     def sellers_of(self, part: records.Part, country: str = "US") -> tuple[records.SellerOffers, ...]:
         """The offers of all sellers, including brokers, for the part in `country` (ISO 3166 alpha-2)."""
@@ -186,18 +177,20 @@ class Catalog:
 
     def num_parts(self, category_id: str) -> int:
         """The number of parts in the category and its descendants. KeyError for an unknown id."""
-        counts = self._part_counts("category", "categories")
+        counts = self._parts_in("category")
         return sum(counts.get(below, 0) for below in self._reference.descendants(category_id))
 
     def num_parts_made(self, company_id: str) -> int:
         """The number of parts of a maker; 0 for other companies."""
-        return self._part_counts("maker", "makers").get(company_id, 0)
+        return self._parts_in("maker").get(company_id, 0)
 
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
         """Completions of a prefix."""
-        return self._completion.suggest(
+        return completion.suggest(
+            self._connection,
+            self._reference,
             search.clean(q),
             category_id=category_id,
             limit=limit,
@@ -207,7 +200,7 @@ class Catalog:
     def spelling(self, q: str) -> tuple[records.SpellingCorrection, ...]:
         """Corrected queries with hits; empty if every word of `q` occurs."""
         query = search.clean(q)
-        corrected = self._search.text.correct(query)
+        corrected = full_text.correct(self._connection, query)
         hits = 0 if corrected == query else self._by_text(corrected, records.SearchConditions(), "", False).hits
         return (records.SpellingCorrection(corrected, hits),) if hits else ()
 
@@ -263,19 +256,9 @@ class Catalog:
 
     def _similar(self, line: source_files.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""
-        positions = [place for place, _, aka in self._search.numbers.equal(matching.normalize(line.mpn)) if not aka]
-        rows = [*self._search.numbers.parts(np.array(positions, np.int64)).tolist(), *self._most_offered(line.category)]
-        ids = dict.fromkeys(self._columns.column("ids")[rows].tolist())
+        same = [part for part, _, aka in self._search.equal(matching.normalize(line.mpn)) if not aka]
+        rows = self._connection.execute(
+            "SELECT id FROM parts WHERE category = ? ORDER BY offers DESC, id LIMIT ?", (line.category, _SIMILAR + 1)
+        )
+        ids = dict.fromkeys([*sorted(same), *(part for (part,) in rows)])
         return tuple(str(id_) for id_ in ids if id_ != int(line.id))[:_SIMILAR]
-
-    def _most_offered(self, category: str) -> list[int]:
-        def compute() -> list[int]:
-            inside = self._columns.column("category") == self._columns.labels("categories").index(category)
-            rows: list[int] = np.flatnonzero(inside)[: _SIMILAR + 1].tolist()
-            return rows
-
-        return cast(list[int], self._columns.derived(f"most offered in {category}", compute))
-
-    def _part_counts(self, column: str, labels: str) -> dict[str, int]:
-        counts = self._columns.derived(f"parts by {column}", lambda: self._counts.all_in(column, labels))
-        return cast(dict[str, int], counts)

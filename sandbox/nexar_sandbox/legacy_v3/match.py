@@ -93,7 +93,7 @@ class LegacyMatcher:
             matches.append(self._catalog.match(plain, records.SearchConditions()))
         first, *others = matches
         for other in others:
-            first = first.intersect(other.rows)
+            first = first.intersect(other.parts)
         return first
 
     def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> search_hits.SearchHits:

@@ -6,12 +6,10 @@ Criteria that the catalog supports become catalog filters; for all others values
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from nexar_sandbox.catalog import columns, pricing, records, search_hits, store
+from nexar_sandbox.catalog import pricing, records, search_hits, store
 from nexar_sandbox.legacy_v3 import catalog_objects, errors, spec_names
 from nexar_sandbox.legacy_v3.criteria import Criterion
 
@@ -74,10 +72,10 @@ class SearchField:
 
 
 class SplitCriteria(NamedTuple):
-    """Criteria split into catalog filters, row numbers of parts that meet others, and the rest for `passes`."""
+    """Criteria split into catalog filters, the parts that meet others, and the rest for `passes`."""
 
     catalog: records.SearchConditions
-    inside: list[columns.Array]
+    inside: list[frozenset[int]]
     left: list[Criterion]
 
 
@@ -135,24 +133,22 @@ class PartFields:
 
     def having(self, spec: spec_names.SpecDefinition, hits: search_hits.SearchHits) -> search_hits.SearchHits:
         """Return the hits that have a spec."""
-        return hits.intersect(
-            np.unique(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._having(spec))]))
-        )
+        return hits.intersect(_union(parts for _, parts in self._having(spec)))
 
     def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:
         """Return true if a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
-    def named(self, criterion: Criterion) -> columns.Array | None:
-        """Return the rows of the only parts that can meet a criterion by MPN or uid; None for other criteria."""
+    def named(self, criterion: Criterion) -> frozenset[int] | None:
+        """Return the only parts that can meet a criterion by MPN or uid; None for other criteria."""
         if criterion.is_range or criterion.has_wildcard:
             return None
         if criterion.field == "mpn":
             queries = (records.MatchQuery(mpn=value) for value in criterion.values)
-            return np.concatenate([self._catalog.match(each, records.SearchConditions()).rows for each in queries])
+            return _union(self._catalog.match(each, records.SearchConditions()).parts for each in queries)
         if criterion.field == "uid":
             parts = (self._catalog.part_by_uid(value) for value in criterion.values)
-            return self._catalog.hits_for([part.id for part in parts if part is not None]).rows
+            return frozenset(int(part.id) for part in parts if part is not None)
         return None
 
     def _catalog_filter(self, field: SearchField, criterion: Criterion) -> CatalogFilter | None:
@@ -191,47 +187,46 @@ class PartFields:
 
         return SearchField(name, "spec", shortname, shortname, values=values, spec=spec)
 
-    def _having(self, spec: spec_names.SpecDefinition) -> list[tuple[records.CatalogAttribute, columns.Array]]:
-        """Return the attributes of a spec, each with the numbers of the parts whose value it has."""
-        columns_: list[tuple[records.CatalogAttribute, columns.Array]] = []
+    def _having(self, spec: spec_names.SpecDefinition) -> list[tuple[records.CatalogAttribute, frozenset[int]]]:
+        """Return the attributes of a spec, each with the parts whose value it has."""
+        having: list[tuple[records.CatalogAttribute, frozenset[int]]] = []
         for source in spec.sources:
-            rows = self._rows((source.attribute.shortname, _ANY), source.beside)
-            for _, before in columns_:
-                rows = np.setdiff1d(rows, before)
-            columns_.append((source.attribute, rows))
-        return columns_
+            parts = self._parts((source.attribute.shortname, _ANY), source.beside)
+            having.append((source.attribute, parts.difference(*(before for _, before in having))))
+        return having
 
-    def _meeting(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
-        """Return the rows of the parts whose spec meets a criterion; with a wildcard, of those that have the spec."""
-        row_sets = [np.zeros(0, np.int64)]
-        for attribute, rows in self._having(spec):
-            filter_ = (attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion)
-            row_sets.append(np.intersect1d(rows, self._rows(filter_)))
-        return np.concatenate(row_sets)
+    def _meeting(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> frozenset[int]:
+        """Return the parts whose spec meets a criterion; with a wildcard, those that have the spec."""
+        return _union(
+            parts
+            & self._parts((attribute.shortname, _ANY) if criterion.has_wildcard else _spec_filter(attribute, criterion))
+            for attribute, parts in self._having(spec)
+        )
 
-    def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> columns.Array:
-        """Row numbers of the parts whose range overlaps a requested one, or whose value is in it; one value is a range
-        from it to it."""
+    def _meeting_range(self, spec: spec_names.SpecDefinition, criterion: Criterion) -> frozenset[int]:
+        """Return the parts whose range overlaps a requested one, or whose value is in it; one value is a range from it
+        to it."""
         if criterion.has_wildcard or (criterion.is_range and criterion.low is criterion.high is None):
-            return np.concatenate([rows for _, rows in self._having(spec)])
+            return _union(parts for _, parts in self._having(spec))
         bounds = [(criterion.low, criterion.high)] if criterion.is_range else [(end, end) for end in criterion.values]
-        row_sets = [np.zeros(0, np.int64)]
-        for low, high in bounds:
-            if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high)):
-                row_sets += self._in_common(spec.range, low or "", high or "")
-        return np.concatenate(row_sets)
+        return _union(
+            parts
+            for low, high in bounds
+            if spec.range and all(end is None or spec_names.as_number(end) is not None for end in (low, high))
+            for parts in self._in_common(spec.range, low or "", high or "")
+        )
 
-    def _in_common(self, spec: spec_names.SpecRange, low: str, high: str) -> Iterable[columns.Array]:
+    def _in_common(self, spec: spec_names.SpecRange, low: str, high: str) -> Iterable[frozenset[int]]:
         ends = [(spec.high, f"({low}__)")] if low else []
         ends += [(spec.low, f"(__{high})")] if high else []
-        yield reduce(np.intersect1d, (self._rows((shortname, (text,))) for shortname, text in ends))
+        yield frozenset.intersection(*(self._parts((shortname, (text,))) for shortname, text in ends))
         if spec.value:
-            yield self._rows((spec.value, (f"({low}__{high})",)))
+            yield self._parts((spec.value, (f"({low}__{high})",)))
 
-    def _rows(self, filter_: CatalogFilter, beside: str = "") -> columns.Array:
+    def _parts(self, filter_: CatalogFilter, beside: str = "") -> frozenset[int]:
         filters = (filter_, (beside, _ANY)) if beside else (filter_,)
         try:
-            return self._catalog.search("", records.SearchConditions(filters)).rows
+            return frozenset(self._catalog.search("", records.SearchConditions(filters)).parts)
         except ValueError as error:
             raise errors.bad_request(str(error)) from None
 
@@ -281,6 +276,10 @@ class PartFields:
     def _prices(self, part: records.Part, middle: Callable[[list[float]], float | None]) -> list[float]:
         figure = middle(pricing.prices(self.sellers(part)))
         return [] if figure is None else [figure]
+
+
+def _union(sets: Iterable[Iterable[int]]) -> frozenset[int]:
+    return frozenset().union(*sets)
 
 
 def _of_maker(text_of: Callable[[records.Company], str], part: records.Part) -> list[str]:

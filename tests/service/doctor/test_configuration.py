@@ -127,7 +127,7 @@ async def test_a_setting_that_needs_an_optional_package_names_its_extra(
 
 async def test_the_sandbox_without_its_packages_is_named(tmp_path: Path) -> None:
     async def refuse(*_: Any) -> config.Config:
-        raise ModuleNotFoundError(name="numpy")
+        raise ModuleNotFoundError(name="graphql")
 
     file = tmp_path / "config.yaml"
     file.write_text(SANDBOX)
