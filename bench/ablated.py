@@ -2,18 +2,16 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from aiohttp import web
-from msgspec import structs
 from prometheus_client import Counter as ClientCounter
 
 from proxy.cli import main
 from proxy.kit import event_loop, garbage
 from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
-from proxy.planning import operations
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.upstream import batching
@@ -62,23 +60,6 @@ def _prepare_by_aiohttp() -> None:
 @_optimization("batches over several turns of the event loop", "distinct queries")
 def _flush_in_the_same_turn() -> None:
     batching.TURNS_MAX = 0
-
-
-@_optimization("decoding parts just before their translation", "distinct queries")
-def _decode_whole_batches() -> None:
-    merged = operations.PlannedOperation.merged
-
-    def decoding(
-        self: operations.PlannedOperation, others: Sequence[operations.PlannedOperation]
-    ) -> operations.PlannedOperation:
-        operation = merged(self, others)
-
-        def read(data: Any) -> list[operations.OperationResult]:
-            return [structs.replace(result, encoded=None) for result in self.decoded(operation.read(data))]
-
-        return structs.replace(operation, read=read)
-
-    operations.PlannedOperation.merged = decoding  # type: ignore[method-assign]
 
 
 @_optimization("the encoded response cache", "cache hits")

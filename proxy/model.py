@@ -9,6 +9,7 @@ import msgspec
 
 # Of parts/match, from v3's documentation and clients (contract v3-rest.md §4).
 MATCH_QUERIES_MAX = 20
+PARTS_MAX = 100  # of one upstream operation: the sum of limits, and of queries or ids (contract graphql.md §2.1)
 MATCH_LIMIT_DEFAULT = 3
 MATCH_LIMIT_MAX = 20
 MATCH_WINDOW_MAX = 100  # start + limit

@@ -29,7 +29,7 @@ from proxy.explain.explanation import (
     ranges,
     shown_value,
 )
-from proxy.kit.wording import counted, printable
+from proxy.kit.wording import counted, duration, printable
 
 KIND_COLORS = {**COLORS, "no feature": "red", "emptied": "yellow"}
 DIRECTLY = "To ask the Nexar API without this proxy"
@@ -228,9 +228,9 @@ def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
         yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
     if cache.entries:
         places = "in memory and in the shared cache" if cache.shared else "in memory"
-        stale = f", and {cache.stale_seconds:g} more while the upstream fails" if cache.stale_seconds else ""
+        stale = f", and {duration(cache.stale_seconds)} more while the upstream fails" if cache.stale_seconds else ""
         yield _text(
-            f"of {cache.application}, {places}, for {cache.seconds:g} seconds{stale}; "
+            f"of {cache.application}, {places}, for {duration(cache.seconds)}{stale}; "
             f"with {counted(cache.fields, 'field')} of this projection"
         )
     if notes:

@@ -11,7 +11,7 @@ from proxy import config, errors
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
 from proxy.kit import extras
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, duration
 from proxy.traffic import estimate
 from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
 
@@ -52,7 +52,7 @@ def _parts(number: int) -> str:
 def _cached(cache: config.CacheSettings) -> str:
     if not cache.enabled:
         return "the cache is off: a repeated query costs parts each time"
-    return f"a query that is repeated within {cache.seconds:g} s is free (cache.seconds)"
+    return f"a query that is repeated within {duration(cache.seconds)} is free (cache.seconds)"
 
 
 def _covered(limit: int) -> str:

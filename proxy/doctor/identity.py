@@ -14,7 +14,7 @@ from proxy import config, errors
 from proxy.doctor import network, services, stored
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, duration
 from proxy.upstream import http_post
 from proxy.upstream.auth import identity, token_requests, token_store
 
@@ -103,8 +103,8 @@ def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
         return None if skew.outcome == "passed" else skew
     direction = "ahead of" if ahead > 0 else "behind"
     text = (
-        f"the clock of {identity.SERVICE} is {network.duration(abs(ahead))} {direction} this machine's, which agrees "
-        f"with that of {inspection.clock_agrees_with}"
+        f"the clock of {identity.SERVICE} is {duration(round(abs(ahead) / 60) * 60)} {direction} this machine's, which "
+        f"agrees with that of {inspection.clock_agrees_with}"
     )
     # A small difference is a problem only where the GraphQL service refuses the tokens for it.
     is_small = skew.outcome != "failed"

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from proxy.doctor import routes
 from proxy.doctor.findings import CheckResult, found, passed, remedy
 from proxy.doctor.inspection import Inspection
-from proxy.kit.wording import counted
+from proxy.kit import wording
 from proxy.upstream import session
 from proxy.upstream.auth import identity
 
@@ -91,7 +91,8 @@ def clock_finding(date: str, now: float, host: str) -> CheckResult | None:
     # A Date has whole seconds, and the response took a moment.
     if abs(behind) <= identity.TOLERANCE:
         return passed("clock_right", f"the clock agrees with that of {host}")
-    text = f"this machine's clock is {duration(abs(behind))} {'behind' if behind > 0 else 'ahead of'} that of {host}"
+    direction = "behind" if behind > 0 else "ahead of"
+    text = f"this machine's clock is {wording.duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
     if abs(behind) < CLOCK_WRONG_SECONDS:
         return found("clock_inexact", f"{text}; up to {identity.TOLERANCE:.0f} s make no difference")
     return found(
@@ -107,12 +108,3 @@ def seconds_behind(date: str, now: float) -> float | None:
         return parsedate_to_datetime(date).timestamp() - now
     except (ValueError, OverflowError):
         return None
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in words, in the unit that fits."""
-    if seconds < 120:
-        return counted(round(seconds), "second")
-    if seconds < 7200:
-        return counted(round(seconds / 60), "minute")
-    return counted(round(seconds / 3600), "hour") if seconds < 172_800 else counted(round(seconds / 86_400), "day")

@@ -7,6 +7,7 @@ import msgspec
 from proxy import config
 from proxy.explain.explanation import CacheEntry, CacheUse
 from proxy.gateway.queries import GatewayRequest, QuerySet
+from proxy.kit.wording import duration
 from proxy.model import SearchRequest
 
 CRITERIA = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku", "start", "limit")
@@ -50,7 +51,7 @@ def _named(key: Any) -> dict[str, Any]:
 def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
     if queries is None:
         return [
-            f"The list is kept in memory for {settings.lists.seconds:g} seconds, for all requests; then it is fetched "
+            f"The list is kept in memory for {duration(settings.lists.seconds)}, for all requests; then it is fetched "
             "again in the background."
         ]
     if not settings.cache.enabled:

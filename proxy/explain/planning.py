@@ -14,6 +14,7 @@ from proxy.gateway.queries import GatewayRequest, MatchQueries, QuerySet, Search
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit import slices
 from proxy.kit.slices import Slices
+from proxy.kit.wording import duration
 from proxy.mapping.loader import Mappings
 from proxy.mapping.tables import NameIndex
 from proxy.planning import search, search_support
@@ -163,7 +164,7 @@ class RequestPlanner:
         """Plan a request that needs upstream lists; `then` says what follows. `has_records`: it returns objects of the
         list, and does not only look names up there."""
         seconds = self._settings.lists.seconds
-        condition = f"only if the proxy does not have this list yet, or has had it for {seconds:g} seconds{then}"
+        condition = f"only if the proxy does not have this list yet, or has had it for {duration(seconds)}{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
         explained = [_explained_operation(each, [], condition, has_records) for each in operations]
         return PlannedRequest(caller, operations=explained, lists=list(names))

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+UNITS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
+
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
     """Return `1 part`, `2 parts`; `plural` is given where it is not `singular` + s."""
@@ -9,8 +11,28 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text without control characters, which a terminal would obey: names of files may hold them."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else f"\\x{ord(letter):02x}" for letter in text)
+    """Return text with control characters and marks of writing direction made visible, which a terminal or browser
+    would obey: names of files and clients may hold them."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else _visible(letter) for letter in text)
+
+
+def _visible(letter: str) -> str:
+    number = ord(letter)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the two largest units, such as `2 h 5 min`; below a second in ms."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    whole = int(seconds)
+    for size, unit, smaller, rest_unit in UNITS:
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit}" + (f" {rest} {rest_unit}" if rest else "")
+    return f"{whole} s"
 
 
 def rfc3339(seconds: float) -> str:

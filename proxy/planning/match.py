@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 from msgspec import structs
 
-from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
+from proxy.model import PARTS_MAX, MappingContext, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exact_match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 
 CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
-PARTS_MAX = 100  # the sum of limits, and the number of queries, of one supMultiMatch
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 

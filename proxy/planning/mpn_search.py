@@ -12,7 +12,7 @@ from typing import Any
 from proxy import errors
 from proxy.mapping import paths
 from proxy.mapping.tables import Tables
-from proxy.model import MappingContext, Projection, SearchRequest
+from proxy.model import PARTS_MAX, MappingContext, Projection, SearchRequest
 from proxy.planning import exact_match, facets, lucene, match, search_filters, wildcards
 from proxy.planning.lucene import Condition
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
@@ -49,7 +49,7 @@ def candidate_limit(count: int, start: int, limit: int) -> int:
     """Return how many candidates to request for each of `count` numbers; together at most what one operation may
     return."""
     # With limit=0 only hits are wanted: no candidates.
-    return min(match.PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
+    return min(PARTS_MAX // count, max(match.CANDIDATES, start + limit)) if count and limit else 0
 
 
 class MpnSearchPlan:

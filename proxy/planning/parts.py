@@ -5,11 +5,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from proxy.model import MappingContext
+from proxy.model import PARTS_MAX, MappingContext
 from proxy.planning.documents import NULL
 from proxy.planning.operations import Document, FieldError, OperationResult, PlannedOperation, QueryResult
 
-IDS_MAX = 100
 UID = re.compile(r"[0-9a-f]{16}")
 
 
@@ -28,8 +27,8 @@ def operations(
         PlannedOperation(
             document, {"ids": chunk, **market}, len(chunk), _read, tuple(range(first, first + len(chunk))), decode
         )
-        for first in range(0, len(uids), IDS_MAX)
-        for chunk in [uids[first : first + IDS_MAX]]
+        for first in range(0, len(uids), PARTS_MAX)
+        for chunk in [uids[first : first + PARTS_MAX]]
     ]
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
+from proxy.model import PARTS_MAX
 from proxy.telemetry import steps
 from proxy.telemetry.activity import OperationRecord
 from proxy.telemetry.metrics import Metrics
@@ -23,9 +24,6 @@ from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.classify import SERVICE, GraphQLOperation
 from proxy.upstream.graphql import GraphQLClient
 
-PARTS_MAX = 100  # of one operation: the sum of limits (contract graphql.md §2.1)
-# The other reading of the same limit (contract graphql.md §2.1): both are kept.
-QUERIES_MAX = 100
 # A request takes several turns from its arrival to its queries, so that those of requests that arrived together do not
 # come in the same turn. Bounded, because under load every turn may bring another query.
 TURNS_MAX = 8
@@ -92,7 +90,7 @@ class _Batch:
 
     def has_room(self, queries: BatchableQueries[Any]) -> bool:
         """Return whether one operation can carry these queries, too."""
-        return self.parts + queries.parts_max <= PARTS_MAX and self.query_count + len(queries.positions) <= QUERIES_MAX
+        return max(self.parts + queries.parts_max, self.query_count + len(queries.positions)) <= PARTS_MAX
 
     def add(self, pending: _PendingQueries) -> None:
         """Add the queries of a caller."""

@@ -14,13 +14,13 @@ from proxy.gateway.applications import Application
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping import compiler, loader
-from proxy.model import MappingContext, Projection
+from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import documents, match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import Fetched
 from proxy.tools.sheet.parts import Part, PartQuery
 
-BATCH = match.PARTS_MAX  # queries of one upstream request: each has limit 1
+BATCH = PARTS_MAX  # queries of one upstream request: each has limit 1
 
 _FOLDER, _ROOT = "sheet", "SheetPart"
 

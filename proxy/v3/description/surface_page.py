@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from proxy import model
 from proxy.mapping import coverage, loader, tables
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, unsupported
@@ -60,7 +61,7 @@ answered without an upstream request, and named, too. `<key>` is a v3 [spec key]
 
 A filter by `mpn` is a supMultiMatch of up to {mpn_search.MPNS_MAX} numbers, whose results are compared character by
 character and filtered further. Each number gets {match.CANDIDATES} candidates, or `start` + `limit` if that is more,
-and all together at most {match.PARTS_MAX}. All results are billed, those of another punctuation, too. Where there are
+and all together at most {model.PARTS_MAX}. All results are billed, those of another punctuation, too. Where there are
 more, and with `limit=0`, `hits` is an upper bound. There are no counts, the table has the possible sort keys, and `q`
 is empty or the number itself.
 

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import msgspec
 
 from proxy.explain import explanation
+from proxy.kit import wording
 from proxy.telemetry.metrics import SECONDS
 from proxy.web.admin import burn_down_chart
 from proxy.web.admin.page import AdminPage, PageData
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     import jinja2
 
 FOLDER = Path(__file__).parent / "templates"
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _PLACE = re.compile(r'<(\w+) id="([^"]+)" data-live></\1>')  # no text of others looks like it: all of it is escaped
 
 
@@ -152,17 +152,8 @@ def _environment() -> "jinja2.Environment":
 
 
 def _printable(value: Any) -> Any:
-    """Make control characters and marks of writing direction visible: names and targets are text of clients."""
-    if type(value) is not str or value.isprintable():
-        return value
-    return "".join(
-        character if character.isprintable() or character == "\n" else _visible(character) for character in value
-    )
-
-
-def _visible(character: str) -> str:
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+    """Make text of clients, such as names and targets, visible; other values stay."""
+    return wording.printable(value) if type(value) is str else value
 
 
 def time_element(value: float | None) -> str:
@@ -190,19 +181,8 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return seconds in the two largest units, such as `2 h 5 min`; below a second in ms; a dash for None."""
-    if seconds is None:
-        return "–"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    whole = int(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    """Return seconds in the two largest units; a dash for None."""
+    return "–" if seconds is None else wording.duration(seconds)
 
 
 def latency(seconds: float | None) -> str:

@@ -13,7 +13,7 @@ import pytest
 from support import running_proxy
 
 import nexar_sandbox
-from proxy import config
+from proxy import config, model
 from proxy.kit import clock
 
 ROOT = Path(__file__).parents[3]
@@ -184,7 +184,7 @@ def test_documented_numbers_are_those_of_the_code() -> None:
 
     words = " ".join(PAGE.split())
     windows = [f"{window.count:,}".replace(",", " ") for window in token_requests.RATE_LIMITS]
-    assert f"exceed {match.PARTS_MAX} parts" in words
+    assert f"exceed {model.PARTS_MAX} parts" in words
     assert f"among {match.CANDIDATES} parts" in words
     assert f"allows {windows[0]} token requests a second, {windows[1]} in 15 minutes" in words
     assert f"{windows[2]} in 12 hours and {windows[3]} a week" in words

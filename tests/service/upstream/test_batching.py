@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.model import PARTS_MAX
 from proxy.telemetry import activity
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import batching
@@ -266,7 +267,7 @@ async def test_batch_is_full_at_100_parts(service: _Service, metrics: Metrics) -
     service.let_go()
     await asyncio.gather(*tasks)
     assert [len(words) for words in service.asked] == [33, 7]
-    assert all(3 * len(words) <= batching.PARTS_MAX for words in service.asked)
+    assert all(3 * len(words) <= PARTS_MAX for words in service.asked)
 
 
 async def test_batch_is_full_at_100_queries_without_parts(service: _Service, metrics: Metrics) -> None:

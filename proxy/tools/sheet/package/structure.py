@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from proxy import errors
+from proxy.kit.wording import printable
 from proxy.tools.sheet.package import archive, xml_events
 from proxy.tools.sheet.package.cells import Area, parse_area
 
@@ -66,7 +67,7 @@ class Relationship(NamedTuple):
 
 def visible(name: str) -> str:
     """Return a name of the file as it may stand in a message: short, in one line, without control characters."""
-    shown = "".join(letter if letter.isprintable() else f"\\u{ord(letter):04x}" for letter in name[:60])
+    shown = printable(name[:60]).replace("\n", "\\x0a")
     return f"{shown}…" if len(name) > 60 else shown
 
 
