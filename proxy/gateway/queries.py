@@ -7,7 +7,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult
+from proxy.gateway.cache.entries import PART, CacheKey, ItemRenderer, RenderedResult
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
@@ -136,7 +136,7 @@ class UidQueries:
         self.keys = [
             # The uid is part of the context, because a mapping reads it: a redirected part lists the uid it was
             # requested by.
-            CacheKey(request.key("part", uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
+            CacheKey(request.key(PART, uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
             for uid in self.uids
         ]
         self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)

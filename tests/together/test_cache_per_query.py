@@ -62,15 +62,19 @@ async def test_repeated_response_keeps_its_style(start: StartEnvironment, more: 
         assert len({reply.headers["content-type"] for reply in replies}) == 1
 
 
-async def test_parts_by_uid_are_cached_separately(start: StartEnvironment) -> None:
+async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_fresh(start: StartEnvironment) -> None:
     async with start(cache=KEPT) as environment:
         uids = [part["uid"] for result in await environment.results(A, B) for part in result["items"]]
         key = f"apikey={running_proxy.KEY}"
-        one = await environment.get(f"/v3/parts/{uids[0]}?{key}")
-        many = await environment.get(f"/v3/parts/get_multi?{key}" + "".join(f"&uid[]={uid}" for uid in uids))
-        assert (figures(one), figures(many)) == (("miss", 1), ("miss", len(uids) - 1))
-        assert many.json[uids[0]] == one.json
-        assert figures(await environment.get(f"/v3/parts/{uids[-1]}?{key}")) == ("hit", 0)
+        one, many = f"/v3/parts/{uids[0]}?{key}", f"/v3/parts/get_multi?{key}" + "".join(f"&uid[]={u}" for u in uids)
+        found = [await environment.get(target) for target in (one, many, f"{one}&include[]=descriptions")]
+        assert [figures(reply) for reply in found] == [("hit", 0)] * 3
+        assert found[0].json == found[1].json[uids[0]]
+        assert found[0].json.items() < found[2].json.items()
+        environment.time.advance(KEPT["seconds"])
+        fetched = [await environment.get(target) for target in (one, many)]
+        assert [figures(reply) for reply in fetched] == [("miss", 1), ("miss", len(uids) - 1)]
+        assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
 
 
 async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None:

@@ -6,6 +6,7 @@ them.
 """
 
 import math
+import re
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,9 +23,12 @@ VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
+PART = "part"  # begins the keys of parts by uid
+UID = re.compile(rb'"v3uid":\s*"([0-9a-f]{16})"')  # of a record; nothing else in it has this name
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
 _encode_items = JsonEncoder().encode
+_records = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class CacheKey(NamedTuple):
@@ -99,13 +103,19 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
 
 
+class _PartOf(msgspec.Struct, frozen=True, gc=False):
+    """Where the record of a part is: in the entry with this key."""
+
+    key: Hashable
+
+
 def memory_of(content: int) -> int:
     """Return the bytes of memory that an entry with so many bytes of content takes. Measured on a full cache: entries
     of different sizes that replace each other leave gaps of a fifth in the memory of the process."""
     return OVERHEAD + content * 6 // 5
 
 
-Storage = ExpiringCache[Hashable, tuple[_Variant, ...]]
+Storage = ExpiringCache[Hashable, tuple[_Variant, ...] | _PartOf]
 
 
 def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
@@ -114,7 +124,8 @@ def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
 
 
 class ResponseCache:
-    """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more.
+    """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more. A query for
+    a part by uid also finds the part in the results of other queries.
 
     `storage` holds the entries of a cache that this one replaces; lifetimes and size are those of `settings`.
     """
@@ -159,6 +170,7 @@ class ResponseCache:
         variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
+        self._note_parts(key, variant)
         return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
@@ -188,6 +200,7 @@ class ResponseCache:
                 useful.append(variant)
         if useful:
             self._put(key, tuple(useful[:VARIANTS_MAX]))
+            self._note_parts(key, useful[0])
 
     def usage(self) -> tuple[int, int]:
         """Return the number of queries with an entry and the bytes of memory that they take."""
@@ -205,7 +218,30 @@ class ResponseCache:
         return items
 
     def _variants(self, key: CacheKey) -> tuple[_Variant, ...]:
-        return self._entries.get(key.key) or ()
+        held = self._entries.get(key.key) or ()
+        return held if isinstance(held, tuple) else self._part_of(held, key)
+
+    def _part_of(self, place: _PartOf, key: CacheKey) -> tuple[_Variant, ...]:
+        """Return what the entry of another query has of the part with this key."""
+        held = self._entries.get(place.key) or ()
+        uid = _uid_of(key.key).encode()
+        return tuple(
+            _Variant(variant.fields, b"[%b]" % bytes(record), 1, None, variant.stored, {})
+            for variant in (held if isinstance(held, tuple) else ())
+            for record in _records(variant.records)
+            if UID.findall(record) == [uid]
+        )
+
+    def _note_parts(self, key: CacheKey, variant: _Variant) -> None:
+        """Let queries by uid find the parts of a result, unless they have an entry with other fields."""
+        if _uid_of(key.key):
+            return
+        scope = key.key[0]  # type: ignore[index]
+        for uid in UID.findall(variant.records):
+            part: Hashable = (scope, PART, uid.decode())
+            held = self._entries.get(part)
+            if not isinstance(held, tuple) or all(other.fields <= variant.fields for other in held):
+                self._entries.put(part, _PartOf(key.key), memory_of(0), self._end(variant))
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         now = self._clock.monotonic()
@@ -221,6 +257,11 @@ class ResponseCache:
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
         return variant.stored + self._lifetime
+
+
+def _uid_of(key: Hashable) -> str:
+    """Return the uid of a key of a part; "" of another."""
+    return str(key[2]) if isinstance(key, tuple) and key[1] == PART else ""
 
 
 def _application_of(key: Hashable) -> object:
