@@ -52,6 +52,16 @@ class Sunset:
         return cls(headers, head, end, message)
 
 
+@dataclass(slots=True)
+class PlanKnowledge:
+    """What responses of the upstream have shown of an application's plan: features that it has, whether it refuses
+    whole parts, and for which features it refuses them with fewer fields, too."""
+
+    shown: set[str] = field(default_factory=set)
+    refuses_whole: bool = False
+    refused: set[frozenset[str]] = field(default_factory=set)
+
+
 @dataclass(frozen=True, slots=True)
 class Application:
     """Nexar application: its credentials, country and currency, and the features that its plan includes.
@@ -66,7 +76,7 @@ class Application:
     features: frozenset[str]
     is_plan_known: bool = True
     cache_scope: str = field(init=False, compare=False)
-    _shown: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
+    plan: PlanKnowledge = field(default_factory=PlanKnowledge, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         parts = (self.credentials.client_id, self.context.country, self.context.currency, *sorted(self.features))
@@ -74,13 +84,12 @@ class Application:
         object.__setattr__(self, "cache_scope", f"{self.name} {digest}")
 
     @property
-    def known_features(self) -> frozenset[str]:
-        """The features that the plan is known to have: as configured, else those that responses have shown."""
-        return self.features if self.is_plan_known else frozenset(self._shown)
-
-    def show(self, features: frozenset[str]) -> None:
-        """Note features that a response of the upstream has shown."""
-        self._shown.update(features)
+    def known_features(self) -> frozenset[str] | None:
+        """The features that the plan is known to have: as configured, else those that responses have shown. None where
+        the upstream refuses whole parts: then only requested fields are fetched."""
+        if self.plan.refuses_whole:
+            return None
+        return self.features if self.is_plan_known else frozenset(self.plan.shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,6 +38,7 @@ from proxy.mapping.tables import Tables
 from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult, join_records
+from proxy.planning.parts import valid_uids
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
@@ -102,8 +103,11 @@ class Pipeline:
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[RenderedResult]:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
-        queries = MatchQueries(request, parameters, self._projections, self._single_query)
-        results = iter(require_any(await self.resolve(request, queries)))
+
+        def queries(request: GatewayRequest) -> MatchQueries:
+            return MatchQueries(request, parameters, self._projections, self._single_query)
+
+        results = iter(require_any(await self._resolve_parts(request, queries)))
         return [
             next(results) if query.error is None else RenderedResult(b"[]", 0, query.error)
             for query in parameters.queries
@@ -111,17 +115,41 @@ class Pipeline:
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
-        queries = UidQueries(request, uids, self._projections)
-        results = require_all(await self.resolve(request, queries))
-        return {uid: result.items[1:-1] for uid, result in zip(queries.uids, results, strict=True) if result.hits}
+        results = await self._resolve_parts(request, lambda request: UidQueries(request, uids, self._projections))
+        known = zip(valid_uids(uids), require_all(results), strict=True)
+        return {uid: result.items[1:-1] for uid, result in known if result.hits}
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await _search_plan(self._directory, self._tables, request, parameters)
         steps.lap("plan search")
         request.metadata.ignore(plan.unsupported)
-        queries = SearchQuery(request, parameters, plan, self._projections)
-        return require_all(await self.resolve(request, queries))[0]
+        results = await self._resolve_parts(
+            request, lambda request: SearchQuery(request, parameters, plan, self._projections)
+        )
+        return require_all(results)[0]
+
+    async def _resolve_parts(
+        self, request: GatewayRequest, queries: Callable[[GatewayRequest], QuerySet]
+    ) -> list[RenderedResult]:
+        """Resolve queries, of whole parts if they are configured. Where the upstream refuses those, resolve the queries
+        with only the fields that they show; if that helps, do so from now on for this application."""
+        application, as_shown = request.client.application, request._replace(is_whole=False)
+        if application.plan.refused and (narrow := queries(as_shown)).features in application.plan.refused:
+            return await self.resolve(as_shown, narrow)
+        results = await self.resolve(request, queries(request))
+        refused = {n: r.failure for n, r in enumerate(results) if isinstance(r.failure, errors.QueryRefused)}
+        if not refused:
+            return results
+        narrow = queries(as_shown)
+        results = await self.resolve(as_shown, narrow)
+        if any(results[n].error is None for n in refused):
+            application.plan.refuses_whole = True
+            reason = next(iter(refused.values()))
+            log.warning("whole parts refused", application=application.name, reason=str(reason))
+        elif narrow.features:
+            application.plan.refused.add(narrow.features)
+        return results
 
     async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
         """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
@@ -178,12 +206,13 @@ class Pipeline:
         steps.lap("plan")
 
         watch = None if claim is None else stalls.StallWatch(self._stalls, (claim, positions))
-        fetched = await self._operations.execute(request, plan.operations, watch)
+        is_whole = self._projections.is_whole and request.known_features is not None
+        fetched = await self._operations.execute(request, plan.operations, watch, is_whole=is_whole)
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
         results = plan.results(fetched, counted)
         if any(result.failure is None and result.error is None for result in results):
-            request.client.application.show(queries.features)
+            request.client.application.plan.shown.update(queries.features)
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
         steps.lap("translate")
@@ -253,16 +282,22 @@ class _Operations:
         self._metrics = metrics
 
     async def execute(
-        self, request: GatewayRequest, operations: list[PlannedOperation], watch: Watch | None
+        self,
+        request: GatewayRequest,
+        operations: list[PlannedOperation],
+        watch: Watch | None,
+        *,
+        is_whole: bool = False,
     ) -> dict[int, OperationResult]:
-        """Execute operations side by side; one that fails takes nothing from the others."""
+        """Execute operations side by side; one that fails takes nothing from the others. `is_whole`: a refusal may be
+        that of whole parts."""
         if len(operations) < 2:
-            return await self._execute(request, operations[0], watch) if operations else {}
-        results = await asyncio.gather(*(self._execute(request, operation, watch) for operation in operations))
+            return await self._execute(request, operations[0], watch, is_whole) if operations else {}
+        results = await asyncio.gather(*(self._execute(request, each, watch, is_whole) for each in operations))
         return {position: result for of_operation in results for position, result in of_operation.items()}
 
     async def _execute(
-        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None
+        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None, is_whole: bool
     ) -> dict[int, OperationResult]:
         """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
         other exception their failure."""
@@ -271,7 +306,8 @@ class _Operations:
                 steps.add(operation=operation.document.name, queries=len(operation.positions))
                 results = await self._execute_reserved(request, operation, watch)
         except errors.QueryRefused as refusal:
-            results = [OperationResult([], 0, refusal.message)] * len(operation.positions)
+            failure = refusal if is_whole else None  # `_resolve_parts` resolves these queries again
+            results = [OperationResult([], 0, refusal.message, failure=failure)] * len(operation.positions)
         except errors.BridgeError as failure:
             results = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
         return dict(zip(operation.positions, results, strict=True))

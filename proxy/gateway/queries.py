@@ -22,7 +22,8 @@ Results = Mapping[int, OperationResult]
 class GatewayRequest(NamedTuple):
     """Request of an authenticated client: its projection, the context of the mapping, and the response's metadata.
 
-    With `refresh` all queries miss the caches, and their results replace the entries there.
+    With `refresh` all queries miss the caches, and their results replace the entries there. Without `is_whole` only the
+    fields are fetched that the projection shows.
     """
 
     client: Client
@@ -30,6 +31,7 @@ class GatewayRequest(NamedTuple):
     context: model.MappingContext
     metadata: ResponseMetadata
     refresh: bool = False
+    is_whole: bool = True
 
     @classmethod
     def of(
@@ -46,9 +48,9 @@ class GatewayRequest(NamedTuple):
         return cls(client, projection, context, metadata)
 
     @property
-    def known_features(self) -> frozenset[str]:
-        """Features that the plan is known to have."""
-        return self.client.application.known_features
+    def known_features(self) -> frozenset[str] | None:
+        """Features that the plan is known to have; None where no whole parts are fetched."""
+        return self.client.application.known_features if self.is_whole else None
 
     def key(self, *query: Hashable) -> CacheKey:
         """Return the cache key of a query. Applications share no entries: each pays for its own."""

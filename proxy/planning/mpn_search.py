@@ -71,7 +71,7 @@ class MpnSearchPlan:
         self._empty = supported.without_counts()
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
-    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str]) -> CompiledParts:
+    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
         """Return the document and mapping of the page, for a plan that is known to have some features."""
         return projections.numbered(projection, known)
 

@@ -65,12 +65,13 @@ class ProjectionCache:
     With `whole`, parts are fetched with all fields that any projection shows, and those of `ObjectRules.fetched`,
     because parts are billed, not fields (contract graphql.md §6): another projection then finds them in the cache.
     Fields that need a feature of the plan are fetched where the projection shows one of that feature, or the plan is
-    `known` to have it: without it the upstream refuses the whole operation.
+    `known` to have it: without it the upstream refuses the whole operation. Where `known` is None only what the
+    projection shows is fetched.
     """
 
     def __init__(self, mappings: loader.Mappings, *, whole: bool = False) -> None:
         self._mappings = mappings
-        self._is_whole = whole
+        self.is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
         self._features = frozenset({rule.feature for rule in rules if rule.feature})
@@ -85,17 +86,19 @@ class ProjectionCache:
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
 
-    def match(self, projection: Projection, skus: bool = False, known: frozenset[str] = NO_FEATURES) -> CompiledMatch:
+    def match(
+        self, projection: Projection, skus: bool = False, known: frozenset[str] | None = NO_FEATURES
+    ) -> CompiledMatch:
         """Return documents and mapping for parts/match. `skus`: matching compares SKUs, even if the projection hides
         them."""
         return self._cached(("match", projection, skus, known), lambda: self._compile_match(projection, skus, known))
 
-    def parts(self, projection: Projection, known: frozenset[str] = NO_FEATURES) -> CompiledParts:
+    def parts(self, projection: Projection, known: frozenset[str] | None = NO_FEATURES) -> CompiledParts:
         """Return document and mapping for parts by uid."""
         return self._cached(("parts", projection, known), lambda: self._compile(projection, (), known, documents.parts))
 
     def page(
-        self, projection: Projection, counted: frozenset[str], known: frozenset[str] = NO_FEATURES
+        self, projection: Projection, counted: frozenset[str], known: frozenset[str] | None = NO_FEATURES
     ) -> CompiledParts:
         """Return document and mapping for a page of a search, with some aggregations."""
 
@@ -105,7 +108,7 @@ class ProjectionCache:
         key = ("page", projection, counted, known)
         return self._cached(key, lambda: self._compile(projection, (), known, document))
 
-    def numbered(self, projection: Projection, known: frozenset[str] = NO_FEATURES) -> CompiledParts:
+    def numbered(self, projection: Projection, known: frozenset[str] | None = NO_FEATURES) -> CompiledParts:
         """Return document and mapping for a page of a search by part number."""
 
         def document(selection: str) -> Document:
@@ -135,7 +138,7 @@ class ProjectionCache:
             compiled = self._projections[key] = make()
         return compiled
 
-    def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str]) -> CompiledMatch:
+    def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str] | None) -> CompiledMatch:
         needs = ("mpn", exact_match.SKUS) if skus else ("mpn",)
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
         fetched = self._fetched(part, known)
@@ -158,23 +161,21 @@ class ProjectionCache:
         self,
         projection: Projection,
         needs: tuple[str, ...],
-        known: frozenset[str],
+        known: frozenset[str] | None,
         document: Callable[[str], Document],
     ) -> CompiledParts:
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
         fetched = self._fetched(part, known)
         return CompiledParts(document(fetched.selection), part, fetched)
 
-    def _fetched(self, part: compiler.CompiledObject, known: frozenset[str]) -> Fetched:
+    def _fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
         """Return what is fetched for the mapping of a part."""
         ungated = self._whole(NO_FEATURES).fields
         gated = {feature: self._whole(frozenset({feature})).fields - ungated for feature in self._features}
         asked = frozenset({feature for feature, fields in gated.items() if part.fields & fields})
-        return (
-            self._whole(known & self._features | asked)
-            if self._is_whole
-            else Fetched(part.selection, part.fields, asked)
-        )
+        if known is None or not self.is_whole:
+            return Fetched(part.selection, part.fields, asked)
+        return self._whole(known & self._features | asked)
 
     def _whole(self, features: frozenset[str]) -> Fetched:
         def make() -> Fetched:

@@ -65,7 +65,7 @@ class SearchPlan:
             search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
         ]
 
-    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str]) -> CompiledParts:
+    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
         """Return the document and mapping of the page, for a plan that is known to have some features."""
         return projections.page(projection, self.aggregations[0].aggregations, known)
 

@@ -1,0 +1,67 @@
+"""A field that the upstream refuses breaks no request: parts are then fetched with the fields that were asked for."""
+
+import asyncio
+
+import pytest
+from support import running_proxy
+from together.environment import ProxyEnvironment, StartEnvironment, single_application
+
+import nexar_sandbox
+
+ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "NE555P"}
+KEPT = {"seconds": 300}
+LACKING = nexar_sandbox.parse_faults("missing-field field=SupPart.akaMpns")
+KEY = f"apikey={running_proxy.KEY}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]',
+        '/v3/parts/match?queries=[{"mpn":"SN74S74N"},{"mpn":"1N4007"},{"q":"flip flop"}]',
+        "/v3/parts/search?q=resistor&limit=2",
+        "/v3/parts/search?q=SN74S74N&sortby=mpn+asc",
+        "/v3/parts/bd4d768f82c5628a",
+        "/v3/parts/get_multi?uid[]=bd4d768f82c5628a",
+    ],
+)
+async def test_response_without_the_field_is_that_of_whole_parts(start: StartEnvironment, path: str) -> None:
+    async with start(cache=KEPT) as whole, start(cache=KEPT) as lacking:
+        lacking.sandbox.faults.replace(LACKING)
+        expected, found = [(await each.get(f"{path}&{KEY}".replace("28a&", "28a?"))).json for each in (whole, lacking)]
+        assert {**found, "msec": 0} == {**expected, "msec": 0}
+        assert lacking.billed_parts == whole.billed_parts
+
+
+async def operations(environment: ProxyEnvironment) -> int:
+    """GraphQL requests sent, refused ones among them."""
+    upstream = await environment.admin.json("/upstream.json")
+    return sum(each["requests"] for each in upstream["operations"] if each["name"].startswith("supMultiMatch"))
+
+
+async def test_refusal_of_whole_parts_is_remembered(start: StartEnvironment) -> None:
+    async with start(admin=True, cache=KEPT) as environment:
+        environment.sandbox.faults.replace(LACKING)
+        for query, sent in ((ONE, 2), (OTHER, 3), (THIRD, 4)):
+            (result,) = await environment.results(query)
+            assert (result["error"], bool(result["items"]), await operations(environment)) == (None, True, sent)
+
+
+async def test_requests_in_flight_are_all_answered(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        environment.sandbox.faults.replace(LACKING)
+        results = await asyncio.gather(*(environment.results(query) for query in (ONE, ONE, OTHER, ONE, THIRD)))
+        assert all(result["error"] is None and result["items"] for (result,) in results)
+
+
+async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: StartEnvironment) -> None:
+    plan = {"applications": single_application(features=frozenset())}
+    async with start(admin=True, cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
+        (gated,) = await environment.results(ONE, more="&include[]=specs")
+        sent = await operations(environment)
+        (again,) = await environment.results(ONE, more="&include[]=specs")
+        assert "TECH_SPECS" in gated["error"]
+        assert again == gated
+        assert await operations(environment) == sent + 1 == 3
+        (plain,) = await environment.results(ONE)
+        assert (plain["error"], len(plain["items"])) == (None, 3)
