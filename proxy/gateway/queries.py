@@ -7,7 +7,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import PART, CacheKey, ItemRenderer, RenderedResult
+from proxy.gateway.cache.entries import MATCH, PART, CacheKey, ItemRenderer, RenderedResult
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
@@ -117,7 +117,7 @@ class MatchQueries:
         # By all queries of the request, not by its misses: else a cached neighbor would change which operation
         # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
-        self.keys = [request.key("match", parameters.exact_only, *query.criteria) for query in self._queries]
+        self.keys = [request.key(MATCH, parameters.exact_only, *query.criteria) for query in self._queries]
         self.renderer = request.renderer(compiled.part, compiled.fetched)
 
     def plan(self, positions: list[int]) -> match.MatchPlan:

@@ -77,6 +77,23 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
 
 
+@pytest.mark.parametrize("smaller", [{"limit": 1}, {"start": 1, "limit": 2}, {"start": 3}, {"start": 9}, {"limit": 0}])
+async def test_match_finds_its_page_in_a_larger_one(start: StartEnvironment, smaller: dict[str, int]) -> None:
+    async with start(cache=KEPT) as environment, start(cache=KEPT) as fresh:
+        large = await environment.get(target({**A, "limit": 20}))
+        assert figures(large)[0] == "miss"
+        found, expected = [await each.get(target({**A, **smaller})) for each in (environment, fresh)]
+        assert figures(found) == ("hit", 0)
+        assert {**found.json, "msec": 0} == {**expected.json, "msec": 0}
+
+
+async def test_match_does_not_find_its_page_in_a_smaller_one(start: StartEnvironment) -> None:
+    async with start(cache=KEPT) as environment:
+        for page in ({"limit": 2}, {"limit": 3}, {"start": 1, "limit": 1}, {"start": 2, "limit": 2}):
+            reply = await environment.get(target({**A, **page}))
+            assert figures(reply) == (("hit", 0) if page.get("start") == 1 else ("miss", page["limit"]))
+
+
 async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None:
     async with start(cache=KEPT) as environment:
         path = f"/v3/parts/search?apikey={running_proxy.KEY}&q=resistor&limit=2&facet[fields][brand.name][include]=1"

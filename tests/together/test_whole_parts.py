@@ -1,6 +1,9 @@
 """A field that the upstream refuses breaks no request: parts are then fetched with the fields that were asked for."""
 
 import asyncio
+import itertools
+import re
+from collections import Counter
 
 import pytest
 from support import running_proxy
@@ -65,3 +68,28 @@ async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: St
         assert await operations(environment) == sent + 1 == 3
         (plain,) = await environment.results(ONE)
         assert (plain["error"], len(plain["items"])) == (None, 3)
+
+
+async def test_part_is_paid_once_a_day(start: StartEnvironment, catalog: nexar_sandbox.Catalog) -> None:
+    parts = list(catalog.parts())
+    spellings = Counter(re.sub(r"\W", "", mpn).upper() for part in parts for mpn in (part.mpn, *part.aka_mpns))
+    unique = [part.mpn for part in parts if spellings[re.sub(r"\W", "", part.mpn).upper()] == 1][:60]
+    clients = [
+        ("", 1),
+        ("&include[]=descriptions&include[]=imagesets", 3),
+        ("&include[]=specs&include[]=datasheets", 1),
+        ("&hide[]=offers", 20),
+    ]
+    async with start(cache={"seconds": 84_600}, application={"features": "all"}) as environment:
+        for seconds in (0, 6 * 60, 23 * 3600):
+            environment.time.advance(seconds)
+            for (more, limit), first in itertools.product(clients, range(0, 60, 20)):
+                queries = [{"mpn": mpn, "limit": limit} for mpn in unique[first : first + 20]]
+                results = await environment.results(*queries, more=more)
+                assert [[part["mpn"] for part in result["items"]] for result in results] == [
+                    [query["mpn"]] for query in queries
+                ]
+                uids = "".join(f"&uid[]={result['items'][0]['uid']}" for result in results)
+                reply = await environment.get(f"/v3/parts/get_multi?{KEY}{uids}{more}")
+                assert len(reply.json) == 20
+        assert environment.billed_parts == 60

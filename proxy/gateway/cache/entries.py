@@ -23,7 +23,8 @@ VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
-PART = "part"  # begins the keys of parts by uid
+PART = "part"  # begins the keys of parts by uid, and
+MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
 UID = re.compile(rb'"v3uid":\s*"([0-9a-f]{16})"')  # of a record; nothing else in it has this name
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
@@ -103,8 +104,8 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
 
 
-class _PartOf(msgspec.Struct, frozen=True, gc=False):
-    """Where the record of a part is: in the entry with this key."""
+class _HeldBy(msgspec.Struct, frozen=True, gc=False):
+    """Where records are: in the entry with this key."""
 
     key: Hashable
 
@@ -115,7 +116,7 @@ def memory_of(content: int) -> int:
     return OVERHEAD + content * 6 // 5
 
 
-Storage = ExpiringCache[Hashable, tuple[_Variant, ...] | _PartOf]
+Storage = ExpiringCache[Hashable, tuple[_Variant, ...] | _HeldBy]
 
 
 def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
@@ -125,7 +126,8 @@ def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
 
 class ResponseCache:
     """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more. A query for
-    a part by uid also finds the part in the results of other queries.
+    a part by uid also finds the part in the results of other queries, and a match its page in that of another `start`
+    and `limit`.
 
     `storage` holds the entries of a cache that this one replaces; lifetimes and size are those of `settings`.
     """
@@ -170,7 +172,7 @@ class ResponseCache:
         variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
         self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
-        self._note_parts(key, variant)
+        self._note(key, variant)
         return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
@@ -200,7 +202,7 @@ class ResponseCache:
                 useful.append(variant)
         if useful:
             self._put(key, tuple(useful[:VARIANTS_MAX]))
-            self._note_parts(key, useful[0])
+            self._note(key, useful[0])
 
     def usage(self) -> tuple[int, int]:
         """Return the number of queries with an entry and the bytes of memory that they take."""
@@ -218,30 +220,33 @@ class ResponseCache:
         return items
 
     def _variants(self, key: CacheKey) -> tuple[_Variant, ...]:
-        held = self._entries.get(key.key) or ()
-        return held if isinstance(held, tuple) else self._part_of(held, key)
+        held = self._entries.get(key.key)
+        page = _page_of(key.key)
+        if held is None and page is not None:
+            held = self._entries.get(page.query)
+        if not isinstance(held, _HeldBy):
+            return held or ()
+        whole = self._entries.get(held.key)
+        if not isinstance(whole, tuple):
+            return ()
+        return tuple(filter(None, (_part(each, key) if page is None else _page(each, held, page) for each in whole)))
 
-    def _part_of(self, place: _PartOf, key: CacheKey) -> tuple[_Variant, ...]:
-        """Return what the entry of another query has of the part with this key."""
-        held = self._entries.get(place.key) or ()
-        uid = _uid_of(key.key).encode()
-        return tuple(
-            _Variant(variant.fields, b"[%b]" % bytes(record), 1, None, variant.stored, {})
-            for variant in (held if isinstance(held, tuple) else ())
-            for record in _records(variant.records)
-            if UID.findall(record) == [uid]
-        )
-
-    def _note_parts(self, key: CacheKey, variant: _Variant) -> None:
-        """Let queries by uid find the parts of a result, unless they have an entry with other fields."""
+    def _note(self, key: CacheKey, variant: _Variant) -> None:
+        """Let queries by uid find the parts of a result, unless they have an entry with other fields, and let other
+        pages of a match find a page of which nothing was filtered out."""
         if _uid_of(key.key):
             return
+        here, until = _HeldBy(key.key), self._end(variant)
         scope = key.key[0]  # type: ignore[index]
-        for uid in UID.findall(variant.records):
+        uids = UID.findall(variant.records)
+        for uid in uids:
             part: Hashable = (scope, PART, uid.decode())
             held = self._entries.get(part)
             if not isinstance(held, tuple) or all(other.fields <= variant.fields for other in held):
-                self._entries.put(part, _PartOf(key.key), memory_of(0), self._end(variant))
+                self._entries.put(part, here, memory_of(0), until)
+        page = _page_of(key.key)
+        if page is not None and page.limit and len(uids) == min(page.limit, max(0, variant.hits - page.start)):
+            self._entries.put(page.query, here, memory_of(0), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         now = self._clock.monotonic()
@@ -257,6 +262,40 @@ class ResponseCache:
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
         return variant.stored + self._lifetime
+
+
+class _Page(NamedTuple):
+    """The page that a key of a match is for: the query without it, and its place."""
+
+    query: Hashable
+    start: int
+    limit: int
+
+
+def _page_of(key: Hashable) -> _Page | None:
+    """Return the page of a key of a match; None for another key."""
+    if not isinstance(key, tuple) or key[1] != MATCH:
+        return None
+    *query, start, limit = key
+    return _Page((*query, "pages"), start, limit)
+
+
+def _page(variant: _Variant, held: _HeldBy, wanted: _Page) -> _Variant | None:
+    """Return a page of a query as part of another one; None where that has not all of its parts."""
+    page = _page_of(held.key)
+    records = _records(variant.records)
+    first = wanted.start - (page.start if page else 0)
+    if first < 0 or first + min(wanted.limit, variant.hits - wanted.start) > len(records):
+        return None
+    content = b"[%b]" % b",".join(map(bytes, records[first : first + wanted.limit]))
+    return _Variant(variant.fields, content, variant.hits, variant.details, variant.stored, {})
+
+
+def _part(variant: _Variant, key: CacheKey) -> _Variant | None:
+    """Return the part with this key as part of the result of another query."""
+    uid = _uid_of(key.key).encode()
+    found = [record for record in _records(variant.records) if UID.findall(record) == [uid]]
+    return _Variant(variant.fields, b"[%b]" % bytes(found[0]), 1, None, variant.stored, {}) if found else None
 
 
 def _uid_of(key: Hashable) -> str:

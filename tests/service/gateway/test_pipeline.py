@@ -4,7 +4,7 @@ import asyncio
 import json
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import prometheus_client
@@ -84,7 +84,8 @@ class _Source:
             quota=reservations.Quota(store, [CLIENT.accounts], "worker", time, self.metrics),
             upstream=self,  # type: ignore[arg-type] # `execute` is all that is used of it
             metrics=self.metrics,
-            **dict.fromkeys(("projections", "rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
+            projections=cast(Any, types.SimpleNamespace(is_whole=False)),
+            **dict.fromkeys(("rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
         )
         self.renderer = renderer
         self.asked: list[list[str]] = []
