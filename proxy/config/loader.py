@@ -133,9 +133,10 @@ class _Reader(Blocks):
 
     def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
         at = ("applications", name)
-        application = self.block(
-            settings.ApplicationSettings, self._inner(self.known(settings.ApplicationSettings, raw, at), at), at
-        )
+        known = self.known(settings.ApplicationSettings, raw, at)
+        plan = known.get("plan")
+        of_plan = settings.PLANS.get(plan, {}) if isinstance(plan, str) else {}
+        application = self.block(settings.ApplicationSettings, of_plan | self._inner(known, at), at)
         for key in ("client_id", "client_secret"):
             # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):

@@ -12,7 +12,7 @@ import msgspec
 
 from proxy.config import secret
 from proxy.config.base import Settings
-from proxy.config.settings import ApiKeySettings, Config
+from proxy.config.settings import PLANS, ApiKeySettings, Config
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import LocatedYaml, Trail
 
@@ -97,6 +97,8 @@ class _Walk:
                 return DEFAULT
             # A block may be written as one value: a date for `sunset`, a key for the block of an API key.
             parent = self._raw(at[:-1])
+            if isinstance(parent, dict) and at[-1] in PLANS.get(str(parent.get("plan")), {}):
+                return self._place((*at[:-1], "plan"))
             return AT_START if isinstance(parent, dict) or parent is _MISSING else place
         references = [each for each in (raw if isinstance(raw, list) else [raw]) if _is_reference(each)]
         return ", ".join((*references, place))

@@ -5,7 +5,7 @@ config/loader.py.
 """
 
 import datetime
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
@@ -201,6 +201,15 @@ class ApplicationShadowSettings(Settings, frozen=True):
     response: Annotated[Literal["candidate", "baseline"], Meta(description="candidate or baseline")] = "candidate"
 
 
+PLANS: dict[str, dict[str, Any]] = {
+    "evaluation": {"parts": 100, "period": "lifetime", "features": "all"},
+    "standard": {"parts": 2_000, "features": ()},
+    "pro": {"parts": 15_000, "features": ()},
+    "enterprise": {"features": "all"},
+}
+"""Settings of an application by its plan (contract graphql.md §6); sizes of standard and pro by third parties."""
+
+
 class ApplicationSettings(Settings, frozen=True):
     """Nexar application, and the API keys of the v3 clients that it serves."""
 
@@ -219,6 +228,10 @@ class ApplicationSettings(Settings, frozen=True):
     currency: Annotated[
         str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
     ] = "USD"
+    plan: Annotated[
+        Literal["evaluation", "standard", "pro", "enterprise"] | None,
+        Meta(description="evaluation, standard, pro or enterprise"),
+    ] = None
     features: Annotated[
         Literal["unknown", "all"] | tuple[Feature, ...],
         Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
@@ -246,7 +259,7 @@ class ApplicationSettings(Settings, frozen=True):
         return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
 
     @property
-    def plan(self) -> frozenset[str]:
+    def allowed_features(self) -> frozenset[str]:
         """The features that requests may ask for: all, unless they are listed."""
         return frozenset(FEATURES if isinstance(self.features, str) else self.features)
 

@@ -168,7 +168,7 @@ def ledger_finding(
 def feature_findings(refusal: object, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
     """Return the findings about the features of a plan, as far as they show without parts."""
     findings = []
-    configured = application.plan
+    configured = application.allowed_features
     if isinstance(refusal, FeatureRefused) and TECH_SPECS in configured:
         text = f"`features` has {TECH_SPECS}, which the upstream refuses: {refusal.message}"
         findings.append(found("feature_missing", text, application=name))

@@ -160,7 +160,7 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
     """Return the clients of one application by the digests of their keys."""
     credentials = identity.Credentials(name, entry.client_id, entry.client_secret)
     context = model.MappingContext(entry.country, entry.currency)
-    application = Application(name, credentials, context, entry.plan, entry.features != "unknown")
+    application = Application(name, credentials, context, entry.allowed_features, entry.features != "unknown")
     accounts = quota_accounts.charged_accounts(name, entry)
     return {
         key.key: Client(

@@ -136,7 +136,10 @@ class Pipeline:
         with only the fields that they show; if that helps, do so from now on for this application."""
         application, as_shown = request.client.application, request._replace(is_whole=False)
         if application.plan.refused and (narrow := queries(as_shown)).features in application.plan.refused:
-            return await self.resolve(as_shown, narrow)
+            results = await self.resolve(as_shown, narrow)
+            if any(result.error is None for result in results):  # the refusal was that of another query
+                application.plan.refused.discard(narrow.features)
+            return results
         results = await self.resolve(request, queries(request))
         refused = {n: r.failure for n, r in enumerate(results) if isinstance(r.failure, errors.QueryRefused)}
         if not refused:

@@ -67,7 +67,7 @@ async def test_failure_is_not_cached(start: StartEnvironment, unreachable_url: s
     async with start(cache={"seconds": 60}, application={"currency": "XXX"}) as environment:
         for _ in range(2):
             assert (await environment.results(ONE))[0]["error"]
-        assert environment.sandbox.request_counts.graphql == 4  # of whole parts, then of requested fields
+        assert environment.sandbox.request_counts.graphql == 3  # the first is sent of whole parts, too
 
 
 async def test_expired_token_is_renewed_for_the_request(environment: ProxyEnvironment) -> None:

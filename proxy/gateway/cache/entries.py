@@ -104,24 +104,29 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
 
 
-class _HeldBy(msgspec.Struct, frozen=True, gc=False):
-    """Where records are: in the entry with this key."""
-
-    key: Hashable
-
-
 def memory_of(content: int) -> int:
     """Return the bytes of memory that an entry with so many bytes of content takes. Measured on a full cache: entries
     of different sizes that replace each other leave gaps of a fifth in the memory of the process."""
     return OVERHEAD + content * 6 // 5
 
 
-Storage = ExpiringCache[Hashable, tuple[_Variant, ...] | _HeldBy]
+class Storage:
+    """Entries by key; and `holders`, the keys of entries that hold what other keys ask for."""
+
+    def __init__(self, size: int, clock: Clock) -> None:
+        self.entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(0, clock)
+        self.holders: ExpiringCache[Hashable, Hashable] = ExpiringCache(0, clock)
+        self.resize(size)
+
+    def resize(self, size: int) -> None:
+        """Bound both together by so many bytes."""
+        self.holders.size_max = size // 8
+        self.entries.size_max = size - self.holders.size_max
 
 
 def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
     """Create the storage of a response cache."""
-    return ExpiringCache(settings.query_bytes, clock)
+    return Storage(settings.query_bytes, clock)
 
 
 class ResponseCache:
@@ -136,12 +141,13 @@ class ResponseCache:
         self._seconds = settings.seconds
         self._lifetime = settings.lifetime
         self._clock = clock
-        self._entries = create_storage(settings, clock) if storage is None else storage
+        self._storage = create_storage(settings, clock) if storage is None else storage
+        self._entries, self._holders = self._storage.entries, self._storage.holders
         self._size = settings.query_bytes
 
     def activate(self) -> None:
         """Apply the size to a storage that was made with another one."""
-        self._entries.size_max = self._size
+        self._storage.resize(self._size)
 
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
@@ -206,11 +212,12 @@ class ResponseCache:
 
     def usage(self) -> tuple[int, int]:
         """Return the number of queries with an entry and the bytes of memory that they take."""
-        return len(self._entries), self._entries.size
+        return len(self._entries), self._entries.size + self._holders.size
 
     def clear(self, application: str | None) -> None:
         """Remove the entries of an application, or all."""
-        self._entries.clear(None if application is None else lambda key: _application_of(key) == application)
+        for cache in (self._entries, self._holders):
+            cache.clear(None if application is None else lambda key: _application_of(key) == application)
 
     def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
@@ -220,33 +227,29 @@ class ResponseCache:
         return items
 
     def _variants(self, key: CacheKey) -> tuple[_Variant, ...]:
-        held = self._entries.get(key.key)
+        own = self._entries.get(key.key)
+        if own is not None:
+            return own
         page = _page_of(key.key)
-        if held is None and page is not None:
-            held = self._entries.get(page.query)
-        if not isinstance(held, _HeldBy):
-            return held or ()
-        whole = self._entries.get(held.key)
-        if not isinstance(whole, tuple):
+        holder = self._holders.get(key.key if page is None else page.query)
+        whole = None if holder is None else self._entries.get(holder)
+        if whole is None:
             return ()
-        return tuple(filter(None, (_part(each, key) if page is None else _page(each, held, page) for each in whole)))
+        parts = (_part(each, key) if page is None else _page(each, _page_of(holder), page) for each in whole)
+        return tuple(filter(None, parts))
 
     def _note(self, key: CacheKey, variant: _Variant) -> None:
-        """Let queries by uid find the parts of a result, unless they have an entry with other fields, and let other
-        pages of a match find a page of which nothing was filtered out."""
+        """Let queries by uid find the parts of a result, and other pages of a match find a page of which nothing was
+        filtered out."""
         if _uid_of(key.key):
             return
-        here, until = _HeldBy(key.key), self._end(variant)
-        scope = key.key[0]  # type: ignore[index]
+        scope, until = key.key[0], self._end(variant)  # type: ignore[index]
         uids = UID.findall(variant.records)
         for uid in uids:
-            part: Hashable = (scope, PART, uid.decode())
-            held = self._entries.get(part)
-            if not isinstance(held, tuple) or all(other.fields <= variant.fields for other in held):
-                self._entries.put(part, here, memory_of(0), until)
+            self._holders.put((scope, PART, uid.decode()), key.key, memory_of(0), until)
         page = _page_of(key.key)
         if page is not None and page.limit and len(uids) == min(page.limit, max(0, variant.hits - page.start)):
-            self._entries.put(page.query, here, memory_of(0), until)
+            self._holders.put(page.query, key.key, memory_of(0), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         now = self._clock.monotonic()
@@ -280,11 +283,10 @@ def _page_of(key: Hashable) -> _Page | None:
     return _Page((*query, "pages"), start, limit)
 
 
-def _page(variant: _Variant, held: _HeldBy, wanted: _Page) -> _Variant | None:
-    """Return a page of a query as part of another one; None where that has not all of its parts."""
-    page = _page_of(held.key)
+def _page(variant: _Variant, held: _Page | None, wanted: _Page) -> _Variant | None:
+    """Return a page of a query as part of the held one; None where that has not all of its parts."""
     records = _records(variant.records)
-    first = wanted.start - (page.start if page else 0)
+    first = wanted.start - (held.start if held else 0)
     if first < 0 or first + min(wanted.limit, variant.hits - wanted.start) > len(records):
         return None
     content = b"[%b]" % b",".join(map(bytes, records[first : first + wanted.limit]))

@@ -54,7 +54,7 @@ def _conditions(applications: Mapping[str, config.ApplicationSettings]) -> dict[
     for name, entry in applications.items():
         if entry.parts == 0:
             accounts.setdefault("no_parts", _account(name, entry))
-        elif "TECH_SPECS" not in entry.plan:
+        elif "TECH_SPECS" not in entry.allowed_features:
             accounts.setdefault("feature_missing", _account(name, entry))
     return accounts
 
@@ -64,7 +64,10 @@ def _account(name: str, entry: config.ApplicationSettings) -> Account:
         raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")
     application_id = entry.reconcile.application_id if entry.reconcile else ""
     return Account(
-        str(entry.client_id), entry.client_secret.reveal(), application_id=application_id, features=entry.plan
+        str(entry.client_id),
+        entry.client_secret.reveal(),
+        application_id=application_id,
+        features=entry.allowed_features,
     )
 
 
@@ -75,4 +78,4 @@ def _user_token(name: str, entry: config.ApplicationSettings) -> Account | None:
         token = entry.reconcile.token.read().reveal()
     except ValueError as error:
         raise errors.ConfigError(f"applications.{name}.reconcile.token: {error}") from None
-    return Account(token=token, application_id=entry.reconcile.application_id, features=entry.plan)
+    return Account(token=token, application_id=entry.reconcile.application_id, features=entry.allowed_features)

@@ -50,4 +50,4 @@ def test_configuration_for_real_credentials_loads(pages: dict[str, Page], tmp_pa
     file = tmp_path / "our.yaml"
     file.write_text(block.text)
     loaded = loader.load(file, SECRETS).applications["bom-tool"]
-    assert (loaded.parts, loaded.features) == (100, ())
+    assert (loaded.parts, loaded.features) == (100, "all")

@@ -49,7 +49,7 @@ def test_every_written_setting_is_loaded(load: Any) -> None:
     assert (main.client_id, main.country, main.currency) == ("the-id", "DE", "EUR")
     assert main.client_secret is not None
     assert main.client_secret.reveal() == "the-secret"
-    assert main.plan == {"LEAD_TIME", "DATASHEETS"}
+    assert main.allowed_features == {"LEAD_TIME", "DATASHEETS"}
 
 
 def test_api_keys_are_stored_as_digests(load: Any) -> None:
@@ -58,7 +58,7 @@ def test_api_keys_are_stored_as_digests(load: Any) -> None:
 
 
 def test_features_all_means_every_feature(load: Any) -> None:
-    assert load(SANDBOX).applications["demo"].plan == frozenset(config.FEATURES)
+    assert load(SANDBOX).applications["demo"].allowed_features == frozenset(config.FEATURES)
 
 
 def test_secret_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
@@ -336,3 +336,23 @@ def test_short_admin_token_is_refused_without_showing_it(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match=r"admin\.token: is shorter than 16 characters") as caught:
         load(f"admin: {{token: fifteen-letters}}\n{SANDBOX}")
     assert "fifteen-letters" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "lines, expected",
+    [
+        ("plan: evaluation", (100, "lifetime", "all")),
+        ("plan: standard", (2_000, "month", ())),
+        ("plan: pro\n    features: [DATASHEETS]", (15_000, "month", ("DATASHEETS",))),
+        ("plan: enterprise\n    parts: 50000", (50_000, "month", "all")),
+        ("plan: evaluation\n    period: month", (100, "month", "all")),
+    ],
+)
+def test_plan_sets_parts_period_and_features_unless_they_are_set(load: Any, lines: str, expected: Any) -> None:
+    application = load(f"applications:\n  demo:\n    apikeys: [KEY-1]\n    {lines}\n").applications["demo"]
+    assert (application.parts, application.period, application.features) == expected
+
+
+def test_unknown_plan_is_a_mistake(load: Any) -> None:
+    with pytest.raises(errors.ConfigError, match="evaluation, standard, pro or enterprise"):
+        load("applications:\n  demo:\n    apikeys: [KEY-1]\n    plan: free\n")

@@ -95,7 +95,7 @@ def test_applications_have_separate_entries(time: clock.ManualClock, renderer: R
 
 
 def test_oldest_entry_is_evicted(time: clock.ManualClock, renderer: Renderers) -> None:
-    kept = memory(time, bytes=2_000)
+    kept = memory(time, bytes=2_200)
     questions = [CacheKey(("demo", number), QUESTION.context) for number in range(6)]
     for question in questions:
         keep(kept, renderer("mpn"), question)
