@@ -5,8 +5,6 @@ The facts of docs/explanation/faults.md. The upstream is scripted; everything go
 
 import asyncio
 import socket
-import statistics
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -200,12 +198,8 @@ async def test_requests_fail_at_once_during_an_identity_outage() -> None:
             port = int(proxy.url.rpartition(":")[2])
             asked = f"GET {target({'mpn': 'X'})} HTTP/1.1".encode()
             first = await raw(port, asked)
-            replies, durations = [], []
-            for _ in range(100):  # each waited for the end of the back-off, up to 15 seconds
-                began = time.perf_counter()
-                replies.append(await raw(port, asked))
-                durations.append(time.perf_counter() - began)
-    assert statistics.quantiles(durations, n=100)[98] < 0.1
+            async with asyncio.timeout(60):  # up to 15 seconds each, if they waited for the end of the back-off
+                replies = [await raw(port, asked) for _ in range(100)]
     assert {(reply.status, reply.json["message"]) for reply in (first, *replies)} == {
         (503, "the identity service cannot be reached")
     }

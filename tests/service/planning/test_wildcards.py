@@ -41,6 +41,6 @@ def test_pattern_equals_its_regular_expression(pattern: str, text: str) -> None:
 @pytest.mark.parametrize("pattern", ["*" * 3000 + "x", "*a" * 1000 + "x", "a*" * 1000])
 def test_any_pattern_takes_bounded_time(pattern: str) -> None:
     like = wildcards.matcher(pattern)
-    started = time.perf_counter()
+    started = time.process_time()
     assert not like("a" * 500)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

@@ -27,10 +27,10 @@ def test_suggestion_never_repeats_the_request(text: str, start: str) -> None:
 
 
 def test_long_path_takes_no_more_time_than_a_short_one() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(100):
         path_suggestions.message("/v3/" + "partz/" * 100_000)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_uid_is_no_misspelling() -> None:
