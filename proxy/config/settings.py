@@ -185,6 +185,7 @@ class ApiKeySettings(Settings, frozen=True):
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
     strict: Annotated[bool, Meta(description="true or false")] = False
+    refresh: Annotated[bool, Meta(description="true or false")] = False
 
 
 class ReconciliationSettings(Settings, frozen=True):

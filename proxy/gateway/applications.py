@@ -95,8 +95,9 @@ class Application:
 @dataclass(frozen=True, slots=True)
 class Client:
     """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
-    (empty: none), its sunset if there is one, whether all of its requests are strict, and the key's last day of
-    service. `end` is when its requests begin to be refused, in seconds since 1970."""
+    (empty: none), its sunset if there is one, whether all of its requests are strict, whether they may ask for fresher
+    results, and the key's last day of service. `end` is when its requests begin to be refused, in seconds since
+    1970."""
 
     application: Application
     key: str
@@ -104,6 +105,7 @@ class Client:
     rate: tuple[Window, ...] = ()
     sunset: Sunset | None = None
     strict: bool = False
+    refresh: bool = False
     expires: date | None = None
     end: float = field(init=False, compare=False)
 
@@ -170,6 +172,7 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             _rate(key.rate, entry.rate),
             Sunset.of(entry.sunset_of(key)),
             key.strict,
+            key.refresh,
             key.expires,
         )
         for key_name, key in entry.clients.items()

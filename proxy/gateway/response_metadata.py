@@ -16,11 +16,13 @@ class ResponseMetadata:
     results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
     requested. `results` is how many there were; a stale one is counted as what it replaces. `unsupported` are the
     parameters that the response ignores, `unknown` those of them that v3 never had; where the request is `strict`, it
-    fails instead, and `sourceless` are the fields without source that it names.
+    fails instead, and `sourceless` are the fields without source that it names. `max_age`: results that are older, in
+    seconds, are fetched again.
     """
 
     __slots__ = (
         "cost",
+        "max_age",
         "results",
         "since",
         "source",
@@ -35,6 +37,7 @@ class ResponseMetadata:
     def __init__(self, since: float, strict: bool = False) -> None:
         self.since = since
         self.strict = strict
+        self.max_age = inf
         self.sourceless: tuple[str, ...] = ()
         self.unknown: tuple[str, ...] = ()
         self.cost = 0

@@ -35,7 +35,7 @@ class ExpiringCache(Generic[K, V]):
     def clear(self, condition: Callable[[K], bool] | None = None) -> None:
         """Remove all entries, or those whose keys fulfil a condition."""
         for key in [key for key in self._entries if condition is None or condition(key)]:
-            self._remove(key)
+            self.remove(key)
 
     def get(self, key: K) -> V | None:
         """Return the value of an entry that has not expired."""
@@ -43,14 +43,14 @@ class ExpiringCache(Generic[K, V]):
         if entry is None:
             return None
         if entry.until <= self._clock.monotonic():
-            self._remove(key)
+            self.remove(key)
             return None
         self._entries.move_to_end(key)
         return entry.value
 
     def put(self, key: K, value: V, size: int, until: float) -> None:
         """Store an entry in place of the one with its key; it evicts others, unless it is larger than the cache."""
-        self._remove(key)
+        self.remove(key)
         if size <= self.size_max:
             self._entries[key] = _Entry(value, size, until)
             self.size += size
@@ -62,7 +62,8 @@ class ExpiringCache(Generic[K, V]):
     def _first(self) -> _Entry[V]:
         return self._entries[next(iter(self._entries))]
 
-    def _remove(self, key: K) -> None:
+    def remove(self, key: K) -> None:
+        """Remove an entry, if there is one."""
         removed = self._entries.pop(key, None)
         if removed is not None:
             self.size -= removed.size

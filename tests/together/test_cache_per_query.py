@@ -10,6 +10,7 @@ import pytest
 from support import running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
+from proxy import config
 from proxy.kit import clock
 
 KEPT = {"seconds": 300}
@@ -75,6 +76,37 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         fetched = [await environment.get(target) for target in (one, many)]
         assert [figures(reply) for reply in fetched] == [("miss", 1), ("miss", len(uids) - 1)]
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
+
+
+@pytest.mark.parametrize(
+    "may_refresh, asked, source",
+    [
+        (True, "no-cache", "miss"),
+        (True, "max-age=0", "miss"),
+        (True, "max-age=99", "miss"),
+        (True, "Max-Age=101, no-transform", "hit"),
+        (True, "max-age=soon", "hit"),
+        (True, "only-if-cached", "hit"),
+        (False, "no-cache", "hit"),
+        (False, "max-age=0", "hit"),
+    ],
+)
+async def test_fresher_results_are_fetched_for_keys_that_may_ask_for_them(
+    start: StartEnvironment, may_refresh: bool, asked: str, source: str
+) -> None:
+    key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=may_refresh)
+    async with start(cache=KEPT, application={"apikeys": (key,)}) as environment:
+        for _ in range(4):  # the last ones are answered from received bytes
+            first = await environment.get(target(A))
+        environment.time.advance(100)
+        reply = await environment.proxy.get(target(A), headers={"Cache-Control": asked})
+        assert (reply.headers["x-cache"], reply.headers["age"]) == (source, "0" if source == "miss" else "100")
+        after = await environment.get(target(A))
+        assert (after.headers["x-cache"], after.headers["age"]) == ("hit", reply.headers["age"])
+        part = await environment.get(
+            f"/v3/parts/{first.json['results'][0]['items'][0]['uid']}?apikey={running_proxy.KEY}"
+        )
+        assert (part.headers["x-cache"], part.headers["age"]) == ("hit", reply.headers["age"])
 
 
 @pytest.mark.parametrize("smaller", [{"limit": 1}, {"start": 1, "limit": 2}, {"start": 3}, {"start": 9}, {"limit": 0}])

@@ -120,6 +120,24 @@ async def test_another_service_is_served_from_the_store(start: StartEnvironment,
         assert await counted(two, "v3bridge_shared_cache_lookups") == {"hit": 2.0, "miss": 1.0}
 
 
+async def test_refreshed_result_replaces_those_of_other_services(start: StartEnvironment, store: str) -> None:
+    key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=True)
+    async with start() as environment:
+        chosen = settings(environment, store, application={"apikeys": (key,)})
+        async with others(environment, chosen, chosen) as (one, two):
+            await one.get(target(A))
+            await stored(environment, store, 1)
+            await two.get(target(A))
+            environment.time.advance(200)
+            assert [(await each.get(target(A))).headers["age"] for each in (one, two)] == ["200", "200"]
+            refreshed = await one.proxy.get(target(A), headers={"Cache-Control": "no-cache"})
+            assert (refreshed.headers["x-cache"], refreshed.headers["age"]) == ("miss", "0")
+            async with asyncio.timeout(PATIENCE):
+                while (await two.get(target(A))).headers["age"] != "0":
+                    await asyncio.sleep(0.05)
+            assert environment.billed_parts == 2 * int(refreshed.headers["x-parts-cost"])
+
+
 async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         chosen = settings(environment, store)

@@ -36,11 +36,15 @@ async def clear(store: NoteStore, shared: SharedCache | CacheStore | None, appli
 
 
 class CacheClearing:
-    """Task that calls `clear_memory` with the application of each new note, None for all."""
+    """Task that calls `clear_memory` with the application of each new note, None for all; and that notes the
+    applications in `refreshed`."""
 
-    def __init__(self, store: NoteStore, clear_memory: Callable[[str | None], None]) -> None:
+    def __init__(
+        self, store: NoteStore, clear_memory: Callable[[str | None], None], refreshed: set[str] | None = None
+    ) -> None:
         self._store = store
         self._clear = clear_memory
+        self._refreshed = set() if refreshed is None else refreshed
         self._known: Mapping[str, str] | None = None  # notes that were there before, or are done
         self._looking = PeriodicTask(
             "cache clearing", self.refresh, LOOK_SECONDS, delay=LOOK_SECONDS, logged=errors.StoreUnavailable
@@ -57,7 +61,10 @@ class CacheClearing:
         await self._looking.close()
 
     async def refresh(self) -> None:
-        """Clear what new notes name. Raises StoreUnavailable."""
+        """Note what was refreshed here, and clear what new notes name. Raises StoreUnavailable."""
+        for application in list(self._refreshed):
+            await note_clearing(self._store, application)
+            self._refreshed.discard(application)
         notes = await self._store.notes(NOTES)
         # What was cleared before this process began, its memory never had.
         known, self._known = notes if self._known is None else self._known, notes

@@ -246,7 +246,10 @@ class ResponseCache:
         scope, until = key.key[0], self._end(variant)  # type: ignore[index]
         uids = UID.findall(variant.records)
         for uid in uids:
-            self._holders.put((scope, PART, uid.decode()), key.key, memory_of(0), until)
+            part: Hashable = (scope, PART, uid.decode())
+            self._holders.put(part, key.key, memory_of(0), until)
+            if all(older.fields <= variant.fields for older in self._entries.get(part) or ()):
+                self._entries.remove(part)
         page = _page_of(key.key)
         if page is not None and page.limit and len(uids) == min(page.limit, max(0, variant.hits - page.start)):
             self._holders.put(page.query, key.key, memory_of(0), until)

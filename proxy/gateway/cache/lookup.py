@@ -4,6 +4,7 @@ By query, not by request: of a BOM that overlaps another only the new queries ar
 queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
+import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
@@ -41,6 +42,7 @@ class QueryCache:
         self.metrics = metrics
         # Clears the cache of responses that are made of these entries.
         self.clear_responses: Callable[[], None] | None = None
+        self.refreshed: set[str] = set()  # applications with entries that other processes have in an older form
 
     def activate(self) -> None:
         """Make this the cache whose size is limited and reported: that of the current configuration."""
@@ -57,6 +59,14 @@ class QueryCache:
             self.entries.clear(application)
         if self.clear_responses is not None:
             self.clear_responses()
+
+    def note_refresh(self, application: str) -> None:
+        """Note that entries of an application were replaced before their time. Other processes then clear theirs, if
+        they can find the new ones in the shared cache."""
+        if self.clear_responses is not None:
+            self.clear_responses()
+        if self.shared is not None:
+            self.refreshed.add(application)
 
     def look_up(self, request: GatewayRequest, queries: QuerySet) -> "Lookup":
         """Look up the queries of a request."""
@@ -98,6 +108,7 @@ class Lookup:
     """Queries of one request, the results that are known, and `misses`: the positions of those that are not."""
 
     def __init__(self, cache: QueryCache, request: GatewayRequest, queries: QuerySet) -> None:
+        self._cache = cache
         self._entries = cache.entries
         self._in_flight = cache.in_flight
         self._metrics = cache.metrics
@@ -111,7 +122,8 @@ class Lookup:
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None and not request.refresh:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
-            self._results = {n: result for n, result in cached.items() if result is not None}
+            oldest = self._metrics.clock.monotonic() - request.metadata.max_age
+            self._results = {n: each for n, each in cached.items() if each is not None and each.stored > oldest}
             if self._results:
                 self._count("hit", self._results, "memory")
         self.misses = [n for n in range(len(keys)) if n not in self._results]
@@ -119,7 +131,7 @@ class Lookup:
     async def look_up_shared(self) -> None:
         """Look the misses up in the shared cache, which may be absent. It claims what it does not have, so that no
         other worker executes it: `release_shared` must follow."""
-        if self._shared is None or not self.misses or self.request.refresh:
+        if self._shared is None or not self.misses or self._is_refreshing:
             return
         began = self._metrics.clock.monotonic()
         with steps.step("look up shared"):
@@ -131,6 +143,10 @@ class Lookup:
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
         self._metrics.observe_stage("shared", began)
+
+    @property
+    def _is_refreshing(self) -> bool:
+        return self.request.refresh or self.request.metadata.max_age < math.inf
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
         """Return those of the positions that another worker executes."""
@@ -212,6 +228,8 @@ class Lookup:
         """Return the result of every query, in order, and note how long all of them are fresh."""
         results = [self._results[n] for n in range(len(self.queries.keys))]
         metadata = self.request.metadata
+        if self._is_refreshing and self._executed:
+            self._cache.note_refresh(self.request.client.application.name)
         if self._entries is None and self._in_flight is None:
             metadata.until = 0.0
         metadata.until = min([metadata.until, *(result.until for result in results)])

@@ -1,9 +1,10 @@
 """Handlers of all v3 paths: authenticate, answer from a cache or execute the action (v3/actions.py), respond."""
 
+import math
 from collections.abc import Awaitable, Callable
 
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from proxy import errors
 from proxy.gateway.applications import Client
@@ -89,6 +90,8 @@ class V3Routes:
             if is_traced(request):
                 return await self._trace(request)
             target = (_target(request), responses.accepts_gzip(request))
+            if hdrs.CACHE_CONTROL in request.headers:
+                return await self._execute(endpoint, request, target, None)
             cached = self._cache.get(*target)
             if cached is not None:
                 return await self._from_cache(cached, request, target)
@@ -113,6 +116,8 @@ class V3Routes:
         else:
             client = admitted
         request[METADATA] = metadata = ResponseMetadata(started, client.strict or target[0].startswith(STRICT))
+        if client.refresh:
+            metadata.max_age = _max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         leader, result = self._in_flight.begin(target, client), None
         try:
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
@@ -221,6 +226,15 @@ def _target(request: web.Request) -> str:
 def is_strict(request: web.Request) -> bool:
     """Return whether the request has `X-Strict: 1`, or another value than 0, which its handler refuses."""
     return request.headers.get(X_STRICT, "0") != "0"
+
+
+def _max_age(cache_control: str) -> float:
+    """Return the seconds that results may be old by a Cache-Control header (RFC 9111 §5.2.1)."""
+    directives = [each.strip().lower() for each in cache_control.split(",")]
+    if "no-cache" in directives or "no-store" in directives:
+        return 0.0
+    ages = [each[8:] for each in directives if each.startswith("max-age=")]
+    return min((float(age) for age in ages if age.isascii() and age.isdigit() and len(age) < 10), default=math.inf)
 
 
 def _check_strictness(request: web.Request) -> None:
