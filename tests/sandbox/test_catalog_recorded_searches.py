@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support import catalog_searches
 
 from nexar_sandbox.catalog import store
+from sandbox import catalog_searches
 
 RECORDED = Path(__file__).with_name("searches.jsonl").read_text("utf-8").splitlines()
 

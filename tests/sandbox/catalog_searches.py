@@ -1,6 +1,6 @@
 """Searches of a catalog with their results, one JSON object per line, as recorded in tests/sandbox/searches.jsonl.
 
-`python -m support.catalog_searches FILE` (in tests/) prints the searches of a file with the results of the present
+`python -m sandbox.catalog_searches FILE` (in tests/) prints the searches of a file with the results of the present
 code, for a change of the shipped parts.
 """
 
