@@ -97,7 +97,7 @@ def gateway_request(client: Any, view: PartView, currency: str, since: float) ->
     """Return the request that carries queries in a currency; its time begins at `since`."""
     application: Application = client.application
     context = MappingContext(application.context.country, currency)
-    return GatewayRequest(client, view.projection, context, ResponseMetadata(since))
+    return GatewayRequest(client, view.projection, context, ResponseMetadata(since), is_whole=False)
 
 
 def by_currency(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
