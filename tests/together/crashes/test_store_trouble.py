@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -55,13 +56,18 @@ async def ready(session: aiohttp.ClientSession, url: str) -> tuple[int, dict[str
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
     """Let a folder be a read-only mount meanwhile. Skips the test where this user may not mount."""
-    if subprocess.run(["mount", "--bind", folder, folder], check=False, capture_output=True).returncode:
+    if shutil.which("mount") is None or _mount("--bind", folder, folder):
         pytest.skip("mounting is not permitted")
     try:
-        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        if _mount("-o", "remount,ro,bind", folder):
+            pytest.skip("mounting read-only is not permitted")
         yield
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def _mount(*arguments: str | Path) -> int:
+    return subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode
 
 
 async def stop(process: "subprocess.Popen[str]") -> None:
