@@ -51,6 +51,19 @@ def config_file(tmp_path: Path) -> str:
     return str(file)
 
 
+def record(folder: Path, counts: list[CallerCount]) -> None:
+    """Store counts in the file of the configuration."""
+
+    async def work() -> None:
+        store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
+        for number, count in enumerate(counts):
+            at = count.day * DAY_SECONDS
+            await store.add_callers(str(number), [CallerSeen(count.caller, at, at)], [count])
+        await store.aclose()
+
+    asyncio.run(work())
+
+
 @pytest.fixture
 def recorded(tmp_path: Path) -> None:
     """Counts of 40 days: of a key with many programs, one without requests lately, one that left, and no key."""
@@ -65,14 +78,7 @@ def recorded(tmp_path: Path) -> None:
         CallerCount(TODAY, Caller("", "", "parts/search", "=1+1"), 9, 9, 0),
     ]
 
-    async def work() -> None:
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-        for number, count in enumerate(counts):
-            at = count.day * DAY_SECONDS
-            await store.add_callers(str(number), [CallerSeen(count.caller, at, at)], [count])
-        await store.aclose()
-
-    asyncio.run(work())
+    record(tmp_path, counts)
 
 
 def run(run_command: Run, config_file: str, *options: str) -> str:
@@ -176,6 +182,13 @@ def test_json_has_every_caller_with_its_days(run_command: Run, config_file: str,
         "last_seen": f"{day(0)}T00:00:00Z",
         "days": [{"day": day(back), "requests": 1000, "errors": 10, "parts": 300} for back in (1, 0)],
     }
+
+
+@pytest.mark.parametrize("agent", ["=1+1", "+1+1", "-1+1", "@SUM(1)"])
+def test_csv_holds_no_formula(run_command: Run, config_file: str, tmp_path: Path, agent: str) -> None:
+    record(tmp_path, [CallerCount(TODAY, Caller("shop", "erp", "parts/match", agent), 1, 0, 0)])
+    rows = list(csv.reader(io.StringIO(run(run_command, config_file, "--csv"))))
+    assert f"'{agent}" in [row[3] for row in rows]
 
 
 def test_csv_has_a_row_for_each_caller_and_day(run_command: Run, config_file: str, recorded: None) -> None:
