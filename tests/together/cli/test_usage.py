@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,11 @@ applications:
     parts: 1000
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"], parts: 100, period: lifetime}
 """
-TODAY = datetime.datetime.now(datetime.UTC)
-MONTH, DAY = TODAY.strftime("%Y-%m"), TODAY.strftime("%Y-%m-%d")
+pytestmark = pytest.mark.usefixtures("within_a_day")
+
+
+def month() -> str:
+    return time.strftime("%Y-%m", time.gmtime())
 
 
 @pytest.fixture
@@ -62,7 +66,11 @@ def with_store(tmp_path: Path) -> Any:
 @pytest.fixture
 def spent(with_store: Any) -> None:
     """960 parts of 1 000, 20 uncertain; 480 of a key's 500; a trial application with an exhausted quota."""
-    figures = {("shop", MONTH): (960, 20), ("shop", DAY): (7, 0), ("shop/erp", MONTH): (480, 0)}
+    figures = {
+        ("shop", month()): (960, 20),
+        ("shop", time.strftime("%Y-%m-%d", time.gmtime())): (7, 0),
+        ("shop/erp", month()): (480, 0),
+    }
     bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
 
     async def work(store: Any) -> None:
@@ -88,9 +96,10 @@ def test_table_has_a_row_per_application_and_key(
     assert (done.returncode, done.stderr) == (0, "")
     rows = cells(done.stdout)
     assert list(rows) == [("shop", ""), ("shop", "erp"), ("shop", "2"), ("trial", ""), ("trial", "1")]
-    first = (TODAY.replace(day=1) + datetime.timedelta(days=32)).strftime("%Y-%m-01")
+    this = datetime.date.fromisoformat(f"{month()}-01")
+    first = (this + datetime.timedelta(days=32)).strftime("%Y-%m-01")
     period, used, doubtful, limit, left, bar, resets, _ = rows["shop", ""]
-    assert (period, used, doubtful, limit, left, resets) == (MONTH, "960", "20", "1,000", "20", first)
+    assert (period, used, doubtful, limit, left, resets) == (month(), "960", "20", "1,000", "20", first)
     assert bar == "█" * 20 + "  98.0"
     assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
     assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
@@ -106,8 +115,8 @@ def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: No
     assert max(map(len, lines)) <= columns
     rows = [line.split() for line in lines]
     assert ["account", "period", "used", "uncertain", "limit", "remaining", "%", "runs", "out"] in rows
-    assert ["shop", MONTH, "960", "20", "1,000", "20", "98.0"] in [row[:7] for row in rows]
-    assert ["shop/erp", MONTH, "480", "500", "20", "96.0"] in [row[:6] for row in rows]
+    assert ["shop", month(), "960", "20", "1,000", "20", "98.0"] in [row[:7] for row in rows]
+    assert ["shop/erp", month(), "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
 
 def test_plan_without_parts_is_shown_without_a_date(
@@ -135,7 +144,7 @@ def test_json_equals_the_table(
         ("trial", None, 0, 100),
         ("trial", "1", 0, None),
     ]
-    assert (rows[0]["uncertain"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, MONTH)
+    assert (rows[0]["uncertain"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, month())
     assert (rows[3]["resets_at"], rows[3]["exhausted_until"], rows[3]["part_limit"]) == (None, "ever", 100)
 
 
@@ -162,13 +171,13 @@ def test_logins_of_workbooks_have_rows_once_they_are_used(
 ) -> None:
     before = run_command("usage", "--config", str(config_file))
     assert "workbook" not in before.stdout
-    figures = (("workbook-1a2b", MONTH), ("workbook-1a2b/workbook", MONTH))
+    figures = (("workbook-1a2b", month()), ("workbook-1a2b/workbook", month()))
     bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
     with_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
     with_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
     done = run_command("usage", "--config", str(config_file), "--reopen", "workbook-1a2b")
     rows = cells(done.stdout)
-    assert rows["workbook-1a2b", ""][:4] == [MONTH, "30", "", "unlimited"]
+    assert rows["workbook-1a2b", ""][:4] == [month(), "30", "", "unlimited"]
     assert rows["workbook-1a2b", "workbook"][1] == "30"
     assert rows["shop", ""][1] == "960"
     assert all(quota.account != "workbook-1a2b" for quota in with_store(lambda store: store.exhausted_quotas()))

@@ -34,14 +34,19 @@ applications:
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"]}
 """
 LONG = "OctoCruncher/4.2 (Windows NT 10.0; Win64; x64) libcurl/7.88.1 OpenSSL/3.0.8 " + "x" * 120
-TODAY = int(time.time() // DAY_SECONDS)  # days since 1970; the test must not run over midnight
+pytestmark = pytest.mark.usefixtures("within_a_day")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+def today() -> int:
+    """Days since 1970."""
+    return int(time.time() // DAY_SECONDS)
+
+
 def day(back: int) -> str:
     """Name of the day so many days ago."""
-    return time.strftime("%Y-%m-%d", time.gmtime((TODAY - back) * DAY_SECONDS))
+    return time.strftime("%Y-%m-%d", time.gmtime((today() - back) * DAY_SECONDS))
 
 
 @pytest.fixture
@@ -68,14 +73,17 @@ def record(folder: Path, counts: list[CallerCount]) -> None:
 def recorded(tmp_path: Path) -> None:
     """Counts of 40 days: of a key with many programs, one without requests lately, one that left, and no key."""
     counts = [
-        *(CallerCount(TODAY - back, Caller("shop", "erp", "parts/match", LONG), 1000, 10, 300) for back in (0, 1, 40)),
         *(
-            CallerCount(TODAY, Caller("shop", "erp", "parts/{uid}", f"python-requests/2.{minor}"), minor, 0, 0)
+            CallerCount(today() - back, Caller("shop", "erp", "parts/match", LONG), 1000, 10, 300)
+            for back in (0, 1, 40)
+        ),
+        *(
+            CallerCount(today(), Caller("shop", "erp", "parts/{uid}", f"python-requests/2.{minor}"), minor, 0, 0)
             for minor in range(1, 5)
         ),
-        CallerCount(TODAY - 35, Caller("shop", "plm", "parts/match", "Java/1.8"), 7, 0, 7),
-        CallerCount(TODAY - 3, Caller("shop", "left", "brands/search", ""), 2, 0, 0),
-        CallerCount(TODAY, Caller("", "", "parts/search", "=1+1"), 9, 9, 0),
+        CallerCount(today() - 35, Caller("shop", "plm", "parts/match", "Java/1.8"), 7, 0, 7),
+        CallerCount(today() - 3, Caller("shop", "left", "brands/search", ""), 2, 0, 0),
+        CallerCount(today(), Caller("", "", "parts/search", "=1+1"), 9, 9, 0),
     ]
 
     record(tmp_path, counts)
@@ -186,7 +194,7 @@ def test_json_has_every_caller_with_its_days(run_command: Run, config_file: str,
 
 @pytest.mark.parametrize("agent", ["=1+1", "+1+1", "-1+1", "@SUM(1)"])
 def test_csv_holds_no_formula(run_command: Run, config_file: str, tmp_path: Path, agent: str) -> None:
-    record(tmp_path, [CallerCount(TODAY, Caller("shop", "erp", "parts/match", agent), 1, 0, 0)])
+    record(tmp_path, [CallerCount(today(), Caller("shop", "erp", "parts/match", agent), 1, 0, 0)])
     rows = list(csv.reader(io.StringIO(run(run_command, config_file, "--csv"))))
     assert f"'{agent}" in [row[3] for row in rows]
 
