@@ -25,9 +25,7 @@ from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedCo
 log = structlog.get_logger()
 
 MAX_FIELD = 16_384  # bytes of a header field
-PLAIN = (
-    "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/point-clients.md)"
-)
+PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
 
 DEFAULT_LIMITS = ConnectionLimits()

@@ -1,4 +1,4 @@
-"""docs/reference/log-events.md lists every event that the code logs, with its levels and fields.
+"""docs/reference/monitoring.md lists every event that the code logs, with its levels and fields.
 
 Events are found in the syntax trees of all modules of the service: each call of a logger's method with a literal name.
 """
@@ -93,7 +93,7 @@ def _code(cell: str) -> set[str]:
 def test_page_lists_exactly_the_events_of_the_code(
     pages: dict[str, Page], logged_events: dict[str, tuple[set[str], set[str]]]
 ) -> None:
-    rows = pages["docs/reference/log-events.md"].table("event")
+    rows = pages["docs/reference/monitoring.md"].table("event")
     listed = {row[0].strip("`"): (set(row[1].split(", ")), _code(row[2])) for row in rows}
     assert len(listed) == len(rows)
     assert listed == logged_events

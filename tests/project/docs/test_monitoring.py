@@ -68,7 +68,7 @@ def test_rules_and_dashboard_use_metrics_and_routes_that_exist(rules: Any, dashb
 
 def test_alerts_are_those_of_the_reference(rules: Any, pages: Any) -> None:
     rows = [[f"`{name}`", rule["labels"]["severity"], rule["annotations"]["summary"]] for name, rule in rules.items()]
-    assert pages["docs/reference/metrics.md"].table("alert") == rows
+    assert pages["docs/reference/monitoring.md"].table("alert") == rows
 
 
 def _promtool(program: str, *arguments: str) -> None:

@@ -33,7 +33,7 @@ def _row(measure: Any) -> Any:
 
 def test_documented_metrics_are_those_of_the_code(pages: Any) -> None:
     measures = metrics.Metrics(prometheus_client.CollectorRegistry()).measures().values()
-    assert pages["docs/reference/metrics.md"].table("metric") == [_row(measure) for measure in measures]
+    assert pages["docs/reference/monitoring.md"].table("metric") == [_row(measure) for measure in measures]
 
 
 async def test_readiness_failure_has_the_documented_message(page: Any) -> None:

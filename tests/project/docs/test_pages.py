@@ -106,7 +106,7 @@ def test_every_package_is_listed_in_the_architecture(pages: Any) -> None:
 
 
 def test_every_client_has_documented_instructions(pages: Any) -> None:
-    page = pages["docs/how-to/point-clients.md"]
+    page = pages["docs/how-to/real-credentials.md"]
     text = page.text.partition("## Client by client")[0].lower()
     ways = {word.strip() for row in page.table("client") for word in row[1].split(",")}
     assert [way for way in ways if way.lower() not in text] == []

@@ -1,9 +1,9 @@
 """Uids that the sides cannot share: v3 uids of companies and categories that are not on record. Pure.
 
-Where no v3 uid is on record, v3bridge computes one whose prefix shows its kind (docs/reference/uids.md). Two objects at
-the same place, with the same id and name, and with a computed uid in the candidate's response are the same object;
-their uids are a separate kind of difference. So is a request for a uid that only one side can know. Tags and recorded
-uids are duplicated in this package: the mappings under test must not decide what counts.
+Where no v3 uid is on record, v3bridge computes one whose prefix shows its kind. Two objects at the same place, with
+the same id and name, and with a computed uid in the candidate's response are the same object; their uids are a
+separate kind of difference. So is a request for a uid that only one side can know. Tags and recorded uids are
+duplicated in this package: the mappings under test must not decide what counts.
 """
 
 import re
