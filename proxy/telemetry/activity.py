@@ -5,6 +5,7 @@ To record a request is to append a plain tuple: it is on the way of every reques
 than the tuple that it is read from later. Who called is counted from the same values (callers.py).
 """
 
+import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -148,22 +149,22 @@ class Activity:
         record.name, record.application, record.outcome = name, application, OK
         return _Attempt(self, self._clock, record)
 
-    @property
-    def requests(self) -> list[RequestRecord]:
-        """The last requests, oldest first, without API keys."""
-        # Hidden when they are read: most requests never are, and it takes as long as the rest of the record ten times.
-        known, shown = self._shown, {}
-        for values in self._requests:
-            entry = known.get(id(values))
-            shown[id(values)] = entry if entry is not None and entry[0] is values else (values, self._record(values))
-        self._shown = shown
-        return [record for _, record in shown.values()]
-
-    def recent(self) -> RecentActivity:
+    async def recent(self) -> RecentActivity:
         """Return what is held now."""
+        # API keys are hidden when a request is read: most never are, and it takes ten times as long as the rest of the
+        # record. A long target takes milliseconds: other tasks of the event loop run between two.
+        known, shown = self._shown, {}
+        for values in list(self._requests):
+            entry = known.get(id(values))
+            if entry is None or entry[0] is not values:
+                entry = values, self._record(values)
+                await asyncio.sleep(0)
+            shown[id(values)] = entry
+        self._shown = shown
+        requests = [record for _, record in reversed(shown.values())]
         since = self._clock.now() - SLOWEST_SECONDS
         slow = (record for heap in self._slowest.values() for _, _, record in heap if record.at >= since)
-        return RecentActivity(self.requests[::-1], list(reversed(self._operations)), slowest(slow))
+        return RecentActivity(requests, list(reversed(self._operations)), slowest(slow))
 
     def _record(self, values: RequestValues) -> RequestRecord:
         record = RequestRecord(*values)

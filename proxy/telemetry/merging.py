@@ -146,19 +146,21 @@ class WorkerFigures:
         """Return the metrics of each worker, this one's first."""
         return [self._snapshot(), *self._others(METRICS, Snapshot)]
 
-    def recent(self) -> activities.RecentActivity:
+    async def recent(self) -> activities.RecentActivity:
         """Return the recent activity of all workers."""
-        return activities.merged([self._activity.recent(), *self._others(ACTIVITY, activities.RecentActivity)])
+        return activities.merged([await self._activity.recent(), *self._others(ACTIVITY, activities.RecentActivity)])
 
     def write(self) -> None:
-        """Write the figures of this worker for the others."""
-        if self.slot is None:
-            return
-        write_file(self._file(METRICS), msgspec.json.encode(self._snapshot()))
+        """Write the metrics of this worker for the others."""
+        if self.slot is not None:
+            write_file(self._file(METRICS), msgspec.json.encode(self._snapshot()))
+
+    async def write_activity(self) -> None:
+        """Write the recent activity of this worker for the others, if there is more than they have."""
         latest = self._activity.latest()
-        if latest != self._written:
+        if self.slot is not None and latest != self._written:
             self._written = latest
-            write_file(self._file(ACTIVITY), msgspec.json.encode(self._activity.recent()))
+            write_file(self._file(ACTIVITY), msgspec.json.encode(await self._activity.recent()))
 
     def _snapshot(self) -> Snapshot:
         self.metrics.sample()

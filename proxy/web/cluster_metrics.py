@@ -95,7 +95,7 @@ class ClusterMetrics:
     async def recent(self) -> activities.RecentActivity:
         """Return the recent activity of all machines."""
         others = await self._others(ACTIVITY_NOTE, _InstanceActivity)
-        return activities.merged([self.local.recent(), *(other.activity for other in others)])
+        return activities.merged([await self.local.recent(), *(other.activity for other in others)])
 
     def start(self) -> None:
         """Begin to measure, and to share the figures of this worker, and of this machine."""
@@ -123,6 +123,7 @@ class ClusterMetrics:
     async def write(self) -> None:
         """Write the figures of this worker for the others."""
         self.local.write()
+        await self.local.write_activity()
 
     async def publish(self) -> None:
         """Put the figures of this machine into the store, and take a sample of those of all."""
@@ -139,7 +140,7 @@ class ClusterMetrics:
 
     async def _put_notes(self, own: Instance) -> None:
         await self._store.put_note(NOTE, self.name, msgspec.json.encode(own).decode())
-        recent = self.local.recent()
+        recent = await self.local.recent()
         latest = tuple(records[0] for records in (recent.requests, recent.operations) if records)
         activity = _InstanceActivity(own.at, recent)
         # At rest it is only as old as it may be.

@@ -143,28 +143,31 @@ async def test_any_worker_has_the_activity_of_all(worker: Any, tmp_path: Path, t
         recent[at % 2].add_operation(activity.OperationRecord(at, str(at)))
     for each in figures:
         each.write()
+        await each.write_activity()
     for each in figures:
-        together = each.recent()
+        together = await each.recent()
         assert [record.id for record in together.requests] == list("543210")
         assert [record.name for record in together.operations] == list("543210")
         states = [snapshot.worker for snapshot in each.snapshots()]
         assert sorted((state.number, state.memory) for state in states if state) == [(1, 5), (2, 5)]
 
 
-def test_activity_is_written_only_when_there_is_more(worker: Any, tmp_path: Path, time: clock.ManualClock) -> None:
+async def test_activity_is_written_only_when_there_is_more(
+    worker: Any, tmp_path: Path, time: clock.ManualClock
+) -> None:
     recent = activity.Activity(time)
     own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
     figures = merging.WorkerFigures(own, recent, merging.WorkerSlot(tmp_path, 1))
     file = tmp_path / f"worker-1{merging.ACTIVITY}"
-    figures.write()
+    await figures.write_activity()
     assert not file.exists()
     recent.add_operation(activity.OperationRecord(1.0))
-    figures.write()
+    await figures.write_activity()
     file.unlink()
-    figures.write()
+    await figures.write_activity()
     assert not file.exists()
     recent.add_operation(activity.OperationRecord(2.0))
-    figures.write()
+    await figures.write_activity()
     assert file.exists()
 
 

@@ -148,7 +148,7 @@ async def test_refused_token_is_replaced_and_the_request_retried_once(
 async def test_every_attempt_is_recorded_with_its_outcome(ask: Any, recent: activity.Activity) -> None:
     upstream = _Upstream(EXPIRED, (503, b""), GOOD)
     await ask(upstream.answer, retries=2)
-    attempts = recent.recent().operations
+    attempts = (await recent.recent()).operations
     assert [each.outcome for each in reversed(attempts)] == ["TokenRefused", "UpstreamFault", "ok"]
     assert {(each.name, each.application, each.parts) for each in attempts} == {("supSearchMpn", "demo", None)}
 
@@ -160,7 +160,7 @@ async def test_request_that_an_open_circuit_breaker_stops_is_no_attempt(
     breaker.failed()
     with pytest.raises(errors.CircuitBreakerOpen):
         await ask(_Upstream(GOOD).answer, breaker=breaker)
-    assert recent.recent().operations == []
+    assert (await recent.recent()).operations == []
 
 
 async def test_new_token_does_not_extend_the_time_limit(
