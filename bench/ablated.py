@@ -118,11 +118,6 @@ def _look_up_in_a_thread() -> None:
     cache_file.CacheFile.look_up_now = lambda *_: None  # type: ignore[method-assign]
 
 
-@_optimization("claims in memory", "distinct queries")
-def _lock_every_claim() -> None:
-    cache_file.ALONE_TICKS = 10**9
-
-
 @_optimization("uvloop", "cache hits")
 def _run_on_asyncio() -> None:
     event_loop._loop_factory = lambda: None

@@ -4,7 +4,7 @@ The format of the file is in cache_ring.py. The event loop reads from the page c
 be read, a thread does it. Another thread writes.
 
 A claim is a lock on one byte of a second file, at an offset made of the key. The kernel releases it when its owner
-dies, however that happens. A process that is the only one to use the file keeps its claims in memory instead.
+dies, however that happens.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ import fcntl
 import os
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,10 +31,6 @@ CLAIMS_SUFFIX = ".claims"
 OPENED_MAX = 10  # attempts at opening a file that other processes delete meanwhile
 LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 0.3 ms if all of them are hits
 
-TICK_SECONDS, ALONE_TICKS = 0.1, 10  # between two looks at who else uses the claims; looks between attempts to be alone
-ATTACH_SECONDS, ATTACH_PAUSE = 0.4, 0.005  # that a process waits for one that is alone; less than a look-up may take
-
-_USERS, _KEYS = 0, 1  # locked bytes of the file of claims: of the processes that use it, and the first of the keys
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
 _PAGE_CACHE_ONLY: int = getattr(os, "RWF_NOWAIT", 0)  # flag of a read; 0 where the system has none
 
@@ -55,7 +50,6 @@ class CacheFile:
         self._clock = clock
         self._ring: CacheRing | None = None
         self._claims: _Claims | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._opening = threading.Lock()
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="cache reads")
         self._writers = ThreadPoolExecutor(1, thread_name_prefix="cache writes")
@@ -81,8 +75,6 @@ class CacheFile:
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
         claims = await self._in_thread(self._readers, self._opened_claims) if claim else None
-        if claims is not None and self._timer is None:
-            self._tick()
         # Claimed before they are read: an owner releases a key after its entry is there, so that a key that can be
         # claimed has its final entry. The other order would miss what is stored in between.
         claimed: set[bytes] = set()
@@ -138,8 +130,6 @@ class CacheFile:
 
     async def aclose(self) -> None:
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
         for threads in (self._readers, self._writers):
             with contextlib.suppress(RuntimeError):  # closed before
                 await asyncio.get_running_loop().run_in_executor(threads, int)  # waits for what runs in the thread
@@ -175,17 +165,10 @@ class CacheFile:
         if self._claims is not None:
             self._claims.release(keys)
 
-    def _tick(self) -> None:
-        if self._claims is not None:
-            self._claims.tick()
-        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-
     def _opened_claims(self) -> "_Claims":
         """Return the claims. For threads only."""
         if self._claims is None:
-            claims = _Claims(self._path.with_name(self._path.name + CLAIMS_SUFFIX))
-            claims.attach()
-            self._claims = claims
+            self._claims = _Claims(self._path.with_name(self._path.name + CLAIMS_SUFFIX))
         return self._claims
 
     async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
@@ -238,89 +221,31 @@ class CacheFile:
 
 
 class _Claims:
-    """Claims of one process. It holds the lock _USERS, shared with all others that use the file, and a lock for each
-    claim. While it is the only user, it holds _USERS exclusively, and needs no lock for a claim. Another process then
-    sets the first byte of the file, so that it shares again."""
+    """Claims of one process: a lock for each."""
 
     def __init__(self, path: Path) -> None:
         sqlite_schema.make(path)
         self._descriptor = os.open(path, os.O_RDWR)
         self._held: set[bytes] = set()
-        self._locked: set[bytes] = set()
-        self._is_attached = self._is_alone = False
-        self._ticks = 0
 
     def close(self) -> None:
         """Close the file, which releases every claim."""
         os.close(self._descriptor)
 
-    def attach(self) -> None:
-        """Become a user of the file. Waits for a process that is alone; if it does not react, because it has been
-        stopped, go on without: the claims are known to this process only until `tick` succeeds."""
-        end = time.monotonic() + ATTACH_SECONDS
-        while not self._attach() and time.monotonic() < end:
-            time.sleep(ATTACH_PAUSE)
-
-    def tick(self) -> None:
-        """Share with other processes that wait for it, and find out whether there are none any more."""
-        self._ticks += 1
-        if self._is_alone:
-            if self._is_sharing_requested():
-                self._share()
-        elif not self._is_attached:
-            self._attach()
-        elif self._ticks % ALONE_TICKS == 0 and self._lock(fcntl.F_WRLCK, _USERS):
-            self._request_sharing(b"\0")
-            self._is_alone = True
-
     def claim(self, keys: Iterable[bytes], claimed: set[bytes]) -> None:
         """Claim keys, and add those that no other owner has to `claimed`: also where an error ends it halfway."""
-        if self._is_alone and self._is_sharing_requested():
-            self._share()
         for key in keys:
-            if key not in self._held and (self._is_alone or not self._is_attached or self._lock_key(key)):
+            if key not in self._held and self._lock(fcntl.F_WRLCK, _offset(key)):
                 self._held.add(key)
                 claimed.add(key)
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims."""
         for key in keys:
-            self._held.discard(key)
-            if key in self._locked:
-                self._locked.discard(key)
+            if key in self._held:
+                self._held.discard(key)
                 with contextlib.suppress(OSError):
                     self._lock(fcntl.F_UNLCK, _offset(key))
-
-    def _attach(self) -> bool:
-        if self._lock(fcntl.F_RDLCK, _USERS):
-            self._is_attached = True
-            self._lock_held()
-        else:
-            self._request_sharing(b"\1")
-        return self._is_attached
-
-    def _request_sharing(self, flag: bytes) -> None:
-        with contextlib.suppress(OSError):  # a full disk: then the process that is alone goes on without the other
-            os.pwrite(self._descriptor, flag, 0)
-
-    def _is_sharing_requested(self) -> bool:
-        return os.pread(self._descriptor, 1, 0) == b"\1"
-
-    def _share(self) -> None:
-        """Lock what is claimed, and only then let others in."""
-        self._is_alone = False
-        self._lock_held()
-        self._lock(fcntl.F_RDLCK, _USERS)
-
-    def _lock_held(self) -> None:
-        for key in self._held - self._locked:
-            self._lock_key(key)
-
-    def _lock_key(self, key: bytes) -> bool:
-        is_locked = self._lock(fcntl.F_WRLCK, _offset(key))
-        if is_locked:
-            self._locked.add(key)
-        return is_locked
 
     def _lock(self, kind: int, offset: int) -> bool:
         """Lock or unlock a byte; return False if another owner has it. Locks belong to the open file (OFD locks): to
@@ -329,8 +254,7 @@ class _Claims:
             if hasattr(fcntl, "F_OFD_SETLK"):
                 fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _LOCK.pack(kind, os.SEEK_SET, offset, 1, 0))
             else:  # other systems: the lock belongs to the process, which is enough for the service
-                exclusive, shared = fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_SH | fcntl.LOCK_NB
-                commands = {fcntl.F_WRLCK: exclusive, fcntl.F_RDLCK: shared, fcntl.F_UNLCK: fcntl.LOCK_UN}
+                commands = {fcntl.F_WRLCK: fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.F_UNLCK: fcntl.LOCK_UN}
                 fcntl.lockf(self._descriptor, commands[kind], 1, offset)
         except (BlockingIOError, PermissionError):
             return False
@@ -338,7 +262,7 @@ class _Claims:
 
 
 def _offset(key: bytes) -> int:
-    return _KEYS + int.from_bytes(key[:7], "big")
+    return int.from_bytes(key[:7], "big")
 
 
 def _unavailable(error: Exception) -> errors.StoreUnavailable:

@@ -2,11 +2,13 @@
 
 import asyncio
 import errno
+import fcntl
 import os
 import random
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given
@@ -17,7 +19,7 @@ from support import log_lines
 
 from proxy import errors
 from proxy.kit import clock
-from proxy.stores.cache_file import LOOP_MAX, TICK_SECONDS, CacheFile, _Claims
+from proxy.stores.cache_file import LOOP_MAX, CacheFile
 from proxy.stores.cache_ring import SLOTS_MIN, _start
 from proxy.stores.protocols import CacheLookup
 
@@ -154,15 +156,17 @@ async def test_remains_of_evicted_entries_are_cleared(
 async def test_look_up_whose_claims_fail_halfway_leaves_none(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = _Claims._lock_key
+    lock, left = fcntl.fcntl, [True]
 
-    def no_locks_left(claims: _Claims, key: bytes) -> bool:
-        if key == B:
+    def one_lock_left(*request: Any) -> Any:
+        if not left:
             raise OSError(errno.ENOLCK, "No locks available")
-        return lock(claims, key)
+        left.clear()
+        return lock(*request)
 
+    await contents(cache, A)
     with monkeypatch.context() as patch:
-        patch.setattr(_Claims, "_lock_key", no_locks_left)
+        patch.setattr(fcntl, "fcntl", one_lock_left)
         with pytest.raises(errors.StoreUnavailable, match="No locks available"):
             await cache.look_up([A, B], 0.0, claim=True)
     other = CacheFile(file, SIZE, manual_clock)
@@ -347,23 +351,14 @@ async def test_many_keys_are_left_to_the_thread(cache: CacheFile) -> None:
     assert cache.look_up_now([bytes([n]) * 16 for n in range(LOOP_MAX + 1)], 0.0, False) is None
 
 
-async def alone(cache: CacheFile) -> None:
-    """Wait until a cache keeps its claims in memory."""
-    async with asyncio.timeout(10):
-        while not (cache._claims and cache._claims._is_alone):
-            await asyncio.sleep(0.01)
-
-
 async def claims(cache: CacheFile, *keys: bytes) -> list[bool]:
     return [claimed for _, claimed in await cache.look_up(keys, 0.0, claim=True)]
 
 
-async def test_claims_of_a_process_that_was_alone_hold_against_a_new_one(
+async def test_claims_hold_against_another_process(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock
 ) -> None:
-    assert await claims(cache, A) == [True]
-    await alone(cache)
-    assert await claims(cache, B) == [True]
+    assert await claims(cache, A, B) == [True, True]
     other = CacheFile(file, SIZE, manual_clock)
     assert await claims(other, A, B, C) == [False, False, True]
     assert await claims(cache, C) == [False]
@@ -372,23 +367,4 @@ async def test_claims_of_a_process_that_was_alone_hold_against_a_new_one(
     assert await claims(other, A, B) == [True, True]
     assert await claims(cache, C, A) == [True, False]
     await other.aclose()
-    await alone(cache)
     assert await claims(cache, A) == [True]
-
-
-async def test_process_that_is_alone_and_does_not_react_keeps_nobody_waiting(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    """As one that has been stopped. What is claimed without it holds as soon as it reacts again."""
-    await claims(cache, A)
-    await alone(cache)
-    assert cache._timer is not None
-    cache._timer.cancel()
-    other = CacheFile(file, SIZE, manual_clock)
-    async with asyncio.timeout(5):
-        assert await claims(other, A, B) == [True, True]
-    assert await claims(cache, C) == [True]
-    await asyncio.sleep(2 * TICK_SECONDS)
-    assert await claims(cache, B) == [False]
-    assert await claims(other, C) == [False]
-    await other.aclose()
