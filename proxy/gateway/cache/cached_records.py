@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import structlog
-import zstandard
 
+from proxy.kit import zstd
 from proxy.planning.facets import SearchDetails
 
 FORMAT = 2  # of entries; programs with different ones share none
@@ -15,7 +15,7 @@ LEVEL = -1  # of zstd: results of 15 KB shrink to 0.28 in 15 µs; level 1 takes 
 FIELDS_MAX = 500  # sets of fields whose encoded form is remembered
 CHECKSUM = 4  # bytes of it in front of an entry
 
-UNREADABLE = (ValueError, zstandard.ZstdError, MemoryError)  # a damaged entry may state any size
+UNREADABLE = (ValueError, zstd.ZstdError, MemoryError)  # a damaged entry may state any size
 
 log = structlog.get_logger()
 
@@ -45,23 +45,17 @@ class EntryFormat:
     selections. Encodes in one thread and decodes in another."""
 
     def __init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL)
-        self._decompress = zstandard.ZstdDecompressor().decompress
+        self._compressor = zstd.ZstdCompressor(LEVEL)
         self._decode = msgspec.msgpack.Decoder(list[_Selection]).decode
         self._compressed_fields: dict[frozenset[str], bytes] = {}  # most entries have the same
         self._fields: dict[bytes, frozenset[str]] = {}
 
     def encode(self, entries: Sequence[Sequence[CachedRecords]]) -> list[bytes | None]:
         """Encode entries; None for one that cannot be encoded."""
-        texts: list[bytes | bytearray | memoryview] = [each.records for entry in entries for each in entry]
-        # All in one call, because after each the thread waits until the event loop gives up the interpreter.
-        segments = self._compressor.multi_compress_to_buffer(texts)
-        compressed = (segments[number].tobytes() for number in range(len(texts)))
         contents: list[bytes | None] = []
         for entry in entries:
-            records = [next(compressed) for _ in entry]
             try:
-                content = msgspec.msgpack.encode(list(map(self._selection, entry, records)))
+                content = msgspec.msgpack.encode(list(map(self._selection, entry)))
             except (TypeError, ValueError, OverflowError) as error:
                 log.warning("shared cache entry ignored", exc_info=error)
                 contents.append(None)
@@ -76,29 +70,32 @@ class EntryFormat:
         return [
             CachedRecords(
                 self._decoded_fields(each.fields),
-                self._decompress(each.records),
+                zstd.decompress(each.records),
                 each.hits,
-                msgspec.json.decode(self._decompress(each.details), type=SearchDetails) if each.details else None,
+                msgspec.json.decode(zstd.decompress(each.details), type=SearchDetails) if each.details else None,
                 each.stored,
             )
             for each in self._decode(content[CHECKSUM:])
         ]
 
-    def _selection(self, cached: CachedRecords, records: bytes) -> _Selection:
+    def _selection(self, cached: CachedRecords) -> _Selection:
         fields = self._compressed_fields.get(cached.fields)
         if fields is None:
             if len(self._compressed_fields) >= FIELDS_MAX:
                 self._compressed_fields.clear()
-            fields = self._compressor.compress(msgspec.json.encode(cached.fields))
+            fields = self._compressed(msgspec.json.encode(cached.fields))
             self._compressed_fields[cached.fields] = fields
-        details = b"" if cached.details is None else self._compressor.compress(msgspec.json.encode(cached.details))
-        return _Selection(fields, cached.hits, cached.stored, details, records)
+        details = b"" if cached.details is None else self._compressed(msgspec.json.encode(cached.details))
+        return _Selection(fields, cached.hits, cached.stored, details, self._compressed(cached.records))
+
+    def _compressed(self, data: bytes) -> bytes:
+        return self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)
 
     def _decoded_fields(self, compressed: bytes) -> frozenset[str]:
         fields = self._fields.get(compressed)
         if fields is None:
             if len(self._fields) >= FIELDS_MAX:
                 self._fields.clear()
-            fields = msgspec.json.decode(self._decompress(compressed), type=frozenset[str])
+            fields = msgspec.json.decode(zstd.decompress(compressed), type=frozenset[str])
             self._fields[compressed] = fields
         return fields

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
-import zstandard
+from proxy.kit import zstd
 
 ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
 CHUNK = 1 << 18
@@ -68,19 +68,19 @@ class ZstdFrames:
         self.cut = False
 
     def __iter__(self) -> Iterator[bytes]:
-        frame, read, pending = zstandard.ZstdDecompressor().decompressobj(), 0, b""
+        frame, read, pending = zstd.ZstdDecompressor(), 0, b""
         while chunk := pending or self._raw.read(CHUNK):
             pending = b""
             try:
                 text = frame.decompress(chunk)
-            except zstandard.ZstdError:
+            except zstd.ZstdError:
                 self.cut = True
                 return
             read += len(chunk)
             if frame.eof:
                 pending = frame.unused_data
                 self.end = read = read - len(pending)
-                frame = zstandard.ZstdDecompressor().decompressobj()
+                frame = zstd.ZstdDecompressor()
             yield text
         self.cut = self.end < read
 
@@ -117,12 +117,10 @@ class Spool:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._places: dict[str, tuple[int, int]] = {}
         self._end = 0
-        self._compress = zstandard.ZstdCompressor(level=1).compress
-        self._decompress = zstandard.ZstdDecompressor().decompress
 
     def add(self, key: str, line: bytes) -> None:
         """Store a line; it replaces an earlier one with the same key."""
-        packed = self._compress(line)
+        packed = zstd.compress(line, 1)
         self._file.seek(self._end)
         self._file.write(packed)
         self._places[key] = (self._end, len(packed))
@@ -134,7 +132,7 @@ class Spool:
         if place is None:
             return None
         self._file.seek(place[0])
-        return self._decompress(self._file.read(place[1]))
+        return zstd.decompress(self._file.read(place[1]))
 
     def __len__(self) -> int:
         return len(self._places)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import zstandard
 
 import proxy
 from proxy import errors
+from proxy.kit import zstd
 from proxy.redaction import Redaction
 from proxy.traffic.recording import line_files
 from proxy.traffic.v3_request import V3Request, redact_request
@@ -24,6 +24,7 @@ from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1
+LEVEL = 6  # of zstd
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +113,6 @@ class Recorder:
         it holds anything else.
         """
         self._redaction = redaction
-        self._compressor = zstandard.ZstdCompressor(level=6)
         self._documents: set[str] = set()
         self.known: set[str] = set()
         try:
@@ -199,7 +199,7 @@ class Recorder:
         return RecordedOperation(noted.name, variables, digest, body, noted.status)
 
     def _write(self, line: Any) -> None:
-        self._file.write(self._compressor.compress(msgspec.json.encode(line) + b"\n"))
+        self._file.write(zstd.compress(msgspec.json.encode(line) + b"\n", LEVEL))
         self._file.flush()
 
 

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from proxy import errors
+from proxy.kit import zstd
 from proxy.traffic import bom_columns
 
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -48,7 +47,7 @@ def _unpacked(file: io.BufferedReader) -> Any:
     if start.startswith(b"\xfd7zXZ\x00"):
         return lzma.LZMAFile(file)
     if start.startswith(_ZSTANDARD):
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        return zstd.ZstdFile(file)
     return file
 
 
@@ -66,10 +65,8 @@ class _CheckedStream(io.RawIOBase):
             data = self._inner.read1(len(buffer))  # `read` would discard the data before a truncation
         except EOFError:
             raise TruncatedFile("the compressed file is cut") from None
-        except (OSError, zlib.error, lzma.LZMAError) as error:
+        except (OSError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
             raise TruncatedFile("the file is damaged") from error
-        except Exception as error:  # ZstdError; zstandard is imported only if needed, so the class cannot be named here
-            raise TruncatedFile("the compressed file is damaged") from error
         buffer[: len(data)] = data
         return len(data)
 

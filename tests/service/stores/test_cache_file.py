@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import fcntl
+import itertools
 import os
 import random
 import stat
@@ -156,12 +157,11 @@ async def test_remains_of_evicted_entries_are_cleared(
 async def test_look_up_whose_claims_fail_halfway_leaves_none(
     cache: CacheFile, file: Path, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, left = fcntl.fcntl, [True]
+    lock, requests = fcntl.fcntl, itertools.count(1)
 
     def one_lock_left(*request: Any) -> Any:
-        if not left:
+        if next(requests) == 2:
             raise OSError(errno.ENOLCK, "No locks available")
-        left.clear()
         return lock(*request)
 
     await contents(cache, A)

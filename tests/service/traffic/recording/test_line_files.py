@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
+from proxy.kit import zstd
 from proxy.traffic.recording import line_files
 
 LINES = [b'{"n": %d}' % n for n in range(2000)]
@@ -14,13 +14,13 @@ TEXT = b"".join(line + b"\n" for line in LINES)
 
 
 def frames() -> Any:
-    compress = zstandard.ZstdCompressor().compress
+    compress = zstd.compress
     return b"".join(compress(line + b"\n") for line in LINES)
 
 
 PACKED = {
     "plain": TEXT,
-    "zstd": zstandard.ZstdCompressor().compress(TEXT),
+    "zstd": zstd.compress(TEXT),
     "frames": frames(),
     "gzip": gzip.compress(TEXT),
 }
@@ -55,7 +55,7 @@ def test_complete_frames_end_at_the_append_position(tmp_path: Path) -> None:
     for cut in (0, 1, 7, len(whole) // 2):
         file.write_bytes(whole[: len(whole) - cut])
         end = line_files.whole_frames(file)
-        file.write_bytes(whole[:end] + zstandard.ZstdCompressor().compress(b"more\n"))
+        file.write_bytes(whole[:end] + zstd.compress(b"more\n"))
         *_, last = line_files.WholeLines(file)
         assert last == b"more"
     assert line_files.whole_frames(file) == len(file.read_bytes())

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from support.comparison_server import request_from_target
 
 from proxy import errors
+from proxy.kit import zstd
 from proxy.redaction import Redaction
 from proxy.traffic.recording.line_files import WholeLines
 from proxy.traffic.recording.recorded import RecordedSide, Recording
@@ -154,12 +154,12 @@ def test_truncated_recording_is_read_to_the_cut_and_resumed(file: Any, record: A
 def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
     record(answers(1), answers(2))
     text = b"\n".join([*WholeLines(file), b""])
-    for name, packed in (("plain", text), ("one frame", zstandard.ZstdCompressor().compress(text))):
+    for name, packed in (("plain", text), ("one frame", zstd.compress(text))):
         (tmp_path / name).write_bytes(packed)
         assert len(list(read(tmp_path / name).requests())) == 2
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstandard.ZstdCompressor().compress(text)[:-9]])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstd.compress(text)[:-9]])
 def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, pack: Any) -> None:
     record(answers(1), answers(2))
     file.write_bytes(pack(b"\n".join([*WholeLines(file), b""])))
@@ -171,7 +171,7 @@ def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, p
 
 def test_recording_with_an_invalid_line_is_unchanged(file: Any, record: Any) -> None:
     record(answers(1))
-    before = file.read_bytes() + zstandard.ZstdCompressor().compress(b'{"call": 7}\n')
+    before = file.read_bytes() + zstd.compress(b'{"call": 7}\n')
     file.write_bytes(before)
     with pytest.raises(errors.ConfigError, match="a line that cannot be read, and is left as it is"):
         record(answers(2))

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 from pathlib import Path
@@ -10,16 +9,16 @@ from random import Random
 from typing import Any
 
 import pytest
-import zstandard
 
 from proxy import errors
+from proxy.kit import zstd
 from proxy.traffic.sources import source as sources
 from proxy.traffic.sources.clients import Clients
 
 LINE = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/search?q={} HTTP/1.1" 200 2326\n'
 RANDOM = Random(1)
 LOG = "".join(LINE.format(RANDOM.randbytes(9).hex()) for _ in range(4000)).encode()
-PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
+PACKED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd.compress}
 
 
 @pytest.mark.parametrize("suffix, pack", PACKED.items())
@@ -34,7 +33,7 @@ def test_compressed_log_is_recognized_by_content(read_source: Any) -> None:
 
 def test_concatenated_compressed_logs_are_read(read_source: Any) -> None:
     assert len(read_source("access.log.gz", gzip.compress(LOG) * 2).requests) == 8000
-    assert len(read_source("access.log.zst", zstandard.compress(LOG) * 2).requests) == 8000
+    assert len(read_source("access.log.zst", zstd.compress(LOG) * 2).requests) == 8000
 
 
 @pytest.mark.parametrize("suffix, pack", [(suffix, pack) for suffix, pack in PACKED.items() if suffix != ".zst"])
@@ -47,12 +46,9 @@ def test_truncated_compressed_log_is_read_to_the_cut(read_source: Any, suffix: A
 
 
 def test_truncated_zst_is_read_to_the_cut(read_source: Any) -> None:
-    packed = io.BytesIO()
-    with zstandard.ZstdCompressor().stream_writer(packed, closefd=False) as writer:
-        writer.write(LOG)
-        writer.flush(zstandard.FLUSH_BLOCK)
-        writer.write(LOG[::-1])
-    found = read_source("access.log.zst", packed.getvalue()[:-500])
+    packer = zstd.ZstdCompressor()
+    packed = packer.compress(LOG, packer.FLUSH_BLOCK) + packer.compress(LOG[::-1], packer.FLUSH_FRAME)
+    found = read_source("access.log.zst", packed[:-500])
     assert len(found.requests) == 4000
 
 
