@@ -1,31 +1,29 @@
-"""The reference of the diagnoses of `doctor`, made of proxy/doctor/diagnoses.yaml: `python -m docs.diagnoses`.
+"""The end of docs/how-to/troubleshooting.md, every diagnosis of `doctor`: `python -m docs.diagnoses`.
 
-Prints docs/reference/diagnoses.md; tests/project/docs holds the page to it.
+Writes it, made of proxy/doctor/diagnoses.yaml; tests/project/docs holds the page to it.
 """
+
+from pathlib import Path
 
 from proxy.doctor import findings
 
-HEAD = """# Diagnoses
+PAGE = Path(__file__).parent / "how-to/troubleshooting.md"
+HEAD = """## Diagnoses
 
-Everything that [`v3bridge doctor`](../how-to/doctor.md) can find wrong, by stage. A code keeps its meaning in later
-versions, so that scripts may use it; it is `code` in the output of `--json`. A failure makes the exit code 1, or 2 in
-the stage configuration; a warning does not. This page is generated from the program. A test fails while it is stale;
-this renews it:
-
-```sh
-python -m docs.diagnoses > docs/reference/diagnoses.md
-```
+Everything that `v3bridge doctor` can find wrong, by stage. A code keeps its meaning in later versions, so that scripts
+may use it; it is `code` in the output of `--json`. A failure makes the exit code 1, or 2 in the stage configuration; a
+warning does not. These tables are generated from the program by `python -m docs.diagnoses`.
 """
 TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 
 
 def page() -> str:
-    """Return the whole page."""
-    text = HEAD
+    """Return the whole page, which ends with the diagnoses."""
+    text = PAGE.read_text(encoding="utf-8").partition(HEAD)[0] + HEAD
     for stage, diagnoses in findings.DIAGNOSES.items():
         rows = (_row(code, diagnosis) for code, diagnosis in diagnoses.items())
-        text += f"\n## {stage}\n\n{TABLE}{''.join(rows)}"
+        text += f"\n### {stage}\n\n{TABLE}{''.join(rows)}"
     return text
 
 
@@ -36,4 +34,4 @@ def _row(code: str, diagnosis: findings.Diagnosis) -> str:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    PAGE.write_text(page(), encoding="utf-8")

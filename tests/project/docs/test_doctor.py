@@ -1,4 +1,4 @@
-"""docs/how-to/doctor.md works as written, and docs/reference/diagnoses.md is that of the program."""
+"""docs/how-to/troubleshooting.md works as written, and its diagnoses are those of the program."""
 
 import ast
 import os
@@ -19,7 +19,7 @@ PROGRAM = f"{sys.executable} -m proxy"
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/how-to/doctor.md"]
+    return pages["docs/how-to/troubleshooting.md"]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_exit_codes_are_those_of_the_program(page: Any) -> None:
 
 
 def test_every_diagnosis_of_the_program_is_listed_once(pages: Any) -> None:
-    listed = [row[0].strip("`") for row in pages["docs/reference/diagnoses.md"].table("code")]
+    listed = [row[0].strip("`") for row in pages["docs/how-to/troubleshooting.md"].table("code")]
     # Mistakes in the configuration have their codes from its loader.
     files = [file for package in ("doctor", "config") for file in (ROOT / "proxy" / package).glob("*.py")]
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
