@@ -7,7 +7,7 @@ import enum
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, ParameterInfo
@@ -91,12 +91,14 @@ def _row(parameter: Parameter) -> str:
 
 
 def _value(kind: Any, info: ParameterInfo) -> str:
-    types = [each for each in (kind, *get_args(kind)) if isinstance(each, type)]
-    choices = next((each for each in types if issubclass(each, enum.Enum)), None)
+    kinds = [kind, *get_args(kind)]
+    types = [each for each in kinds if isinstance(each, type)]
+    choices = [each.value for member in types if issubclass(member, enum.Enum) for each in member]
+    choices += [value for each in kinds if get_origin(each) is Literal for value in get_args(each)]
     if bool in types:
         return ""
-    if choices is not None:
-        return " or ".join(f"`{each.value}`" for each in choices)
+    if choices:
+        return " or ".join(f"`{each}`" for each in choices)
     text = info.metavar or ("FILE" if Path in types else "number" if {int, float} & {*types} else "TEXT")
     if info.min is None:
         return text

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nexar_sandbox.identity.keys import SigningKey, generate_key
     from nexar_sandbox.legacy_v3.disturbances import parse_disturbance
     from nexar_sandbox.legacy_v3.settings import LegacySettings
+    from nexar_sandbox.plans import with_plan
     from nexar_sandbox.settings import SandboxSettings
     from nexar_sandbox.threads import running
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
@@ -57,6 +58,7 @@ __all__ = [
     "prepare_catalog",
     "running",
     "serve",
+    "with_plan",
 ]
 
 _NAMES_BY_MODULE = {
@@ -72,6 +74,7 @@ _NAMES_BY_MODULE = {
     "identity.keys": ("SigningKey", "generate_key"),
     "legacy_v3.disturbances": ("parse_disturbance",),
     "legacy_v3.settings": ("LegacySettings",),
+    "plans": ("with_plan",),
     "settings": ("SandboxSettings",),
     "threads": ("running",),
     "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),

@@ -5,6 +5,7 @@ The settings define the initial ones; the portal creates, changes and deletes ap
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 from urllib.parse import urlsplit
 
 from nexar_sandbox import user_directory
@@ -44,8 +45,8 @@ def is_absolute_uri(uri: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SandboxApplication:
-    """An OAuth client of the sandbox. `part_limit` is parts a calendar month, `application_id` a GUID, `organization`
-    its owner's id.
+    """An OAuth client of the sandbox. `part_limit` is parts a calendar month or for a lifetime, as `period`
+    says, `application_id` a GUID, `organization` its owner's id.
 
     `flows` are the grants that it may use; a user's flow includes refresh tokens. `redirect_uris` are the exact URIs to
     which a browser may be redirected with a code or after sign-out. `created` in seconds since 1970; None: existed at
@@ -57,6 +58,7 @@ class SandboxApplication:
     client_id: str
     client_secret: str
     part_limit: int = 1000
+    period: Literal["month", "lifetime"] = "month"
     features: frozenset[str] = FEATURES
     domains: tuple[str, ...] = ("supply",)
     redirect_uris: tuple[str, ...] = ()
@@ -99,7 +101,6 @@ DEFAULT_APPLICATION = SandboxApplication(
     "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
     "11111111-1111-4111-8111-111111111111",
     "sandbox-secret-22222222222222222222",
-    plan="evaluation",
 )
 # Default application for user tokens; the redirect URI is that of the vendor's samples (contract graphql.md §4.3).
 DEFAULT_DESIGN_APPLICATION = SandboxApplication(
@@ -110,7 +111,6 @@ DEFAULT_DESIGN_APPLICATION = SandboxApplication(
     domains=DOMAINS,
     redirect_uris=("http://localhost:3000/login",),
     flows=frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE}),
-    plan="evaluation",
 )
 
 

@@ -6,10 +6,10 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 import typer
@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import core
 
-from nexar_sandbox import __version__, app, applications, behavior, deviations, faults, settings, user_directory
+from nexar_sandbox import __version__, app, applications, behavior, deviations, faults, plans, settings, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import services
 from nexar_sandbox.legacy_v3 import disturbances
@@ -65,8 +65,16 @@ def sandbox(
         Path | None,
         typer.Option(help="File with the prepared catalog; created if missing."),
     ] = None,
+    plan: Annotated[
+        Literal["evaluation", "standard", "pro", "enterprise"] | None,
+        typer.Option(help="Plan of the first application; 1000 parts a month with all features if omitted."),
+    ] = None,
+    add_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Add-on of pro: LEAD_TIME, TECH_SPECS, LIFECYCLE or DATASHEETS."),
+    ] = None,
     part_limit: Annotated[
-        int | None, typer.Option(min=0, help="Monthly part limit of the first application; 1000 if omitted.")
+        int | None, typer.Option(min=0, help="Part limit of the first application; if omitted that of its plan.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
     fault: Annotated[
@@ -105,7 +113,6 @@ def sandbox(
         raise typer.Exit
     if port and design_port <= port < design_port + DESIGN_PORTS:
         raise StartError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
-    plan = applications.DEFAULT_APPLICATION
     with _start_errors(host, port):
         chosen = settings.SandboxSettings(
             parts=parts,
@@ -114,7 +121,7 @@ def sandbox(
             seed=seed,
             design_port=design_port,
             applications=(
-                plan if part_limit is None else dataclasses.replace(plan, part_limit=part_limit),
+                _first_application(plan, add_on or [], part_limit),
                 applications.DEFAULT_DESIGN_APPLICATION,
             ),
             state=state,
@@ -133,6 +140,17 @@ def sandbox(
         _prepare_catalog(prepared, parts, catalog, seed)
     with _start_errors(host, port):
         asyncio.run(_serve(host, port, chosen))
+
+
+def _first_application(
+    plan: str | None, add_ons: Sequence[str], part_limit: int | None
+) -> applications.SandboxApplication:
+    application = applications.DEFAULT_APPLICATION
+    if plan is not None:
+        return plans.with_plan(application, plan, add_ons, part_limit)
+    if add_ons:
+        raise ValueError("--add-on needs --plan pro")
+    return application if part_limit is None else dataclasses.replace(application, part_limit=part_limit)
 
 
 def main(arguments: list[str] | None = None, program: str = "nexar-sandbox", name: str = "nexar-sandbox") -> NoReturn:

@@ -1,7 +1,7 @@
 """Part usage by application and calendar month (UTC).
 
-The query service checks it before a request and records parts after it (contract graphql.md §6). Usage of past months
-is kept for display.
+The query service checks it before a request and records parts after it (contract graphql.md §6). Of a limit for a
+lifetime the parts of all months are used.
 """
 
 import asyncio
@@ -46,21 +46,27 @@ class PartUsage:
         """Parts returned to the application in this calendar month."""
         return self._parts_by_month.get((self.month, application_id), 0)
 
+    def used_in_period(self, application: applications.SandboxApplication) -> int:
+        """Parts that count towards the application's limit: this month's, or all."""
+        id_ = application.application_id
+        earlier = self.history(id_) if application.period == "lifetime" else []
+        return self.used(id_) + sum(parts for _, parts in earlier)
+
     def history(self, application_id: str) -> list[tuple[str, int]]:
         """Usage of earlier months, latest first; months as `2026-11`."""
         months = [(month, parts) for (month, id_), parts in self._parts_by_month.items() if id_ == application_id]
         return sorted((month for month in months if month[0] != self.month), reverse=True)
 
     def limit(self, application: applications.SandboxApplication) -> int:
-        """Monthly part limit: the plan's, unless a fault lowers it."""
+        """Part limit: the plan's, unless a fault lowers it."""
         quota = self._quota()
         if quota is None:
             return application.part_limit
-        return min(application.part_limit, self.used(application.application_id) if quota.at is None else quota.at)
+        return min(application.part_limit, self.used_in_period(application) if quota.at is None else quota.at)
 
     def is_exhausted(self, application: applications.SandboxApplication) -> bool:
         """Return true if the quota is exhausted."""
-        return self.used(application.application_id) >= self.limit(application)
+        return self.used_in_period(application) >= self.limit(application)
 
     def record(self, application_id: str, parts: int) -> None:
         """Record returned parts."""

@@ -1,25 +1,21 @@
-"""Plans of applications: monthly part limit and features. Chosen in the portal.
+"""Plans of applications: part limit, its period, and features. Chosen by `--plan` and in the portal.
 
-The names and the add-ons are the service's (contract graphql.md §6). Part limits other than
-Evaluation's, and the features of Standard, are the sandbox's own choice.
+Names, add-ons, and the part limits of all but Enterprise are those of contract graphql.md §6; Enterprise's is "as
+agreed" there, so the number is the sandbox's own.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from nexar_sandbox import applications
 
-# Features of every plan.
-COMMON = frozenset({"SIMILAR_PARTS", "SUGGESTIONS", "SPELLING_CORRECTIONS"})
-# Add-ons of Pro, with their display names.
-ADD_ONS = {
+# Display names of features.
+NAMES = {
     "LEAD_TIME": "Lead time",
     "TECH_SPECS": "Tech specs",
     "LIFECYCLE": "Lifecycle",
     "DATASHEETS": "Datasheets",
-}
-NAMES = {
-    **ADD_ONS,
     "CAD_MODELS": "CAD models",
     "SIMILAR_PARTS": "Similar parts",
     "SUGGESTIONS": "Suggestions",
@@ -31,23 +27,23 @@ MAX_PARTS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class SandboxPlan:
-    """`parts` a calendar month, unless an application has its own limit."""
+    """`parts` a `period`, unless an application has its own limit. `add_ons` are features that may be added."""
 
-    key: str
     name: str
     parts: int
     features: frozenset[str]
-    has_add_ons: bool = False
+    add_ons: tuple[str, ...] = ()
+    period: Literal["month", "lifetime"] = "month"
 
 
+_STANDARD = frozenset({"SUGGESTIONS", "SPELLING_CORRECTIONS"})
 PLANS = {
-    plan.key: plan
-    for plan in (
-        SandboxPlan("evaluation", "Evaluation", 1_000, applications.FEATURES),
-        SandboxPlan("standard", "Standard", 2_000, COMMON),
-        SandboxPlan("pro", "Pro", 15_000, COMMON, has_add_ons=True),
-        SandboxPlan("enterprise", "Enterprise", 1_000_000, applications.FEATURES),
-    )
+    "evaluation": SandboxPlan("Evaluation", 100, applications.FEATURES, period="lifetime"),
+    "standard": SandboxPlan("Standard", 2_000, _STANDARD),
+    "pro": SandboxPlan(
+        "Pro", 15_000, _STANDARD | {"SIMILAR_PARTS"}, ("LEAD_TIME", "TECH_SPECS", "LIFECYCLE", "DATASHEETS")
+    ),
+    "enterprise": SandboxPlan("Enterprise", 1_000_000, applications.FEATURES),
 }
 
 
@@ -57,8 +53,22 @@ def plan_of(application: applications.SandboxApplication) -> SandboxPlan | None:
 
 
 def with_plan(
-    application: applications.SandboxApplication, plan: SandboxPlan, add_ons: Collection[str], parts: int | None
+    application: applications.SandboxApplication, plan: str, add_ons: Collection[str] = (), parts: int | None = None
 ) -> applications.SandboxApplication:
-    """Return the application with this plan. Usage is kept. `parts` None: the plan's limit."""
-    limit = plan.parts if parts is None else parts
-    return replace(application, plan=plan.key, part_limit=limit, features=plan.features | frozenset(add_ons))
+    """Return the application with this plan, a key of PLANS. Usage is kept. `parts` None: the plan's limit. Raises
+    ValueError for add-ons that the plan cannot have."""
+    chosen = PLANS[plan]
+    if add_ons and not chosen.add_ons:
+        raise ValueError(f"Add-ons are for Pro; {chosen.name} has what it has.")
+    for add_on in add_ons:
+        if add_on not in chosen.add_ons:
+            raise ValueError(f"{chosen.name} has no add-on {add_on!r}; its add-ons are {', '.join(chosen.add_ons)}.")
+    if "LIFECYCLE" in add_ons and "TECH_SPECS" not in add_ons:
+        raise ValueError("Lifecycle needs Tech specs.")
+    return replace(
+        application,
+        plan=plan,
+        part_limit=chosen.parts if parts is None else parts,
+        period=chosen.period,
+        features=chosen.features | frozenset(add_ons),
+    )

@@ -230,6 +230,40 @@ def test_returned_parts_stay_within_the_part_limit(start_sandbox: Any) -> None:
     assert shown.ask(query) is None
 
 
+def test_plan_of_the_first_application_can_be_chosen(start_sandbox: Any) -> None:
+    counts = "{ admOrganizations { applications { supplyCounts { partLimit } } } }"
+    gated = '{ supParts(ids: ["54445"]) { bestDatasheet { url } cad { hasKicad } } }'
+    limits = []
+    for options, answered in (
+        ("", {"bestDatasheet", "cad"}),
+        ("--plan evaluation", {"bestDatasheet", "cad"}),
+        ("--plan standard", set()),
+        ("--plan pro --add-on DATASHEETS --add-on LEAD_TIME", {"bestDatasheet"}),
+        ("--plan enterprise --part-limit 7", {"bestDatasheet", "cad"}),
+    ):
+        shown = start_sandbox(*options.split())
+        (part,) = shown.ask(gated)["supParts"]
+        assert {field for field, value in part.items() if value} == answered, options
+        seed, design = shown.ask(counts)["admOrganizations"][0]["applications"]
+        limits.append(seed["supplyCounts"]["partLimit"])
+        assert design["supplyCounts"]["partLimit"] == 1000
+    assert limits == [1000, 100, 2000, 15_000, 7]
+
+
+@pytest.mark.parametrize(
+    "options, complaint",
+    [
+        ("--add-on DATASHEETS", "--add-on needs --plan pro"),
+        ("--plan standard --add-on DATASHEETS", "Add-ons are for Pro; Standard has what it has."),
+    ],
+)
+def test_add_on_without_its_plan_is_refused(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], options: str, complaint: str
+) -> None:
+    done = run_command("--port", "0", *options.split(), python=PROGRAM)
+    assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
+
+
 def test_faults_are_active_from_the_start_and_can_be_cleared(start_sandbox: Any) -> None:
     shown = start_sandbox("--fault", "5xx status=502", "--fault", "latency ms=1")
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -87,6 +87,16 @@ async def test_the_portal_lists_the_applications_of_the_organization_with_usage(
     assert "7 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-11" in page.page
 
 
+async def test_the_portal_shows_plan_features_and_period(portal: PortalClient) -> None:
+    seed = (await portal.visitor.open(READY_PATH)).page
+    assert all(text in seed for text in ("<p>Custom plan</p>", "reset on the 1st of each month", "Tech specs"))
+    trial = (await portal.new(name="Trial")).page
+    assert all(text in trial for text in ("<p>Evaluation</p>", "0 of 100 parts for a lifetime", "never renewed"))
+    small = (await portal.new(name="Small", plan="standard")).page
+    assert "<p>Standard</p>" in small
+    assert "Similar parts" not in small
+
+
 async def test_a_new_application_works_at_once(portal: PortalClient, manual_clock: clock.ManualClock) -> None:
     page = await portal.new(name=" Line one ", description="For <b>us</b>", plan="standard")
     application = portal.application("Line one")
@@ -137,9 +147,9 @@ NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
     ({"name": "A", "plan": "gold"}, "There is no plan &#39;gold&#39;."),
     ({"name": "A", "add-on-DATASHEETS": "on"}, "Add-ons are for Pro; Evaluation has what it has."),
     ({"name": "A", "plan": "pro", "add-on-LIFECYCLE": "on"}, "Lifecycle needs Tech specs."),
-    ({"name": "A", "parts": "many"}, "Parts a month are a number from 0 to 1000000000, not &#39;many&#39;."),
-    ({"name": "A", "parts": "-1"}, "Parts a month are a number from 0 to 1000000000, not &#39;-1&#39;."),
-    ({"name": "A", "parts": "٣"}, "Parts a month are a number from 0 to 1000000000, not &#39;٣&#39;."),
+    ({"name": "A", "parts": "many"}, "Parts are a number from 0 to 1000000000, not &#39;many&#39;."),
+    ({"name": "A", "parts": "-1"}, "Parts are a number from 0 to 1000000000, not &#39;-1&#39;."),
+    ({"name": "A", "parts": "٣"}, "Parts are a number from 0 to 1000000000, not &#39;٣&#39;."),
     ({"name": "A", "callbacks": "/login"}, "&#39;/login&#39; is not an absolute URL without a fragment"),
     ({"name": "A", "callbacks": "http://x/#a"}, "&#39;http://x/#a&#39; is not an absolute URL without a fragment"),
 ]

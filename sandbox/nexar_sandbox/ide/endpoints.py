@@ -72,8 +72,9 @@ class Ide:
         return {
             "name": application.name,
             "application_id": application.application_id,
-            "parts_used": self.usage.used(application.application_id),
+            "parts_used": self.usage.used_in_period(application),
             "part_limit": self.usage.limit(application),
+            "period": application.period,
             "grant": grant,
             "needs_user": grant == applications.AUTHORIZATION_CODE and self.client.needs_user(visit),
             "grants": sorted(application.flows & {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}),

@@ -154,15 +154,16 @@ class ApplicationPages:
         return application
 
     def _usage(self, application: applications.SandboxApplication) -> dict[str, Any] | None:
-        """Plan, usage and limit of this month, and usage of earlier months; None without the supply domain."""
+        """Plan, usage and limit of its period, and usage of earlier months; None without the supply domain."""
         if applications.SUPPLY_SCOPE not in application.scopes:
             return None
-        used, limit = self.part_usage.used(application.application_id), self.part_usage.limit(application)
+        used, limit = self.part_usage.used_in_period(application), self.part_usage.limit(application)
         plan = plans.plan_of(application)
         return {
             "plan": plan.name if plan else "Custom plan",
             "features": [name for feature, name in plans.NAMES.items() if feature in application.features],
-            "month": self.part_usage.month,
+            "period": f"in {self.part_usage.month}" if application.period == "month" else "for a lifetime",
+            "is_reset": application.period == "month",
             "used": used,
             "limit": limit,
             # The last request may have exceeded the limit.
@@ -190,9 +191,9 @@ def _current_plan(application: applications.SandboxApplication) -> dict[str, str
     _require_plan(application)
     plan = plans.plan_of(application)
     parts = "" if plan and plan.parts == application.part_limit else str(application.part_limit)
-    add_ons = plans.ADD_ONS if plan and plan.has_add_ons else {}
+    add_ons = plan.add_ons if plan else ()
     checked = {f"add-on-{feature}": "on" for feature in add_ons if feature in application.features}
-    return {"plan": plan.key if plan else "", "parts": parts, **checked}
+    return {"plan": application.plan or "", "parts": parts, **checked}
 
 
 def _require_plan(application: applications.SandboxApplication) -> None:
@@ -203,9 +204,7 @@ def _require_plan(application: applications.SandboxApplication) -> None:
 def _with_plan(
     application: applications.SandboxApplication, plan: str, add_on: Names, parts: str
 ) -> applications.SandboxApplication:
-    chosen = plans.PLANS[plan]
-    if add_on and not chosen.has_add_ons:
-        raise fields.MistakeError(fields.ADD_ON.name, f"Add-ons are for Pro; {chosen.name} has what it has.")
-    if "LIFECYCLE" in add_on and "TECH_SPECS" not in add_on:
-        raise fields.MistakeError(fields.ADD_ON.name, "Lifecycle needs Tech specs.")
-    return plans.with_plan(application, chosen, add_on, int(parts) if parts else None)
+    try:
+        return plans.with_plan(application, plan, add_on, int(parts) if parts else None)
+    except ValueError as error:
+        raise fields.MistakeError(fields.ADD_ON.name, str(error)) from error

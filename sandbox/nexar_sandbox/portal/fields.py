@@ -111,13 +111,14 @@ def _uri_error(text: str) -> str:
 def _parts_error(text: str) -> str:
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= plans.MAX_PARTS:
         return ""
-    return f"Parts a month are a number from 0 to {plans.MAX_PARTS}, not {text[:50]!r}."
+    return f"Parts are a number from 0 to {plans.MAX_PARTS}, not {text[:50]!r}."
 
 
 def _plan_label(plan: plans.SandboxPlan) -> str:
-    features = "no paid features" if plan.features == plans.COMMON else "all features"
-    parts = pages.format_number(plan.parts)
-    return f"{plan.name}: {parts} parts a month, {'features as below' if plan.has_add_ons else features}"
+    features = "features as below" if plan.add_ons else "no paid features"
+    features = "all features" if plan.features == applications.FEATURES else features
+    period = "a month" if plan.period == "month" else "for a lifetime"
+    return f"{plan.name}: {pages.format_number(plan.parts)} parts {period}, {features}"
 
 
 FLOWS = {
@@ -138,10 +139,16 @@ DOMAIN = Field(
 )
 FLOW = Field("flow", "Grant types", "at least one", "checkbox", choices=FLOWS)
 PLAN = Field("plan", "Plan", "plan", "radio", choices={key: _plan_label(plan) for key, plan in plans.PLANS.items()})
-ADD_ON = Field("add-on", "Add-ons of Pro", kind="checkbox", required=False, choices=plans.ADD_ONS)
+ADD_ON = Field(
+    "add-on",
+    "Add-ons of Pro",
+    kind="checkbox",
+    required=False,
+    choices={feature: plans.NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
+)
 PARTS = Field(
     "parts",
-    "Parts a month",
+    "Part limit (optional)",
     "The number of parts",
     required=False,
     hint="Leave empty for the plan's own limit.",
@@ -165,7 +172,7 @@ ORGANIZATION = Field("organization", "Name of the organization", "The name")
 NEW_USER = (NAME, EMAIL, PASSWORD)
 NEW = Form("New application", "Create", (NAME, DESCRIPTION, DOMAIN, PLAN, ADD_ON, PARTS, CALLBACKS))
 EDIT = Form("Edit {name}", "Save", (NAME, DESCRIPTION, FLOW), note="Its domains cannot be changed.")
-CHANGE_PLAN = Form("Plan of {name}", "Change the plan", (PLAN, ADD_ON, PARTS), text="This month's usage is kept.")
+CHANGE_PLAN = Form("Plan of {name}", "Change the plan", (PLAN, ADD_ON, PARTS), text="Usage is kept.")
 ROTATE = Form(
     "Rotate the secret of {name}?",
     "Rotate",

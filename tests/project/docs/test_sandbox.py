@@ -149,7 +149,10 @@ def test_legacy_service_behaves_as_documented(page: Any) -> None:
 
 
 def test_documented_part_limit_is_that_of_the_default_application(page: Any) -> None:
-    assert f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless `--part-limit`" in page.text
+    assert (
+        f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless [`--plan`](#plans) or `--part-limit`"
+        in page.text
+    )
 
 
 def test_mixed_faults_are_all_kinds_but_the_last_four(page: Any) -> None:
@@ -194,15 +197,15 @@ async def test_documented_users_can_sign_in(page: Any, sandbox: Any) -> None:
 
 
 def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
-    rows = {row[0]: (int(row[1]), row[2]) for row in page.table("plan")}
-    assert {name: parts for name, (parts, _) in rows.items()} == {one.name: one.parts for one in plans.PLANS.values()}
+    rows = {row[0]: (int(row[1]), row[2], row[3]) for row in page.table("plan")}
+    assert {name: (parts, period) for name, (parts, period, _) in rows.items()} == {
+        one.name: (one.parts, one.period) for one in plans.PLANS.values()
+    }
     for plan in plans.PLANS.values():
-        said = rows[plan.name][1]
+        said = rows[plan.name][2]
         named = {feature for feature in applications.FEATURES if plans.NAMES[feature].lower() in said}
-        assert plan.features == (
-            applications.FEATURES if said == "all" else plans.COMMON if "as Standard" in said else named
-        )
-    assert all(name.lower() in page.text for name in plans.ADD_ONS.values())
+        assert plan.features == (applications.FEATURES if said == "all" else named)
+        assert all(f"`{add_on}`" in page.text for add_on in plan.add_ons)
     assert file.MODE == 0o600, "only its owner may read it"
     assert part_usage.WRITE_INTERVAL < 1, "parts used follow within a second"
 

@@ -121,7 +121,9 @@ def _user(user: user_directory.SandboxUser, info: context.Info) -> AdmUser:
 
 def _application(application: applications.SandboxApplication, info: context.Info) -> AdmApplication:
     id_ = application.application_id
-    counts = AdmSupplyCounts(info.context.part_usage.used(id_), info.context.part_usage.limit(application))
+    counts = AdmSupplyCounts(
+        info.context.part_usage.used_in_period(application), info.context.part_usage.limit(application)
+    )
     return AdmApplication(
         [AdmApplicationScope(id_, scope) for scope in application.scopes],
         counts if applications.SUPPLY_SCOPE in application.scopes else None,

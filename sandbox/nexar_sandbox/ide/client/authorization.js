@@ -161,7 +161,7 @@ function Panel({ session }) {
     user && h("p", null, "Signed in as ", h("a", { href: links.account, title: user.email }, user.name)),
     user && !application && h("p", null, `${organization} has no application; create one in the portal.`),
     application && h("p", { role: "status" }, token ? `Token for ${application.name} until ${time(token.expires_at)}` : "No token"),
-    application && h("p", null, `${application.parts_used} of ${application.part_limit} parts used this month`),
+    application && h("p", null, `${application.parts_used} of ${application.part_limit} parts used${application.period === "month" ? " this month" : ""}`),
     application && h(Flow, { key: application.application_id, session, application }),
     status && h("p", null, `Last response: ${status}`),
     user && h("p", null, h("a", { href: links.portal }, "Choose another application in the portal")),

@@ -1,0 +1,125 @@
+"""Each plan has its features and part limit (contract graphql.md §6)."""
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sandbox_client import SandboxClient, StartSandbox
+
+import nexar_sandbox
+from nexar_sandbox import applications, plans
+from nexar_sandbox.behavior import Behavior
+from proxy.kit import clock
+
+PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
+QUERIES = {
+    "LEAD_TIME": PART % "estimatedFactoryLeadDays",
+    "TECH_SPECS": PART % "specs { value }",
+    "DATASHEETS": PART % "documentCollections { name }",
+    "CAD_MODELS": PART % "cad { hasKicad }",
+    "SIMILAR_PARTS": PART % "similarParts { id }",
+    "SUGGESTIONS": '{ supSuggest(q: "LM") { text } }',
+    "SPELLING_CORRECTIONS": '{ supSpellingCorrection(q: "LM") { hits } }',
+}
+FREE = {"SUGGESTIONS", "SPELLING_CORRECTIONS"}
+PAGE = '{ supSearch(q: "", limit: 100) { results { part { mpn } } } }'
+COUNTS = "{ admOrganizations { applications { supplyCounts { partCounter partLimit } } } }"
+DECEMBER = datetime.datetime(2023, 12, 1, tzinfo=datetime.UTC).timestamp()
+
+
+def on(plan: str, *add_ons: str) -> tuple[applications.SandboxApplication, ...]:
+    return (nexar_sandbox.with_plan(nexar_sandbox.DEFAULT_APPLICATION, plan, add_ons),)
+
+
+async def counts(caller: SandboxClient) -> tuple[int, int]:
+    (organization,) = (await caller.ask(COUNTS)).data["admOrganizations"]
+    found = organization["applications"][0]["supplyCounts"]
+    return found["partCounter"], found["partLimit"]
+
+
+@pytest.mark.parametrize(
+    "plan, add_ons, features",
+    [
+        ("evaluation", (), set(QUERIES)),
+        ("standard", (), FREE),
+        ("pro", (), FREE | {"SIMILAR_PARTS"}),
+        ("pro", ("TECH_SPECS", "LEAD_TIME"), FREE | {"SIMILAR_PARTS", "TECH_SPECS", "LEAD_TIME"}),
+        ("pro", ("DATASHEETS",), FREE | {"SIMILAR_PARTS", "DATASHEETS"}),
+        ("enterprise", (), set(QUERIES)),
+    ],
+)
+async def test_plan_answers_its_features_and_refuses_the_others(
+    start: StartSandbox, plan: str, add_ons: tuple[str, ...], features: set[str]
+) -> None:
+    async with start(applications=on(plan, *add_ons)) as caller:
+        for feature, query in QUERIES.items():
+            response = await caller.ask(query)
+            refused = [message for message in response.body.get("errors", ()) if feature in message["message"]]
+            assert (response.status, not refused) == (200, feature in features), feature
+        assert (await caller.ask(PART % "sellers { company { name } }")).data["supParts"][0]["sellers"]
+
+
+@pytest.mark.parametrize("add_ons, shown", [(("TECH_SPECS",), False), (("TECH_SPECS", "LIFECYCLE"), True)])
+async def test_lifecycle_is_an_add_on_of_its_own(start: StartSandbox, add_ons: tuple[str, ...], shown: bool) -> None:
+    async with start(applications=on("pro", *add_ons)) as caller:
+        (part,) = (await caller.ask(PART % "specs { attribute { shortname } }")).data["supParts"]
+    assert ("lifecyclestatus" in {spec["attribute"]["shortname"] for spec in part["specs"]}) is shown
+
+
+@pytest.mark.parametrize("plan, limit", [("standard", 2_000), ("pro", 15_000), ("enterprise", 1_000_000)])
+async def test_monthly_plan_is_refused_at_its_limit_until_the_next_month(
+    start: StartSandbox, manual_clock: clock.ManualClock, plan: str, limit: int
+) -> None:
+    async with start(applications=on(plan), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
+        id_ = caller.sandbox.default_application.application_id
+        caller.sandbox.part_usage.record(id_, limit - 100)
+        assert (await caller.ask(PAGE)).data
+        assert await counts(caller) == (limit, limit)
+        (message,) = (await caller.ask(PAGE)).messages
+        assert message.startswith(f"You have exceeded your part limit of {limit}.")
+        manual_clock.advance(DECEMBER - manual_clock.now())
+        assert await counts(caller) == (0, limit)
+        assert (await caller.ask(PAGE)).data
+
+
+async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
+    async with start(applications=on("evaluation"), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
+        assert (await caller.ask(PART % "id")).data
+        assert await counts(caller) == (1, 100)
+        manual_clock.advance(DECEMBER - manual_clock.now())
+        assert await counts(caller) == (1, 100)
+        assert (await caller.ask(PAGE)).data
+        for _ in range(2):
+            (message,) = (await caller.ask(PAGE)).messages
+            assert message.startswith("You have exceeded your part limit of 100.")
+            manual_clock.advance(31 * 86_400 / 2)
+
+
+async def test_plan_and_its_usage_outlast_a_restart(
+    start: StartSandbox, manual_clock: clock.ManualClock, tmp_path: Path
+) -> None:
+    state: dict[str, Any] = {"state": tmp_path / "state", "behavior": Behavior(token_lifetime=60 * 86_400)}
+    async with start(applications=on("evaluation"), **state) as caller:
+        assert (await caller.ask(PAGE)).data
+    manual_clock.advance(DECEMBER - manual_clock.now())
+    async with start(**state) as caller:
+        assert await counts(caller) == (100, 100)
+        assert (await caller.ask(PAGE)).body["data"] is None
+
+
+@pytest.mark.parametrize(
+    "plan, add_ons, complaint",
+    [
+        ("standard", ("TECH_SPECS",), "Add-ons are for Pro; Standard has what it has."),
+        ("pro", ("LIFECYCLE",), "Lifecycle needs Tech specs."),
+        ("pro", ("CAD_MODELS",), "Pro has no add-on 'CAD_MODELS'; its add-ons are LEAD_TIME, TECH_SPECS, "),
+    ],
+)
+def test_add_on_that_a_plan_cannot_have_is_refused(plan: str, add_ons: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        on(plan, *add_ons)
+
+
+def test_every_feature_has_a_name() -> None:
+    assert set(plans.NAMES) == applications.FEATURES
