@@ -1,11 +1,11 @@
-"""docs/reference/workbook-files.md states the limits that the code has."""
+"""docs/reference/sheet.md states the limits that the code has."""
 
 import re
 from pathlib import Path
 
 from proxy.tools.sheet.package import archive, cells, reading, strings, structure, workbook, xml_events
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "workbook-files.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/sheet.md"
 MIB, GIB = 1 << 20, 1 << 30
 LIMITS = {
     "file": f"{archive.FILE_MAX // MIB} MiB",
