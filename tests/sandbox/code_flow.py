@@ -4,9 +4,10 @@ import base64
 import dataclasses
 import hashlib
 
-import nexar_sandbox
-from support.page_browser import PageBrowser, PageResult
+from sandbox.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient
+
+import nexar_sandbox
 
 DESIGN = nexar_sandbox.DEFAULT_DESIGN_APPLICATION
 OTHER = dataclasses.replace(

@@ -7,10 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import code_flow as desks
-from support import design_client as designers
-from support import legacy_client
-from support.page_browser import PageBrowser
+from sandbox.page_browser import PageBrowser
 from support.running_commands import run_command, start_command
 from support.sandbox_client import SandboxClient, StartSandbox
 
@@ -19,6 +16,9 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
+from sandbox import code_flow as desks
+from sandbox import design_client as designers
+from sandbox import legacy_client
 
 __all__ = ["run_command", "start_command"]  # fixtures of the whole folder
 

@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import aiohttp
+from support.sandbox_client import SandboxClient
 
 import nexar_sandbox
-from support.sandbox_client import SandboxClient
 
 AURORA = "https://aurora-instruments.365.example"
 NORTHWIND = "https://northwind-robotics.365.example"

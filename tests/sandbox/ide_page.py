@@ -4,10 +4,10 @@ from typing import Any
 
 import aiohttp
 import yarl
+from sandbox.page_browser import PageBrowser, PageResult
+from support.sandbox_client import JsonResponse
 
 import nexar_sandbox
-from support.page_browser import PageBrowser, PageResult
-from support.sandbox_client import JsonResponse
 
 
 class IdePageClient:

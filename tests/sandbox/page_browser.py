@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import yarl
+from support import html_forms
 
 import nexar_sandbox
-from support import html_forms
 
 
 class PageResult(NamedTuple):

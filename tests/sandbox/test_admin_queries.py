@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from support.design_client import APPLICATION, DesignClient, StartDesignSandbox
+from sandbox.design_client import APPLICATION, DesignClient, StartDesignSandbox
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory

@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 import yarl
-from support.code_flow import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, CodeFlow
-from support.page_browser import PageBrowser
+from sandbox.code_flow import CALLBACK, DESIGN, OTHER, PLAIN, REQUEST, CodeFlow
+from sandbox.page_browser import PageBrowser
 
 from nexar_sandbox import user_directory
 from proxy.kit import clock

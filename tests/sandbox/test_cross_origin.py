@@ -1,7 +1,7 @@
 """Cross-origin requests of web pages: which endpoints of the sandbox allow them."""
 
 import pytest
-from support.code_flow import CodeFlow
+from sandbox.code_flow import CodeFlow
 from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import faults

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.design_client import AURORA, NORTHWIND, DesignClient
+from sandbox.design_client import AURORA, NORTHWIND, DesignClient
 
 from proxy.kit import clock
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from support.design_client import AURORA, DesignClient
+from sandbox.design_client import AURORA, DesignClient
 
 from nexar_sandbox.graphql import connections, design_filters, errors
 

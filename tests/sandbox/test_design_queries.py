@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
-from support.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
+from sandbox.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import user_directory

@@ -5,7 +5,7 @@ import json
 import aiohttp
 import pytest
 import yarl
-from support.design_client import AURORA, DesignClient, StartDesignSandbox
+from sandbox.design_client import AURORA, DesignClient, StartDesignSandbox
 
 from nexar_sandbox.design import rest
 

@@ -8,7 +8,7 @@ import gql
 import pytest
 from gql.transport.aiohttp_websockets import AIOHTTPWebsocketsTransport
 from gql.transport.exceptions import TransportQueryError
-from support.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
+from sandbox.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.graphql import websockets

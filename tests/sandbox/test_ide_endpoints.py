@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yarl
-from support.ide_page import IdePageClient
+from sandbox.ide_page import IdePageClient
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory

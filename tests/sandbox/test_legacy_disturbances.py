@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.legacy_client import LegacyClient, StartLegacy
+from sandbox.legacy_client import LegacyClient, StartLegacy
 
 from nexar_sandbox import declaration_syntax
 from nexar_sandbox.legacy_v3 import disturbances

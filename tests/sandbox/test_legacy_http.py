@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 import yarl
-from support.legacy_client import KEY, LegacyClient, StartLegacy
+from sandbox.legacy_client import KEY, LegacyClient, StartLegacy
 
 from proxy.kit import clock
 

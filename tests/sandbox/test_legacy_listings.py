@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support.legacy_client import LegacyClient
+from sandbox.legacy_client import LegacyClient
 
 
 async def _names(legacy: LegacyClient, target: str) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.legacy_client import LegacyClient, StartLegacy
+from sandbox.legacy_client import LegacyClient, StartLegacy
 
 from nexar_sandbox.legacy_v3 import fields
 

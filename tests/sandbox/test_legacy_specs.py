@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from support.legacy_client import LegacyClient
+from sandbox.legacy_client import LegacyClient
 
 from nexar_sandbox import app, settings
 from nexar_sandbox.catalog import store

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from support.page_browser import PageBrowser, PageResult
+from sandbox.page_browser import PageBrowser, PageResult
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory

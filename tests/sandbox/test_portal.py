@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import pytest
-from support import code_flow as desks
-from support.page_browser import PageBrowser, PageResult
+from sandbox.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
+from sandbox import code_flow as desks
 
 ELSEWHERE = user_directory.Organization("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
 KAY = user_directory.SandboxUser(

@@ -7,8 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import design_client, legacy_client
-from support.design_client import APPLICATION, DesignClient
+from sandbox.design_client import APPLICATION, DesignClient
 
 from nexar_sandbox import app, faults, settings, user_directory
 from nexar_sandbox.behavior import Behavior
@@ -16,6 +15,7 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
+from sandbox import design_client, legacy_client
 
 PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
   hits results { part { id sellers { offers { sku inventoryLevel } } } }

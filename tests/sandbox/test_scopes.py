@@ -3,7 +3,7 @@ graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's, beca
 
 import pytest
 from graphql import build_schema
-from support.design_client import SCOPES, DesignClient
+from sandbox.design_client import SCOPES, DesignClient
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications

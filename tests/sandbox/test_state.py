@@ -16,15 +16,15 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
-from support import code_flow as desks
-from support import design_client as designers
-from support.page_browser import PageBrowser
+from sandbox.page_browser import PageBrowser
 from support.sandbox_client import StartSandbox
 
 from nexar_sandbox import applications, part_usage, user_directory
 from nexar_sandbox.identity import keys
 from nexar_sandbox.state import file, store
 from proxy.kit import clock
+from sandbox import code_flow as desks
+from sandbox import design_client as designers
 
 SEARCH = '{ supSearch(q: "", limit: 7) { results { part { mpn } } } }'
 CREATE = ("desCreateProjectTask", "task { id } errors { message }")

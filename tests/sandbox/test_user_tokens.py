@@ -9,7 +9,7 @@ from typing import Any
 import jwt
 import pytest
 from jwt.types import Options
-from support.code_flow import CALLBACK, DESIGN, OTHER, REQUEST, CodeFlow
+from sandbox.code_flow import CALLBACK, DESIGN, OTHER, REQUEST, CodeFlow
 from support.fault_injection import declare
 from support.sandbox_client import SandboxClient, StartSandbox
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from tools.sheet.part_source import MemoryPartSource
+
 from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
 from proxy.tools.sheet.libreoffice import LibreOffice
 from proxy.tools.sheet.package.cells import CellError, CellValue, Formula
 from proxy.tools.sheet.package.workbook import open_package
 from proxy.tools.sheet.parts import Offer, Part, Price, Refresh
-from support.part_source import MemoryPartSource
 from support.workbooks import features
 from support.workbooks.builder import AnyCell, FormulaCell, WorkbookBuilder, letters
 

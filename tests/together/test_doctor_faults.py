@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import inspected_upstream
-from support.inspected_upstream import APPLICATION, Inspected
+from together import inspected_upstream
+from together.inspected_upstream import APPLICATION, Inspected
 
 import nexar_sandbox
 from nexar_sandbox import faults

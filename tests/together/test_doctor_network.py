@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import inspected_upstream
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy, copy
-from support.inspected_upstream import Inspected
+from together import inspected_upstream
+from together.inspected_upstream import Inspected
 
 import nexar_sandbox
 from proxy.kit import clock

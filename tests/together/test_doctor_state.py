@@ -10,8 +10,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import inspected_upstream, sandbox_client
-from support.inspected_upstream import Inspected
+from support import sandbox_client
+from together import inspected_upstream
+from together.inspected_upstream import Inspected
 
 import nexar_sandbox
 from proxy import config

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from support import service_manager, strict_load
+from together import service_manager, strict_load
 from together.crashes.program import ledger
 
 import nexar_sandbox

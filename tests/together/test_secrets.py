@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support import running_admin, running_proxy, scripted_upstream, span_collector
+from support import running_admin, running_proxy, scripted_upstream
+from together import span_collector
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
 
 from proxy import config

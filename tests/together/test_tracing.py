@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support import span_collector
+from together import span_collector
 from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import errors

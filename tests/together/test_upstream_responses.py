@@ -1,8 +1,8 @@
 """Tests of every row about responses in docs/explanation/faults.md, sent through the proxy over sockets."""
 
 import pytest
-from support import upstream_responses
 from support.scripted_upstream import ScriptedResponse
+from together import upstream_responses
 from together.test_faults import scripted_environment
 
 from proxy import config
@@ -13,7 +13,7 @@ WORST = 6  # parts that the two queries of a request may cost
 
 def test_upstream_responses_page_is_up_to_date() -> None:
     page = upstream_responses.PAGE.read_text("utf-8")
-    assert page == upstream_responses.page(), "renew it with: python tests/support/upstream_responses.py"
+    assert page == upstream_responses.page(), "renew it with: python tests/together/upstream_responses.py"
 
 
 @pytest.mark.parametrize("row", upstream_responses.rows(), ids=lambda row: f"{row.status} {row.body}")

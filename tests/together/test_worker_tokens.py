@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.token_worker import worker
 from together.environment import ProxyEnvironment, StartEnvironment
+from together.token_worker import worker
 
 from proxy import config
 from proxy.kit import clock
@@ -32,7 +32,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def process(token_url: str, store_url: str, calls: int) -> asyncio.subprocess.Process:
     """A worker process that is ready to call."""
     started = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "support.token_worker", token_url, store_url, str(calls),
+        sys.executable, "-m", "together.token_worker", token_url, store_url, str(calls),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"},

@@ -1,4 +1,4 @@
-"""A worker process that only requests tokens: `python -m support.token_worker TOKEN_URL STORE CALLS`.
+"""A worker process that only requests tokens: `python -m together.token_worker TOKEN_URL STORE CALLS`.
 
 Prints "ready", waits for a line with a client id and secret, requests CALLS tokens concurrently with them, and prints
 the number of different tokens and the digest of one.

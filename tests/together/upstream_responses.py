@@ -1,6 +1,6 @@
 """The end of docs/explanation/faults.md: what every status with every body of the GraphQL service becomes.
 
-`python tests/support/upstream_responses.py` writes it, made by the code that classifies responses.
+`python tests/together/upstream_responses.py` writes it, made by the code that classifies responses.
 """
 
 import json

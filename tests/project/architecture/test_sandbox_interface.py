@@ -13,7 +13,6 @@ INSIDERS = {
     "docs/man_page.py",
     "docs/sandbox_deviations.py",
     "tests/project/docs/test_sandbox.py",
-    "tests/support/catalog_oracle.py",
 }
 
 

@@ -23,7 +23,8 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from support import explained_response, recorded_responses, running_proxy, scripted_upstream
+from service.cases import explained_response
+from support import recorded_responses, running_proxy, scripted_upstream
 
 from proxy.explain.explanation import Explanation
 from proxy.kit import clock

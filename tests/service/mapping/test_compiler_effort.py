@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import pytest
 from msgspec import structs
-from support import executed_lines
+from service import executed_lines
 
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader

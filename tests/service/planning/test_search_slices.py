@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import executed_lines
+from service import executed_lines
 
 from proxy.kit import slices
 from proxy.model import FacetField, SearchRequest

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from support.running_commands import ROOT, environment, run_command, start_command
+from support.running_commands import run_command, start_command
 
-__all__ = ["ROOT", "environment", "run_command", "start_command", "within_a_day"]
+__all__ = ["run_command", "start_command", "within_a_day"]
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from support import commands, service_manager
+from support import commands
+from together import service_manager
 
 WATCHDOG_SECONDS = 4.0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from together.cli.conftest import ROOT, environment
+from support.running_commands import ROOT, environment
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from together.cli.conftest import ROOT, environment
+from support.running_commands import ROOT, environment
 
 from proxy.gateway.client_report import CSV_COLUMNS
 from proxy.kit import clock

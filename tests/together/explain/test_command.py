@@ -9,10 +9,9 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+from support.running_commands import ROOT, environment
 
 from proxy.explain.explanation import ExplainedFile, Explanation
-
-from .conftest import ROOT, environment
 
 SECRET = "PLANTED_SECRET_4711"
 TARGET = "/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from .conftest import ROOT, environment
+from support.running_commands import ROOT, environment
 
 TARGET = "/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"
 

@@ -7,12 +7,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from tools.sheet.part_source import MemoryPartSource
+
 from proxy.tools.sheet import fill
 from proxy.tools.sheet.columns import specs
 from proxy.tools.sheet.columns.job import ColumnsJob
 from proxy.tools.sheet.columns.specs import ColumnSet
 from proxy.tools.sheet.parts import Offer, Part, Price
-from support.part_source import MemoryPartSource
 
 NOW = 1_700_000_000.0
 DIGIKEY = Offer(

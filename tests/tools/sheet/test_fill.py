@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from support.part_source import MemoryPartSource
+from tools.sheet.part_source import MemoryPartSource
 
 from proxy.tools.sheet import fill
 from proxy.tools.sheet.parts import Part, PartQuery, PartResult

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from support import commands, generated_requests
-from together.comparing.comparison import CompareRequests, GenerateRequests
+from support import commands
 from together.conftest import starter
 from together.environment import ProxyEnvironment, StartEnvironment
+from together.tools.compare import generated_requests
+from together.tools.compare.comparison import CompareRequests, GenerateRequests
 
 import nexar_sandbox
 from nexar_sandbox.legacy_v3 import disturbances

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+from together.tools.compare import generated_requests
 
 from proxy.traffic.v3_request import V3Request
-from support import generated_requests
 
 PAGE = 100
 MOST_OFFERS = 40  # per part: more offers cover no more fields

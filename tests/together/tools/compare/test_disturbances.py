@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from together.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
+from together.tools.compare.comparison import CompareRequests, GenerateRequests, reported_differences
 
 from nexar_sandbox.legacy_v3 import disturbances
 

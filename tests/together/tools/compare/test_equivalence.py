@@ -5,9 +5,9 @@ those are compared that have every pair of features that the 2 000 have.
 """
 
 import pytest
-from support import generated_requests
-from together.comparing.comparison import CompareRequests, GenerateRequests, reported_differences
 from together.environment import ProxyEnvironment
+from together.tools.compare import generated_requests
+from together.tools.compare.comparison import CompareRequests, GenerateRequests, reported_differences
 
 from proxy.v3 import endpoints
 

@@ -18,9 +18,10 @@ import graphql as language
 import pytest
 import pytest_asyncio
 import yarl
-from support import covering_requests, generated_requests, running_proxy, sandbox_client
-from together.comparing.comparison import GenerateRequests
+from support import running_proxy, sandbox_client
 from together.environment import ProxyEnvironment
+from together.tools.compare import covering_requests, generated_requests
+from together.tools.compare.comparison import GenerateRequests
 
 from proxy import model
 from proxy.explain import trace
@@ -35,7 +36,7 @@ from proxy.upstream import classify, graphql, http_post, stalls
 from proxy.upstream.auth import identity
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 CASES = ROOT / "tests/service/cases"
 REQUESTS, SHARE = 2_000, 6  # of the requests that test_equivalence.py compares, one in six
 

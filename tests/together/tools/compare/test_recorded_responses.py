@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from support import generated_requests, recorded_responses
-from together.comparing.comparison import GenerateRequests
+from support import recorded_responses
 from together.environment import ProxyEnvironment
+from together.tools.compare import generated_requests
+from together.tools.compare.comparison import GenerateRequests
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 REQUESTS = 2_000

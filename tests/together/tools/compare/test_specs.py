@@ -4,7 +4,7 @@ Offers, three quarters of a response, are left out: other comparisons have them.
 """
 
 import pytest
-from together.comparing.comparison import CompareRequests, reported_differences
+from together.tools.compare.comparison import CompareRequests, reported_differences
 
 from proxy.traffic.v3_request import V3Request
 

@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.comparison_server import request_from_target, serve
-from together.comparing.comparison import CompareRequests
 from together.environment import ProxyEnvironment
+from together.tools.compare.comparison import CompareRequests
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support import commands
-from support.terminal import terminals
+from together.terminal import terminals
 
 import nexar_sandbox
 from proxy.tools.conform import command as conform

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support import small_catalog
-from support.conformance_runs import ConformanceRuns
+from together.tools.conform.conformance_runs import ConformanceRuns
 
 import nexar_sandbox
 from proxy.tools.conform import command as conform

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import sheet_source
+from together.tools.sheet import sheet_source
 
 import nexar_sandbox
 from proxy.kit import clock

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
+from support import running_proxy
+
 import nexar_sandbox
 from proxy import config, errors
 from proxy.kit import clock
@@ -12,7 +14,6 @@ from proxy.stores import open as opening
 from proxy.tools.sheet import sources
 from proxy.tools.sheet.gateway_source import GatewayPartSource
 from proxy.tools.sheet.parts import PartQuery, PartResult
-from support import running_proxy
 
 NUMBERS = 1000  # of the parts SHEET00000, SHEET00001, …
 FLIP_FLOP, DIODE, UNKNOWN = PartQuery("SN74S74N", "Texas Instruments"), PartQuery("1N4007"), PartQuery("NO-SUCH-PART-0")

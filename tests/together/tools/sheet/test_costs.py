@@ -15,8 +15,8 @@ import openpyxl
 import pytest
 from aiohttp import web
 from support import commands, comparison_server
-from support.sheet_source import billed
-from support.terminal import terminals
+from together.terminal import terminals
+from together.tools.sheet.sheet_source import billed
 
 import nexar_sandbox
 

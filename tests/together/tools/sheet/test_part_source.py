@@ -5,8 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sheet_source import DIODE, FLIP_FLOP, NUMBERS, UNKNOWN, Serve, billed, fetched, ledger, numbers, opened
 from together.environment import single_application
+from together.tools.sheet.sheet_source import (
+    DIODE,
+    FLIP_FLOP,
+    NUMBERS,
+    UNKNOWN,
+    Serve,
+    billed,
+    fetched,
+    ledger,
+    numbers,
+    opened,
+)
 
 import nexar_sandbox
 from proxy.kit import clock

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support import running_proxy, sheet_source
-from support.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
+from support import running_proxy
+from together.tools.sheet import sheet_source
+from together.tools.sheet.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
 
 import nexar_sandbox
 from proxy import config, errors

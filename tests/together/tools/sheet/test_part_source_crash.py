@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import msgspec
-from support.sheet_source import NUMBERS, billed, fetched, ledger, numbers, settings
 from together.environment import single_application
+from together.tools.sheet.sheet_source import NUMBERS, billed, fetched, ledger, numbers, settings
 
 import nexar_sandbox
 from proxy import config

@@ -5,7 +5,8 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from support.sheet_source import (
+from together.environment import single_application
+from together.tools.sheet.sheet_source import (
     DIODE,
     FLIP_FLOP,
     NUMBERS,
@@ -18,7 +19,6 @@ from support.sheet_source import (
     numbers,
     opened,
 )
-from together.environment import single_application
 
 import nexar_sandbox
 from proxy import errors

@@ -1,8 +1,8 @@
 """A source in memory, and tables filled from it."""
 
 import pytest
-from support.filled_columns import NOW, PARTS, Fill, filling
-from support.part_source import MemoryPartSource
+from tools.sheet.filled_columns import NOW, PARTS, Fill, filling
+from tools.sheet.part_source import MemoryPartSource
 
 
 @pytest.fixture

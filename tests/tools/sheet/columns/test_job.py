@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
-from support.part_source import MemoryPartSource
+from tools.sheet.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
+from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.tools.sheet import fill

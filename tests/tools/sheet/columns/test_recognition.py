@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.filled_columns import NOW, Fill, columns, rows_of
+from tools.sheet.filled_columns import NOW, Fill, columns, rows_of
 
 from proxy import errors
 from proxy.tools.sheet.columns import csv_table

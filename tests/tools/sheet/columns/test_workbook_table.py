@@ -6,8 +6,8 @@ from typing import Any
 
 import openpyxl
 import pytest
-from support.filled_columns import NOW, REEL, Fill, columns
-from support.part_source import MemoryPartSource
+from tools.sheet.filled_columns import NOW, REEL, Fill, columns
+from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.tools.sheet import fill

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
-from support.part_source import MemoryPartSource
 from support.workbooks import features, sheet_features
 from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
+from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions

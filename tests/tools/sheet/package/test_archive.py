@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import pytest
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import archive
 
-PARTS = exact.parts(exact.sheet('<row r="1"><c r="A1"><v>1</v></c></row>'))
+PARTS = exact_workbook.parts(exact_workbook.sheet('<row r="1"><c r="A1"><v>1</v></c></row>'))
 
 
 def _records(data: bytes) -> dict[str, tuple[bytes, bytes]]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import archive, cells, workbook
@@ -17,10 +17,13 @@ Changes = Mapping[tuple[int, int], CellChange]
 
 def edited(folder: Path, xml: str, changes: Changes, **more: str) -> str:
     """Return the XML of a sheet after the changes."""
-    path, target = exact.written(folder / "book.xlsx", exact.parts(xml, **more)), folder / "filled.xlsx"
+    path, target = (
+        exact_workbook.written(folder / "book.xlsx", exact_workbook.parts(xml, **more)),
+        folder / "filled.xlsx",
+    )
     with workbook.open_package(path) as package:
         package.save(target, {"One": changes})
-    return exact.part(target, SHEET).decode()
+    return exact_workbook.part(target, SHEET).decode()
 
 
 def refusal(folder: Path, xml: str, changes: Changes, **more: str) -> str:
@@ -36,7 +39,7 @@ def new(value: cells.CellValue, **more: bool) -> CellChange:
 
 ODD = (  # what programs write, and a parser that builds a tree would write differently
     "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>\r\n<!-- c --><worksheet\n"
-    f" xmlns='{exact.MAIN}' xmlns:x14ac='urn:a'  xmlns:mc=\"urn:b\" mc:Ignorable='x14ac'>\r\n"
+    f" xmlns='{exact_workbook.MAIN}' xmlns:x14ac='urn:a'  xmlns:mc=\"urn:b\" mc:Ignorable='x14ac'>\r\n"
     '<sheetFormatPr x14ac:dyDescent="0.25" /><sheetData >\n'
     "  <row r='2' spans='1:3' x14ac:dyDescent='0.25'><?pi?><c r='A2' s='1' t='str'><v >0</v></c ><!-- > -->"
     '<c r="C2"><f a=">">1&gt;0</f><v>1</v><extLst><ext uri="{&quot;}"/></extLst></c></row >\n'
@@ -83,27 +86,27 @@ def test_the_result_does_not_depend_on_how_the_sheet_arrives(
 ) -> None:
     xml = ODD.replace("UTF-8", codec.removesuffix("-le")).replace("<!-- > -->", "<!-- é😀 > -->")
     changes = {(row, column): new("ü😀") for row in range(1, 6) for column in range(1, 5)}
-    path = exact.written(tmp_path / "book.xlsx", exact.parts(xml.encode(codec)))
+    path = exact_workbook.written(tmp_path / "book.xlsx", exact_workbook.parts(xml.encode(codec)))
     results = set()
     for chunk in (1 << 16, size):
         monkeypatch.setattr(archive, "CHUNK", chunk)
         with workbook.open_package(path) as package:
             package.save(tmp_path / "filled.xlsx", {"One": changes})
             rows = [row for _, row in package.rows(package.sheets[0])]
-        results.add((exact.part(tmp_path / "filled.xlsx", SHEET), str(rows)))
+        results.add((exact_workbook.part(tmp_path / "filled.xlsx", SHEET), str(rows)))
     assert len(results) == 1
     assert results.pop()[0].decode(codec).count("<t>ü😀</t>") == len(changes) - 1  # C2 has a formula
 
 
 def test_a_sheet_without_rows_gets_them(tmp_path: Path) -> None:
-    empty = exact.sheet("").replace("<sheetData></sheetData>", "<sheetData/>")
-    expected = exact.sheet('<row r="2"><c r="B2" t="inlineStr"><is><t>x</t></is></c></row>')
+    empty = exact_workbook.sheet("").replace("<sheetData></sheetData>", "<sheetData/>")
+    expected = exact_workbook.sheet('<row r="2"><c r="B2" t="inlineStr"><is><t>x</t></is></c></row>')
     assert edited(tmp_path, empty, {(2, 2): new("x")}) == expected
-    assert edited(tmp_path, exact.sheet(""), {(2, 2): new("x")}) == expected
+    assert edited(tmp_path, exact_workbook.sheet(""), {(2, 2): new("x")}) == expected
 
 
 def test_elements_have_the_prefix_of_the_sheet(tmp_path: Path) -> None:
-    xml = f'<x:worksheet xmlns:x="{exact.MAIN}"><x:sheetData><x:row r="1"/></x:sheetData></x:worksheet>'
+    xml = f'<x:worksheet xmlns:x="{exact_workbook.MAIN}"><x:sheetData><x:row r="1"/></x:sheetData></x:worksheet>'
     cell = '<x:c r="{}1" t="inlineStr"><x:is><x:t>y</x:t></x:is></x:c>'
     row = '<x:row r="2"><x:c r="A2"><x:v>1</x:v></x:c></x:row>'
     expected = xml.replace('<x:row r="1"/>', f'<x:row r="1">{cell.format("A")}</x:row>{row}')
@@ -111,7 +114,7 @@ def test_elements_have_the_prefix_of_the_sheet(tmp_path: Path) -> None:
 
 
 def test_the_used_range_grows(tmp_path: Path) -> None:
-    xml = exact.sheet('<row r="2"><c r="B2"/></row>', before='<dimension ref="B2" />')
+    xml = exact_workbook.sheet('<row r="2"><c r="B2"/></row>', before='<dimension ref="B2" />')
     assert '<dimension ref="B2:D9" />' in edited(tmp_path, xml, {(9, 4): new(Decimal(1)), (99, 99): new(None)})
     assert '<dimension ref="A1:B2" />' in edited(tmp_path, xml, {(1, 1): new("x")})
     assert '<dimension ref="B2" />' in edited(tmp_path, xml, {(2, 2): new("x")})
@@ -119,7 +122,7 @@ def test_the_used_range_grows(tmp_path: Path) -> None:
 
 def test_metadata_stays_with_the_formula_that_it_belongs_to(tmp_path: Path) -> None:
     cell = '<c r="A1" t="e" cm="1" vm="3"><f t="array" ref="A1">F()</f><v>#VALUE!</v></c>'
-    xml = exact.sheet(f'<row r="1">{cell}</row>')
+    xml = exact_workbook.sheet(f'<row r="1">{cell}</row>')
     kept = edited(tmp_path, xml, {(1, 1): new(Decimal(2))})
     assert kept == xml.replace(cell, '<c r="A1" cm="1"><f t="array" ref="A1">F()</f><v>2</v></c>')
     dropped = edited(tmp_path, xml, {(1, 1): new(Decimal(2), drop_formula=True)})
@@ -128,7 +131,7 @@ def test_metadata_stays_with_the_formula_that_it_belongs_to(tmp_path: Path) -> N
 
 def test_new_cells_look_like_their_row_or_column(tmp_path: Path) -> None:
     columns = '<cols><col min="3" max="4" style="7"/></cols>'
-    xml = exact.sheet('<row r="1" s="5" customFormat="1"/><row r="2" s="5"/>', before=columns)
+    xml = exact_workbook.sheet('<row r="1" s="5" customFormat="1"/><row r="2" s="5"/>', before=columns)
     changes: Changes = {(1, 3): new("x"), (2, 3): new("x"), (2, 5): new("x"), (3, 4): CellChange("x", style=2)}
     after = edited(tmp_path, xml, changes)
     for cell in ('r="C1" s="5"', 'r="C2" s="7"', 'r="E2" t', 'r="D3" s="2"'):
@@ -144,7 +147,7 @@ def test_formulas_that_shared_a_dropped_one_get_their_own(tmp_path: Path) -> Non
         '<row r="4"><c r="A4"><f t="shared" si="0"/><v>4</v></c></row>'
     )
     change = {(1, 1): new(Decimal(9), drop_formula=True), (3, 1): new("t"), (4, 1): new(Decimal(8), drop_formula=True)}
-    assert edited(tmp_path, exact.sheet(rows), change) == exact.sheet(
+    assert edited(tmp_path, exact_workbook.sheet(rows), change) == exact_workbook.sheet(
         '<row r="1"><c r="A1"><v>9</v></c></row>'
         '<row r="2"><c r="A2"><f>B2&amp;&quot;&lt;&quot;</f><v>2</v></c></row>'
         '<row r="3"><c r="A3" t="str"><f>B3&amp;&quot;&lt;&quot;</f><v>t</v></c></row>'
@@ -154,7 +157,7 @@ def test_formulas_that_shared_a_dropped_one_get_their_own(tmp_path: Path) -> Non
 
 def test_text_that_could_be_a_formula_is_text(tmp_path: Path) -> None:
     for text in ("=1+1", "+1", "-1", "@SUM(A1)", "1", "TRUE", " padded\n"):
-        edited(tmp_path, exact.sheet(""), {(1, 1): new(text)})
+        edited(tmp_path, exact_workbook.sheet(""), {(1, 1): new(text)})
         with workbook.open_package(tmp_path / "filled.xlsx") as package:
             assert list(package.rows(package.sheets[0])) == [(1, [cells.Cell(1, 1, text)])]
 
@@ -175,21 +178,21 @@ def test_a_change_to_nothing_adds_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_that_excel_cannot_hold_is_refused(tmp_path: Path, value: cells.CellValue, problem: str) -> None:
-    assert problem in refusal(tmp_path, exact.sheet(""), {(1, 1): new(value)})
+    assert problem in refusal(tmp_path, exact_workbook.sheet(""), {(1, 1): new(value)})
 
 
 def test_a_value_that_merged_cells_would_hide_is_refused(tmp_path: Path) -> None:
-    xml = exact.sheet("", after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
+    xml = exact_workbook.sheet("", after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
     assert "merged cells A1:C2 that would hide B2: unmerge them first" in refusal(tmp_path, xml, {(2, 2): new("x")})
     assert "<v>1</v>" in edited(tmp_path, xml, {(1, 1): new(Decimal(1)), (2, 2): new(None), (2, 4): new("y")})
 
 
 def test_a_value_that_merged_cells_hide_already_may_change(tmp_path: Path) -> None:
     row = '<row r="2"><c r="B2"><f>A1*2</f><v>3</v></c></row>'
-    xml = exact.sheet(row, after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
+    xml = exact_workbook.sheet(row, after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
     assert "<f>A1*2</f><v>4</v>" in edited(tmp_path, xml, {(2, 2): new(Decimal(4))})
 
 
 def test_an_endless_cell_is_refused(tmp_path: Path) -> None:
     rows = '<row r="1"><c r="A1"><f>' + ("1+" * 1000 + "<!-- x -->") * 5000 + "1</f></c></row>"
-    assert "of more than 8 MiB" in refusal(tmp_path, exact.sheet(rows), {(1, 1): new("x")})
+    assert "of more than 8 MiB" in refusal(tmp_path, exact_workbook.sheet(rows), {(1, 1): new("x")})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import reading, workbook
@@ -13,8 +13,8 @@ from proxy.tools.sheet.package.cells import Cell, CellError, Formula
 
 
 def rows(path: Path, data: str, **more: Any) -> dict[int, list[Cell]]:
-    content = exact.parts(exact.sheet(data), **more)
-    with workbook.open_package(exact.written(path / "book.xlsx", content)) as package:
+    content = exact_workbook.parts(exact_workbook.sheet(data), **more)
+    with workbook.open_package(exact_workbook.written(path / "book.xlsx", content)) as package:
         return dict(package.rows(package.sheets[0]))
 
 
@@ -44,7 +44,7 @@ def test_each_type_of_cell_has_its_value(tmp_path: Path) -> None:
 
 def test_runs_of_a_text_are_joined_without_its_phonetic_ones(tmp_path: Path) -> None:
     runs = "<r><rPr><b/></rPr><t>東</t></r><r><t>京</t></r><rPh><t>トウ</t></rPh><phoneticPr/>"
-    shared = f'<sst xmlns="{exact.MAIN}"><si><t>plain</t></si><si>{runs}</si><si/></sst>'
+    shared = f'<sst xmlns="{exact_workbook.MAIN}"><si><t>plain</t></si><si>{runs}</si><si/></sst>'
     cells = (
         '<c t="s"><v>1</v></c><c t="s"><v>0</v></c><c t="s"><v>2</v></c>'
         f'<c t="inlineStr"><is>{runs}</is></c><c t="s"><v>0</v></c>'
@@ -88,8 +88,10 @@ def test_a_shared_formula_that_leaves_the_sheet_is_an_invalid_reference(tmp_path
 
 def test_shared_formulas_of_all_sheets_are_bounded(tmp_path: Path) -> None:
     first = f'<row><c><f t="shared" si="0">"{"x" * 8000}"</f></c></row>'
-    sheet = exact.sheet(first + '<row><c><f t="shared" si="0"/></c></row>' * 400)
-    with workbook.open_package(exact.written(tmp_path / "book.xlsx", exact.parts(sheet, sheet))) as package:
+    sheet = exact_workbook.sheet(first + '<row><c><f t="shared" si="0"/></c></row>' * 400)
+    with workbook.open_package(
+        exact_workbook.written(tmp_path / "book.xlsx", exact_workbook.parts(sheet, sheet))
+    ) as package:
         one, two = package.sheets
         assert [len(list(package.rows(one))) for _ in range(2)] == [401, 401]  # reading it again is no more
         with pytest.raises(errors.SheetError, match="'Two' has too many shared formulas"):
@@ -98,11 +100,11 @@ def test_shared_formulas_of_all_sheets_are_bounded(tmp_path: Path) -> None:
 
 
 def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
-    content = exact.parts(exact.sheet('<row><c t="d"><v>1904-01-03</v></c></row>'))
+    content = exact_workbook.parts(exact_workbook.sheet('<row><c t="d"><v>1904-01-03</v></c></row>'))
     content["xl/workbook.xml"] = str(content["xl/workbook.xml"]).replace(
         "<sheets>", '<workbookPr date1904="1"/><sheets>'
     )
-    with workbook.open_package(exact.written(tmp_path / "mac.xlsx", content)) as package:
+    with workbook.open_package(exact_workbook.written(tmp_path / "mac.xlsx", content)) as package:
         assert package.date_1904
         assert [cell.value for _, row in package.rows(package.sheets[0]) for cell in row] == [Decimal(2)]
 
@@ -132,7 +134,7 @@ def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
     ],
 )
 def test_what_excel_would_not_open_is_refused_in_one_line(tmp_path: Path, data: str, problem: str) -> None:
-    shared = f'<sst xmlns="{exact.MAIN}"><si><t>only</t></si></sst>'
+    shared = f'<sst xmlns="{exact_workbook.MAIN}"><si><t>only</t></si></sst>'
     with pytest.raises(errors.SheetError, match=problem) as error:
         rows(tmp_path, data, sharedStrings=shared)
     assert "\n" not in str(error.value)
@@ -148,7 +150,7 @@ def test_a_long_text_that_a_row_repeats_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "PENDING_MAX", 1 << 16)
-    shared = f'<sst xmlns="{exact.MAIN}"><si><t>{"x" * 30_000}</t></si></sst>'
+    shared = f'<sst xmlns="{exact_workbook.MAIN}"><si><t>{"x" * 30_000}</t></si></sst>'
     with pytest.raises(errors.SheetError, match="more text in row 1"):
         rows(tmp_path, "<row>" + '<c t="s"><v>0</v></c>' * 3 + "</row>", sharedStrings=shared)
 

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import cells, workbook
@@ -24,7 +24,7 @@ STYLES = (
 
 def saved(folder: Path, content: dict[str, str | bytes], *new: cells.NewSheet, **dropped: Sequence[str]) -> Path:
     """Save a copy with new sheets, and without the formulas of cells, by the name of their sheet."""
-    path, target = exact.written(folder / "book.xlsx", content), folder / "filled.xlsx"
+    path, target = exact_workbook.written(folder / "book.xlsx", content), folder / "filled.xlsx"
     change = cells.CellChange(Decimal(2), drop_formula=True)
     with workbook.open_package(path) as package:
         package.save(
@@ -36,10 +36,12 @@ def saved(folder: Path, content: dict[str, str | bytes], *new: cells.NewSheet, *
 
 
 def test_a_new_sheet_changes_only_the_parts_that_list_sheets(tmp_path: Path) -> None:
-    content = exact.parts(exact.sheet(FORMULAS), exact.sheet(""), styles=STYLES.format(exact.MAIN))
+    content = exact_workbook.parts(
+        exact_workbook.sheet(FORMULAS), exact_workbook.sheet(""), styles=STYLES.format(exact_workbook.MAIN)
+    )
     rows: list[list[cells.CellValue]] = [["MPN", "Price"], ["=1+1", Decimal("0.5")], [None, True]]
     target = saved(tmp_path, content, cells.NewSheet("Offers", rows), cells.NewSheet("offers", iter([["x"]])))
-    changed = [name for name, text in content.items() if exact.part(target, name) != str(text).encode()]
+    changed = [name for name, text in content.items() if exact_workbook.part(target, name) != str(text).encode()]
     assert changed == ["[Content_Types].xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels"]
     with workbook.open_package(target) as package:
         assert [sheet.name for sheet in package.sheets] == ["One", "Two", "Offers", "offers (2)"]
@@ -69,9 +71,9 @@ def test_another_reader_sees_the_new_sheet(tmp_path: Path) -> None:
 def test_the_header_is_plain_where_no_cell_format_is_bold(tmp_path: Path) -> None:
     plain = STYLES.replace("<b/>", "")
     for styles, header in ((plain, True), (STYLES, False)):
-        content = exact.parts(exact.sheet(""), styles=styles.format(exact.MAIN))
+        content = exact_workbook.parts(exact_workbook.sheet(""), styles=styles.format(exact_workbook.MAIN))
         target = saved(tmp_path, content, cells.NewSheet("New", [["x"]], header=header))
-        assert b' s="' not in exact.part(target, "xl/worksheets/sheet2.xml")
+        assert b' s="' not in exact_workbook.part(target, "xl/worksheets/sheet2.xml")
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))
@@ -79,7 +81,7 @@ def test_the_header_is_plain_where_no_cell_format_is_bold(tmp_path: Path) -> Non
 def test_any_name_becomes_a_legal_and_unique_one(tmp_path_factory: pytest.TempPathFactory, wishes: list[str]) -> None:
     folder = tmp_path_factory.mktemp("book")
     new = [cells.NewSheet(wish, [["x"]]) for wish in wishes]
-    target = saved(folder, exact.parts(exact.sheet("")), *new)
+    target = saved(folder, exact_workbook.parts(exact_workbook.sheet("")), *new)
     with workbook.open_package(target) as package:
         names = [sheet.name for sheet in package.sheets]
     assert len({name.lower() for name in names}) == 1 + len(wishes)
@@ -93,7 +95,7 @@ def test_any_name_becomes_a_legal_and_unique_one(tmp_path_factory: pytest.TempPa
 
 def test_a_name_stays_where_it_is_legal(tmp_path: Path) -> None:
     new = [cells.NewSheet(name, []) for name in ("Angebote & Preise", "One", "x" * 40, "x" * 40, "History")]
-    with workbook.open_package(saved(tmp_path, exact.parts(exact.sheet("")), *new)) as package:
+    with workbook.open_package(saved(tmp_path, exact_workbook.parts(exact_workbook.sheet("")), *new)) as package:
         assert [sheet.name for sheet in package.sheets] == [
             "One",
             "Angebote & Preise",
@@ -105,13 +107,13 @@ def test_a_name_stays_where_it_is_legal(tmp_path: Path) -> None:
 
 
 def test_lists_with_prefixes_and_without_children_get_their_entries(tmp_path: Path) -> None:
-    content = exact.parts(exact.sheet(""))
+    content = exact_workbook.parts(exact_workbook.sheet(""))
     types = str(content["[Content_Types].xml"]).replace("xmlns=", "xmlns:t=").replace("</", "</t:")
     content["[Content_Types].xml"] = (
         types.replace("<Types", "<t:Types").replace("<Def", "<t:Def").replace("<Ov", "<t:Ov")
     )
     target = saved(tmp_path, content, cells.NewSheet("New", [["x"]]))
-    assert b'<t:Override PartName="/xl/worksheets/sheet2.xml"' in exact.part(target, "[Content_Types].xml")
+    assert b'<t:Override PartName="/xl/worksheets/sheet2.xml"' in exact_workbook.part(target, "[Content_Types].xml")
     with workbook.open_package(target) as package:
         assert len(list(package.rows(package.sheets[1]))) == 1
 
@@ -133,19 +135,23 @@ def test_what_a_sheet_cannot_hold_is_refused(
     tmp_path: Path, rows: Iterator[list[cells.CellValue]], problem: str
 ) -> None:
     with pytest.raises(errors.SheetError, match=problem):
-        saved(tmp_path, exact.parts(exact.sheet("")), cells.NewSheet("New", rows))
+        saved(tmp_path, exact_workbook.parts(exact_workbook.sheet("")), cells.NewSheet("New", rows))
     assert not (tmp_path / "filled.xlsx").exists()
 
 
 def chain_after(folder: Path, entries: str, **dropped: Sequence[str]) -> str | None:
     """Return the entries of the calculation chain after formulas are dropped; None: the part is gone."""
-    content = exact.parts(exact.sheet(FORMULAS), exact.sheet(FORMULAS), calcChain=CHAIN.format(exact.MAIN, entries))
+    content = exact_workbook.parts(
+        exact_workbook.sheet(FORMULAS),
+        exact_workbook.sheet(FORMULAS),
+        calcChain=CHAIN.format(exact_workbook.MAIN, entries),
+    )
     target = saved(folder, content, **dropped)
     try:
-        text = exact.part(target, "xl/calcChain.xml").decode()
+        text = exact_workbook.part(target, "xl/calcChain.xml").decode()
     except KeyError:
         return None
-    return text.removeprefix(CHAIN.split("{}", maxsplit=1)[0] + exact.MAIN + '">').removesuffix("</calcChain>")
+    return text.removeprefix(CHAIN.split("{}", maxsplit=1)[0] + exact_workbook.MAIN + '">').removesuffix("</calcChain>")
 
 
 ENTRIES = '<c r="A1" i="6" l="1"/><c r="B1"/><c r="C1" s="1"></c><c r="A1" i="7"/><c r="B1" />'
@@ -162,17 +168,19 @@ def test_an_entry_keeps_its_sheet_when_the_one_before_it_leaves(tmp_path: Path) 
 
 def test_an_empty_chain_goes_with_all_that_names_it(tmp_path: Path) -> None:
     assert chain_after(tmp_path, ENTRIES, One=["A1", "B1", "C1"], Two=["A1", "B1"]) is None
-    assert b"calcChain" not in exact.part(tmp_path / "filled.xlsx", "xl/_rels/workbook.xml.rels")
-    assert b"calcChain" not in exact.part(tmp_path / "filled.xlsx", "[Content_Types].xml")
+    assert b"calcChain" not in exact_workbook.part(tmp_path / "filled.xlsx", "xl/_rels/workbook.xml.rels")
+    assert b"calcChain" not in exact_workbook.part(tmp_path / "filled.xlsx", "[Content_Types].xml")
     openpyxl.load_workbook(tmp_path / "filled.xlsx")
 
 
 def test_cells_of_an_array_formula_leave_the_chain_with_it(tmp_path: Path) -> None:
     rows = '<row r="1"><c r="A1"><f t="array" ref="A1:A2">B1:B2</f><v>1</v></c><c r="B1"><f>1</f></c></row>'
     entries = '<c r="A1" i="6" a="1"/><c r="A2" a="1"/><c r="B1"/>'
-    content = exact.parts(exact.sheet(rows), calcChain=CHAIN.format(exact.MAIN, entries))
+    content = exact_workbook.parts(exact_workbook.sheet(rows), calcChain=CHAIN.format(exact_workbook.MAIN, entries))
     target = saved(tmp_path, content, One=["A1"])
-    assert exact.part(target, "xl/calcChain.xml").decode() == CHAIN.format(exact.MAIN, '<c r="B1" i="6"/>')
+    assert exact_workbook.part(target, "xl/calcChain.xml").decode() == CHAIN.format(
+        exact_workbook.MAIN, '<c r="B1" i="6"/>'
+    )
 
 
 def test_a_chain_that_makes_no_sense_is_refused(tmp_path: Path) -> None:

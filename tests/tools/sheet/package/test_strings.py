@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy.tools.sheet.package import strings
 
@@ -49,12 +49,12 @@ def _fail(problem: str) -> NoReturn:
 def test_more_shared_strings_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strings, "STRINGS_MAX", 2)
     with pytest.raises(_RefusalError, match="more than 2 texts"):
-        strings.SharedStrings(_fail).load([f'<sst xmlns="{exact.MAIN}">{"<si/>" * 3}</sst>'.encode()])
+        strings.SharedStrings(_fail).load([f'<sst xmlns="{exact_workbook.MAIN}">{"<si/>" * 3}</sst>'.encode()])
 
 
 def test_shared_strings_take_little_more_memory_than_their_text() -> None:
     shared = strings.SharedStrings(_fail)
-    shared.load([f'<sst xmlns="{exact.MAIN}">'.encode(), *[b"<si><t>part</t></si>"] * 1000, b"</sst>"])
+    shared.load([f'<sst xmlns="{exact_workbook.MAIN}">'.encode(), *[b"<si><t>part</t></si>"] * 1000, b"</sst>"])
     assert (shared[0], shared[999]) == ("part", "part")
     with pytest.raises(IndexError):
         shared[1000]

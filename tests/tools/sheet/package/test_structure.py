@@ -3,16 +3,16 @@
 from pathlib import Path
 
 import pytest
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import cells, structure, workbook
 
-ROW = exact.sheet('<row r="1"><c r="A1"><v>1</v></c></row>')
+ROW = exact_workbook.sheet('<row r="1"><c r="A1"><v>1</v></c></row>')
 
 
 def opened(folder: Path, content: dict[str, str | bytes]) -> workbook.Package:
-    return workbook.open_package(exact.written(folder / "book.xlsx", content))
+    return workbook.open_package(exact_workbook.written(folder / "book.xlsx", content))
 
 
 def _read_all(package: workbook.Package) -> None:
@@ -39,22 +39,22 @@ def refusal(folder: Path, content: dict[str, str | bytes]) -> str:
     ],
 )
 def test_parts_are_found_by_absolute_and_relative_names(tmp_path: Path, target: str, part: str) -> None:
-    content = exact.parts(ROW)
+    content = exact_workbook.parts(ROW)
     content[part] = content.pop("xl/worksheets/sheet1.xml")
-    content["xl/_rels/workbook.xml.rels"] = exact.relationships(("worksheet", target))
+    content["xl/_rels/workbook.xml.rels"] = exact_workbook.relationships(("worksheet", target))
     with opened(tmp_path, content) as package:
         assert [sheet.part for sheet in package.sheets] == [part]
         assert len(list(package.rows(package.sheets[0]))) == 1
 
 
 def test_hidden_sheets_are_marked_and_charts_left_out(tmp_path: Path) -> None:
-    content = exact.parts(ROW, ROW, ROW, chart="<x/>")
+    content = exact_workbook.parts(ROW, ROW, ROW, chart="<x/>")
     content["xl/workbook.xml"] = (
         str(content["xl/workbook.xml"])
         .replace('name="One"', 'name="One" state="hidden"')
         .replace('name="Two"', 'name="Two" state="veryHidden"')
     )
-    content["xl/_rels/workbook.xml.rels"] = exact.relationships(
+    content["xl/_rels/workbook.xml.rels"] = exact_workbook.relationships(
         ("worksheet", "worksheets/sheet1.xml"), ("worksheet", "worksheets/sheet2.xml"), ("chartsheet", "chart.xml")
     )
     with opened(tmp_path, content) as package:
@@ -66,8 +66,11 @@ def test_hidden_sheets_are_marked_and_charts_left_out(tmp_path: Path) -> None:
 
 def test_strict_workbooks_are_read_and_written_in_their_namespaces(tmp_path: Path) -> None:
     strict = "http://purl.oclc.org/ooxml"
-    names = {exact.MAIN: f"{strict}/spreadsheetml/main", exact.OFFICE: f"{strict}/officeDocument/relationships"}
-    content = exact.parts(ROW)
+    names = {
+        exact_workbook.MAIN: f"{strict}/spreadsheetml/main",
+        exact_workbook.OFFICE: f"{strict}/officeDocument/relationships",
+    }
+    content = exact_workbook.parts(ROW)
     for part in content:
         text = str(content[part])
         for transitional, name in names.items():
@@ -83,7 +86,7 @@ def test_strict_workbooks_are_read_and_written_in_their_namespaces(tmp_path: Pat
             [[cells.Cell(1, 1, "y")]],
         ]
     for part in ("xl/workbook.xml", "xl/worksheets/sheet2.xml", "xl/_rels/workbook.xml.rels"):
-        assert exact.OFFICE not in exact.part(target, part).decode()
+        assert exact_workbook.OFFICE not in exact_workbook.part(target, part).decode()
 
 
 def test_hostile_names_of_sheets_are_read_and_shown_in_one_line(tmp_path: Path) -> None:
@@ -91,13 +94,13 @@ def test_hostile_names_of_sheets_are_read_and_shown_in_one_line(tmp_path: Path) 
     listed = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="rId{i}"/>' for i, name in enumerate(names, 1)).replace(
         "\n", "&#10;"
     )
-    content = exact.parts(*[exact.sheet('<row r="0"/>')] * 4)
+    content = exact_workbook.parts(*[exact_workbook.sheet('<row r="0"/>')] * 4)
     for i in range(5, len(names) + 1):
-        content[f"xl/worksheets/sheet{i}.xml"] = exact.sheet('<row r="0"/>')
-    content["xl/_rels/workbook.xml.rels"] = exact.relationships(
+        content[f"xl/worksheets/sheet{i}.xml"] = exact_workbook.sheet('<row r="0"/>')
+    content["xl/_rels/workbook.xml.rels"] = exact_workbook.relationships(
         *(("worksheet", f"worksheets/sheet{i}.xml") for i in range(1, len(names) + 1))
     )
-    head = f'<workbook xmlns="{exact.MAIN}" xmlns:r="{exact.OFFICE}"><sheets>'
+    head = f'<workbook xmlns="{exact_workbook.MAIN}" xmlns:r="{exact_workbook.OFFICE}"><sheets>'
     content["xl/workbook.xml"] = f"{head}{listed}</sheets></workbook>"
     with opened(tmp_path, content) as package:
         assert [sheet.name for sheet in package.sheets] == names
@@ -109,7 +112,7 @@ def test_hostile_names_of_sheets_are_read_and_shown_in_one_line(tmp_path: Path) 
 
 
 def _replaced(part: str, old: str, new: str) -> dict[str, str | bytes]:
-    content = exact.parts(ROW, ROW)
+    content = exact_workbook.parts(ROW, ROW)
     assert old in str(content[part])
     content[part] = str(content[part]).replace(old, new)
     return content
@@ -150,9 +153,9 @@ def test_a_part_of_endless_elements_is_refused(tmp_path: Path, monkeypatch: pyte
 
 def _with_table(area: str, header: str = "") -> dict[str, str | bytes]:
     merged = '<mergeCells><mergeCell ref="F1:G2"/></mergeCells>'
-    content = exact.parts(exact.sheet("", after=merged))
-    content["xl/worksheets/_rels/sheet1.xml.rels"] = exact.relationships(("table", "../tables/table1.xml"))
-    content["xl/tables/table1.xml"] = f'<table xmlns="{exact.MAIN}" ref="{area}" {header}/>'
+    content = exact_workbook.parts(exact_workbook.sheet("", after=merged))
+    content["xl/worksheets/_rels/sheet1.xml.rels"] = exact_workbook.relationships(("table", "../tables/table1.xml"))
+    content["xl/tables/table1.xml"] = f'<table xmlns="{exact_workbook.MAIN}" ref="{area}" {header}/>'
     return content
 
 
@@ -173,4 +176,7 @@ def test_the_header_of_a_table_is_not_changed(tmp_path: Path) -> None:
         with pytest.raises(errors.SheetError, match="table with its header in D2"):
             package.save(target, {"One": {(2, 4): cells.CellChange("Price")}})
         package.save(target, {"One": {(3, 4): cells.CellChange("x"), (2, 5): cells.CellChange("Price")}})
-    assert exact.part(target, "xl/tables/table1.xml") == str(_with_table("B2:D9")["xl/tables/table1.xml"]).encode()
+    assert (
+        exact_workbook.part(target, "xl/tables/table1.xml")
+        == str(_with_table("B2:D9")["xl/tables/table1.xml"]).encode()
+    )

@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.workbooks import exact
+from tools.sheet.package import exact_workbook
 
 from proxy import errors
 from proxy.tools.sheet.package import cells, workbook
@@ -144,7 +144,7 @@ def _peak(folder: Path, rows: int) -> int:
     lines = "".join(
         f'<row r="{i}"><c r="A{i}" t="inlineStr"><is><t>part {i}</t></is></c></row>' for i in range(1, rows + 1)
     )
-    path = exact.written(folder / f"{rows}.xlsx", exact.parts(exact.sheet(lines)))
+    path = exact_workbook.written(folder / f"{rows}.xlsx", exact_workbook.parts(exact_workbook.sheet(lines)))
     tracemalloc.start()
     try:
         with workbook.open_package(path) as package:

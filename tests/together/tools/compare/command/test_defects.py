@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import generated_requests
+from together.tools.compare import generated_requests
 
 import nexar_sandbox
 

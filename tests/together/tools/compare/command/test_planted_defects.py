@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import commands, covering_requests, generated_requests, log_lines, planted_defects, remapping
+from support import commands, log_lines
+from together.tools.compare import covering_requests, generated_requests, planted_defects, remapping
 
 import nexar_sandbox
 from proxy import errors

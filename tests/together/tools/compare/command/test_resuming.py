@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from support import commands
 from support.comparison_server import serve
-from support.terminal import terminals
+from together.terminal import terminals
 
 
 async def test_failed_requests_are_repeated_by_the_same_command(
