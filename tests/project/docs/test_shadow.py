@@ -1,4 +1,4 @@
-"""docs/how-to/shadow.md is true where it can be held: its configuration, its commands, its reasons, its numbers."""
+"""docs/how-to/compare.md is true where it can be held: its configuration, its commands, its reasons, its numbers."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ SOURCES = Path(__file__).parents[3] / "proxy" / "shadow"
 
 @pytest.fixture(scope="module")
 def page(pages: Any) -> Any:
-    return pages["docs/how-to/shadow.md"]
+    return pages["docs/how-to/compare.md"]
 
 
 def test_documented_configuration_loads_with_the_documented_meaning(page: Any, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_documented_reasons_are_exactly_those_of_the_code(page: Any) -> None:
 
 
 def test_every_documented_command_exists(page: Any) -> None:
-    (block,) = page.blocks("sh")
+    (block,) = page.blocks("sh", "shadow")
     actions = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
     assert {action or "status" for action in actions} == set(ShadowAction)
     assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
