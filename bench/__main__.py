@@ -1,7 +1,7 @@
-"""Run all benchmarks, print a table, and write it to bench/RESULTS.md: `make bench`.
+"""Run all benchmarks, print a table, and write it to docs/explanation/performance.md: `make bench`.
 
 Compare ratios; absolute figures are those of one machine at one time. `python -m bench NAME …` runs some benchmarks and
-only prints them: RESULTS.md is always one whole run. A benchmark that ends with an error does not stop the others: its
+only prints them: the page always has one whole run. A benchmark that ends with an error does not stop the others: its
 goals are not measured. The exit code is 1 if a goal is missed or was not measured.
 """
 
@@ -33,7 +33,7 @@ from bench import (
     worst,
 )
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
+PAGE = Path(__file__).parents[1] / "docs/explanation/performance.md"
 BENCHES = {
     "mapper": mapper,
     "service": service,
@@ -50,10 +50,9 @@ BENCHES = {
     "ablation": ablation,
     "catalog": catalog,
 }
-HEAD = """# Results
-
-One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark. What is
-measured, and how to read it: [docs/explanation/performance.md](../docs/explanation/performance.md).
+HEAD = "## Results\n"  # of the end of the page, which a run replaces
+RUN = """
+One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark.
 
 Python {python}, {cores} cores, {minutes:.0f} minutes.
 """
@@ -72,7 +71,7 @@ def main(names: list[str]) -> int:
     results = {name: _measured(name, f"{number}/{len(chosen)}") for number, name in enumerate(chosen, 1)}
     _print(results)
     if not names:
-        RESULTS.write_text(_page(results, (time.monotonic() - start) / 60), encoding="utf-8")
+        PAGE.write_text(_page(results, (time.monotonic() - start) / 60), encoding="utf-8")
     return _exit_code(results)
 
 
@@ -90,8 +89,10 @@ def _measured(name: str, place: str) -> list[goals.Row]:
 
 
 def _page(results: Results, minutes: float) -> str:
-    head = HEAD.format(python=platform.python_version(), cores=os.cpu_count(), minutes=minutes)
-    return head + "".join(f"\n## {name}\n\n{goals.table(rows)}" for name, rows in results.items())
+    before = PAGE.read_text(encoding="utf-8").partition(HEAD)[0]
+    run = RUN.format(python=platform.python_version(), cores=os.cpu_count(), minutes=minutes)
+    tables = "".join(f"\n### {name}\n\n{goals.table(rows)}" for name, rows in results.items())
+    return before + HEAD + run + tables
 
 
 def _print(results: Results) -> None:

@@ -13,7 +13,7 @@ copyright = "the v3bridge authors, Apache-2.0"
 
 extensions = ["myst_parser"]
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "*.md", "contract/*.md", "bench/RESULTS.md"]
+include_patterns = ["docs/**.md", "*.md", "contract/*.md"]
 # Headings get the anchors that GitHub gives them, so that a link works in both places.
 myst_heading_anchors = 4
 # Console output and JSON are shown shortened, which no highlighter accepts.

@@ -39,45 +39,51 @@ def test_every_figure_and_every_goal_has_a_row() -> None:
     assert goals.table(made).splitlines()[2] == "| fast (ms) | 1.50 | ≤ 1.00 | missed |"
 
 
-def _bench(monkeypatch: pytest.MonkeyPatch, results: Path, **figures: float) -> None:
+def _bench(monkeypatch: pytest.MonkeyPatch, page: Path, **figures: float) -> None:
     """Benches by these names, each with one figure below 2 or not."""
     benches = {
         name: SimpleNamespace(run=lambda name=name, figure=figure: {name: figure}, GOALS={name: Goal("≤", 2.0)})
         for name, figure in figures.items()
     }
     monkeypatch.setattr(runs, "BENCHES", benches)
-    monkeypatch.setattr(runs, "RESULTS", results)
+    monkeypatch.setattr(runs, "PAGE", page)
 
 
-def test_complete_run_writes_results_and_fails_on_a_missed_goal(
+def test_complete_run_replaces_the_results_and_fails_on_a_missed_goal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = tmp_path / "RESULTS.md"
-    _bench(monkeypatch, results, quick=1.0, slow=3.0)
+    page = tmp_path / "performance.md"
+    page.write_text("# Prose\n\n## Results\n\nan earlier run\n", "utf-8")
+    _bench(monkeypatch, page, quick=1.0, slow=3.0)
     assert runs.main([]) == 1
     progress = capsys.readouterr().err
     assert progress.startswith("1/2 quick …\n1/2 quick: 0 s\n2/2 slow …\n2/2 slow: 0 s\n")
     assert progress.endswith("\nmissed: slow is 3, the goal is ≤ 2.00\n")
-    text = results.read_text("utf-8")
-    assert "\n## quick\n\n| what | figure | goal | outcome |\n|---|---|---|---|\n| quick | 1 | ≤ 2.00 | met |\n" in text
-    assert text.endswith(
-        "\n## slow\n\n| what | figure | goal | outcome |\n|---|---|---|---|\n| slow | 3 | ≤ 2.00 | missed |\n"
+    text = page.read_text("utf-8")
+    assert text.startswith("# Prose\n\n## Results\n\nOne whole run")
+    assert "an earlier run" not in text
+    assert (
+        "\n### quick\n\n| what | figure | goal | outcome |\n|---|---|---|---|\n| quick | 1 | ≤ 2.00 | met |\n" in text
     )
-    _bench(monkeypatch, results, quick=1.0)
+    assert text.endswith(
+        "\n### slow\n\n| what | figure | goal | outcome |\n|---|---|---|---|\n| slow | 3 | ≤ 2.00 | missed |\n"
+    )
+    _bench(monkeypatch, page, quick=1.0)
     assert runs.main([]) == 0
-    assert "slow" not in results.read_text("utf-8")
+    assert "slow" not in page.read_text("utf-8")
 
 
-def test_partial_run_prints_and_keeps_the_results_file(
+def test_partial_run_prints_and_keeps_the_results(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = tmp_path / "RESULTS.md"
-    _bench(monkeypatch, results, quick=1.0, slow=3.0)
+    page = tmp_path / "performance.md"
+    page.write_text("# Prose\n\n## Results\n\nan earlier run\n", "utf-8")
+    _bench(monkeypatch, page, quick=1.0, slow=3.0)
     assert (runs.main(["quick"]), runs.main(["slow"]), runs.main(["quik"])) == (0, 1, 2)
     shown = capsys.readouterr()
     assert "quick" in shown.out
     assert "no bench quik; there are quick, slow" in shown.err
-    assert not results.exists()
+    assert page.read_text("utf-8").endswith("an earlier run\n")
 
 
 def test_bench_that_ends_with_an_error_is_not_measured_and_the_others_are(
@@ -86,11 +92,12 @@ def test_bench_that_ends_with_an_error_is_not_measured_and_the_others_are(
     def crash() -> dict[str, float]:
         raise SystemExit("the service did not start")
 
-    results = tmp_path / "RESULTS.md"
-    _bench(monkeypatch, results, quick=1.0, later=1.5)
+    page = tmp_path / "performance.md"
+    page.write_text("# Prose\n\n## Results\n\nan earlier run\n", "utf-8")
+    _bench(monkeypatch, page, quick=1.0, later=1.5)
     monkeypatch.setattr(runs.BENCHES["quick"], "run", crash)
     assert runs.main([]) == 1
-    rows = [line for line in results.read_text("utf-8").splitlines() if "measured |" in line or "met |" in line]
+    rows = [line for line in page.read_text("utf-8").splitlines() if "measured |" in line or "met |" in line]
     assert rows == [
         "| the benchmark quick |  |  | not measured |",
         "| quick |  | ≤ 2.00 | not measured |",

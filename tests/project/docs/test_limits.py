@@ -37,6 +37,6 @@ def test_every_scenario_of_the_chaos_run_is_described(pages: Any, monkeypatch: p
     monkeypatch.syspath_prepend(TESTS.parent)
     from bench.chaos.scenarios import SCENARIOS
 
-    text = " ".join(pages["docs/explanation/performance.md"].text.split())
+    text = " ".join(pages["docs/reference/limits.md"].text.split())
     assert SCENARIOS
     assert [each.name for each in SCENARIOS if f"`{each.name.replace(' ', '-')}`" not in text] == []
