@@ -111,7 +111,6 @@ class AdminEndpoints:
         return await self.faults(request)
 
     async def lift(self, request: web.Request) -> web.Response:
-        """Remove all faults."""
         self._injector.clear()
         return await self.faults(request)
 
@@ -142,12 +141,10 @@ class AdminEndpoints:
         return _reply({"totals": self._journal.totals, "entries": entries})
 
     async def clear(self, _request: web.Request) -> web.Response:
-        """Delete entries and totals."""
         self._journal.clear()
         return _reply({"totals": self._journal.totals, "entries": []})
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
-        """Form: delete entries and totals."""
         if not self._is_own(request, await forms.page_form(request)):
             return self._journal_page(request, self._journal.last(LAST), str(LAST), login.STALE_FORM)
         self._journal.clear()

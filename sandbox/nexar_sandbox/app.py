@@ -55,12 +55,10 @@ class Sandbox:
 
     @property
     def client_id(self) -> str:
-        """Client id of the default application."""
         return self.default_application.client_id
 
     @property
     def client_secret(self) -> str:
-        """Client secret of the default application."""
         return self.default_application.client_secret
 
     @property
@@ -75,12 +73,10 @@ class Sandbox:
 
     @property
     def graphql_url(self) -> str:
-        """URL of the GraphQL endpoint."""
         return self.url + transport.PATHS[0]
 
     @property
     def token_url(self) -> str:
-        """URL of the token endpoint."""
         return self.url + discovery.TOKEN_PATH
 
     @property
@@ -90,7 +86,6 @@ class Sandbox:
 
     @property
     def portal_url(self) -> str:
-        """URL of the portal."""
         return self.url + responder.PATH
 
     @property

@@ -146,7 +146,6 @@ class ApplicationRegistry:
         return tuple(application for application in self._deleted.values() if application.organization == organization)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
-        """Return the application with this client id."""
         return self._by_client.get(client_id)
 
     def by_application(self, application_id: str) -> SandboxApplication | None:

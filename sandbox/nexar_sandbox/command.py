@@ -175,7 +175,6 @@ def _end(name: str, message: str, code: int) -> NoReturn:
 
 @contextmanager
 def _start_errors(host: str, port: int) -> Iterator[None]:
-    """Convert the errors of the sandbox's start to StartError."""
     try:
         yield
     except services.PortError as error:

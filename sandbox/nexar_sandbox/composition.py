@@ -143,7 +143,6 @@ def _assemble(shared: SharedServices, key: keys.SigningKey | None) -> web.Applic
 
 
 def _identity(app: web.Application, shared: SharedServices, key: keys.SigningKey | None) -> identities.IdentityService:
-    """Return the identity service and the admin endpoint of its signing keys."""
     identity = identities.create_service(
         shared.settings,
         shared.applications,
@@ -226,7 +225,6 @@ def _queries(
 
 
 def _legacy(app: web.Application, shared: SharedServices) -> legacy_service.LegacyService:
-    """Return the legacy v3 service and its admin endpoint."""
     legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
     legacy_endpoints.LegacyAdmin(legacy).add_routes(app.router)

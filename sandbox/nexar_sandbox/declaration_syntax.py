@@ -13,7 +13,6 @@ K = TypeVar("K", bound=msgspec.Struct)
 
 
 def kind_name(kind: type[msgspec.Struct]) -> str:
-    """Name of a kind in declarations."""
     return str(kind.__struct_config__.tag)
 
 

@@ -107,7 +107,6 @@ class HomePage:
         self._pages, self._offer, self._design_urls = html_pages, offer, design_urls
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the handler."""
         router.add_get("/", self.show)
 
     async def show(self, request: web.Request) -> web.Response:

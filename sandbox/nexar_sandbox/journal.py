@@ -70,7 +70,6 @@ class RequestJournal:
         self.totals = JournalTotals()
 
     def begin(self, service: str) -> JournalEntry:
-        """Add the entry of a new request."""
         self._number += 1
         entry = JournalEntry(self._number, self._clock.now(), service)
         self._entries.append(entry)
@@ -78,19 +77,16 @@ class RequestJournal:
         return entry
 
     def record_parts(self, entry: JournalEntry, parts: int) -> None:
-        """Add billed parts."""
         entry.parts += parts
         if self._counts(entry):
             self.totals.parts += parts
 
     def record_fault(self, entry: JournalEntry, kind: str) -> None:
-        """Add an injected fault."""
         entry.faults += (kind,)
         if self._counts(entry):
             self.totals.faults[kind] += 1
 
     def finish(self, entry: JournalEntry, *, is_complete: bool) -> None:
-        """Mark the request as ended."""
         entry.whole = is_complete
         if not is_complete and self._counts(entry):
             self.totals.spoiled_parts += entry.parts
@@ -112,10 +108,8 @@ class RequestCounts:
     documents: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=lambda: deque(maxlen=MAX_DOCUMENTS))
 
     def record_query(self, document: str, variables: Mapping[str, Any]) -> None:
-        """Count a parsed GraphQL request."""
         self.graphql += 1
         self.documents.append((document, variables))
 
     def record_token(self) -> None:
-        """Count a token request."""
         self.tokens += 1

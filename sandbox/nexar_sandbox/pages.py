@@ -41,7 +41,6 @@ class Pages:
         self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the files that pages load."""
         for name in FILES:
             router.add_get(f"{ASSETS}/{name}", self.file)
 

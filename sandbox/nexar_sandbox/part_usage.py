@@ -65,11 +65,9 @@ class PartUsage:
         return min(application.part_limit, self.used_in_period(application) if quota.at is None else quota.at)
 
     def is_exhausted(self, application: applications.SandboxApplication) -> bool:
-        """Return true if the quota is exhausted."""
         return self.used_in_period(application) >= self.limit(application)
 
     def record(self, application_id: str, parts: int) -> None:
-        """Record returned parts."""
         key = self.month, application_id
         self._parts_by_month[key] = self._parts_by_month.get(key, 0) + parts
         self._unwritten.add(key)

@@ -131,7 +131,6 @@ class UserDirectory:
         return tuple(self._users.values())
 
     def organization(self, id_: str) -> Organization | None:
-        """Return the organization with this id."""
         return self._organizations.get(id_)
 
     def of_organization(self, organization: str) -> tuple[SandboxUser, ...]:
@@ -139,11 +138,9 @@ class UserDirectory:
         return tuple(user for user in self._users.values() if user.organization == organization)
 
     def by_id(self, id_: str) -> SandboxUser | None:
-        """Return the user with this id."""
         return self._users.get(id_)
 
     def by_email(self, email: str) -> SandboxUser | None:
-        """Return the user with this address."""
         folded = email.strip().casefold()
         return next((user for user in self._users.values() if user.email.casefold() == folded), None)
 

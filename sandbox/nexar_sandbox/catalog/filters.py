@@ -98,7 +98,6 @@ class CatalogFilters:
         return [value for (value,) in rows]
 
     def _of_keys(self, conditions: records.SearchConditions) -> list[Clause]:
-        """The filters of the conditions' keys."""
         search_rules = conditions.search_rules
         clauses = [
             self._filter(key, group, search_rules)

@@ -38,7 +38,6 @@ def offer_figures(line: source_files.PartLine, reference: reference_data.Referen
 
 
 def offer_terms(line: source_files.PartLine) -> listings.OfferTerms:
-    """The offer terms of the line."""
     return listings.OfferTerms(line.offers, line.sku, line.codes)
 
 

@@ -23,12 +23,10 @@ class SearchHits:
 
     @property
     def hits(self) -> int:
-        """The number of hits."""
         return len(self.parts)
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of all hits."""
         return tuple(map(str, self.parts))
 
     def page(self, start: int, limit: int) -> tuple[str, ...]:

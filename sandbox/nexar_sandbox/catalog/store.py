@@ -88,11 +88,9 @@ class Catalog:
         self._parts_in = lru_cache(maxsize=None)(self._counts.all_in)
 
     def close(self) -> None:
-        """Close the database."""
         self._connection.close()
 
     def part(self, id: str) -> records.Part | None:
-        """The part with this id, or None."""
         return self._parts(id)
 
     def part_by_uid(self, v3uid: str) -> records.Part | None:
@@ -144,27 +142,21 @@ class Catalog:
         return self._sellers(part.id, country)
 
     def manufacturers(self) -> tuple[records.Company, ...]:
-        """Every maker."""
         return tuple(company for company in self._reference.companies.values() if "manufacturer" in company.roles)
 
     def sellers(self) -> tuple[records.Company, ...]:
-        """Every seller."""
         return tuple(company for company in self._reference.companies.values() if "seller" in company.roles)
 
     def categories(self) -> tuple[records.Category, ...]:
-        """Every category."""
         return tuple(self._reference.categories.values())
 
     def attributes(self) -> tuple[records.CatalogAttribute, ...]:
-        """Every kind of property."""
         return tuple(self._reference.attributes.values())
 
     def company(self, id: str) -> records.Company | None:
-        """The maker or seller with this id, or None."""
         return self._reference.companies.get(id)
 
     def category(self, id: str) -> records.Category | None:
-        """The category with this id, or None."""
         return self._reference.categories.get(id)
 
     def ancestors(self, id: str) -> tuple[records.Category, ...]:

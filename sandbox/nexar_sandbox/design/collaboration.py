@@ -44,12 +44,10 @@ def create_task(store: design_store.DesignStore, *, by: str, name: str, **fields
 
 
 def update_task(store: design_store.DesignStore, *, by: str, id: str, **fields: Any) -> records.Record:
-    """Change fields of a task."""
     return store.update(store.tables[records.Task].find(id, "task"), by, **fields)
 
 
 def delete_task(store: design_store.DesignStore, *, id: str, **_: Any) -> records.Record:
-    """Remove a task."""
     return store.tables[records.Task].remove(id, "task")
 
 
@@ -64,7 +62,6 @@ def create_comment(store: design_store.DesignStore, *, by: str, place: str, id: 
 def update_comment(
     store: design_store.DesignStore, *, by: str, place: str, id: str, comment: str, text: str
 ) -> records.Record:
-    """Replace the text of a comment."""
     parent = _parent(store, place, id)
     old = _comment_of(parent, comment)
     new = store.changed(old, by, text=_required_text(text))
@@ -74,7 +71,6 @@ def update_comment(
 
 
 def delete_comment(store: design_store.DesignStore, *, by: str, place: str, id: str, comment: str) -> records.Record:
-    """Remove a comment."""
     parent = _parent(store, place, id)
     removed = _comment_of(parent, comment)
     comments = tuple(each for each in parent.comments if each is not removed)

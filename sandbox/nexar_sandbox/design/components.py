@@ -24,7 +24,6 @@ def part_choices(part: catalog_records.Part, catalog: store.Catalog) -> tuple[re
 
 
 def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: int) -> records.Record:
-    """Return a part of the catalog as a part choice."""
     listed = (seller for seller in catalog.sellers_of(part) if seller.offers and not seller.is_broker)
     choice: records.Record = records.ManufacturerPart(
         company_name=part.manufacturer.name,

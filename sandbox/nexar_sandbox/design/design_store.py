@@ -80,7 +80,6 @@ class DesignStore:
         return timestamps.rfc3339(self._clock.now())
 
     def new_id(self, kind: str) -> str:
-        """Return a new, unused id."""
         self._numbers["last"] = number = self._numbers.get("last", 0) + 1
         return components.stable_id(self._seed, "made", kind, number)
 
@@ -108,7 +107,6 @@ class DesignStore:
         return {"modified_by_id": by, "modified_at": now, "updated_by_id": by, "updated_at": now}
 
     def add_file(self, name: str, content: bytes) -> str:
-        """Store a file; return its id."""
         id_ = self.new_id("file")
         self.files[id_] = (name, content)
         return id_

@@ -78,7 +78,6 @@ def start_workflow(
     name: str | None,
     **fields: Any,
 ) -> records.Record:
-    """Start a workflow of a definition."""
     definition = store.tables[records.WorkflowDefinition].find(definition_id, "workflow definition")
     if definition.workspace_id != workspace_id:
         raise LookupError(f"the workspace has no workflow definition {definition_id}")

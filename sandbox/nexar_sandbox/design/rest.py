@@ -46,7 +46,6 @@ class DesignService:
         self._journal = exchanges
 
     def app(self) -> web.Application:
-        """Return the service as an application."""
         app = web.Application(middlewares=[self._record_exchange])
         for route, change in self._changes.items():
             method, path = route.split()
@@ -57,7 +56,6 @@ class DesignService:
         return app
 
     async def read(self, request: web.Request) -> web.Response:
-        """Return records of one table."""
         name = request.match_info["table"]
         table = self._store.tables.of_service(self.name).get(name)
         if table is None:

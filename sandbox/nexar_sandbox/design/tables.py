@@ -24,7 +24,6 @@ class Table:
         return len(self._rows)
 
     def get(self, key: str) -> records.Record | None:
-        """Return the record with this key, or None."""
         return self._rows.get(key)
 
     def find(self, key: str, noun: str) -> records.Record:
@@ -35,7 +34,6 @@ class Table:
         return row
 
     def put(self, row: records.Record) -> records.Record:
-        """Add the record, or replace the one with its key."""
         self._rows[str(getattr(row, self.kind.key))] = row
         return row
 
@@ -77,11 +75,9 @@ class DesignTables:
         return {table.kind.table: table for table in self._tables.values() if table.kind.service == service}
 
     def put(self, row: records.Record) -> records.Record:
-        """Put a record into its table."""
         return self[type(row)].put(row)
 
     def copy_into(self, other: "DesignTables") -> None:
-        """Copy all records."""
         for table in self._tables.values():
             for row in table:
                 other.put(row)

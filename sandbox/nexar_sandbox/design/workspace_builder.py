@@ -325,7 +325,6 @@ class WorkspaceBuilder:
         )
 
     def _thread(self, project: records.Record, number: int, item: records.Record) -> Any:
-        """Return a comment thread about a design item."""
         id_ = components.stable_id(project.id, "thread", number)
         comments = tuple(self._comment(id_, index) for index in range(self._rng.randint(1, 3)))
         document = next(each for each in project.documents if each.document_id == item.sheet_id)

@@ -25,21 +25,18 @@ class DesignLoaders:
         self._loaders: dict[tuple[records.RecordKind, str], DataLoader[str, Any]] = {}
 
     async def one(self, of: str, id_: str) -> records.Record | None:
-        """Return the record with this id, or None."""
         if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
         record: records.Record | None = await self._load(of, records.KINDS[of].key, id_)
         return record
 
     async def where(self, of: str, field: str, value: str) -> list[records.Record]:
-        """Return the records that have this value in the field."""
         if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
         rows: list[records.Record] = await self._load(of, field, value)
         return rows
 
     async def all(self, of: str) -> list[records.Record]:
-        """Return every record."""
         rows: list[records.Record] = await self._load(of, "", "")
         return rows
 

@@ -96,7 +96,6 @@ class ParsedDocument:
         return None
 
     def is_introspection(self) -> bool:
-        """Return true if all root fields are introspection."""
         roots = self._roots()
         return bool(roots) and all(
             isinstance(field, FieldNode) and field.name.value.startswith("__") for field in roots

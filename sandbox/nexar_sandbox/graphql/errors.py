@@ -203,5 +203,4 @@ def with_code(error: GraphQLError, code: str) -> dict[str, Any]:
 
 
 def locations_of(error: GraphQLError) -> list[dict[str, int]]:
-    """Return the locations of an error in the document."""
     return [{"line": place.line, "column": place.column} for place in error.locations or ()]

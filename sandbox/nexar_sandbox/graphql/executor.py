@@ -133,7 +133,6 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         grouped_field_set: GroupedFieldSet,
         position_context: Any,
     ) -> Any:
-        """Execute and count the fields of one object."""
         self.budget.spend(len(grouped_field_set))
         return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
 

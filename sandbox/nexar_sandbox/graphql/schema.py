@@ -64,7 +64,6 @@ REQUIRED_FEATURES = {
 
 
 def needs_feature(type_name: str, field_name: str) -> bool:
-    """Return true if the field needs a feature."""
     return (type_name, field_name) in REQUIRED_FEATURES
 
 

@@ -129,7 +129,6 @@ class QueryService:
             return self.error_response(error)
 
     def error_response(self, error: errors.RequestError) -> QueryResponse:
-        """Return the response for an error of the whole request."""
         content: dict[str, Any] = {"errors": error.errors} | ({"data": None} if error.null_data else {})
         return self._with_request_id(QueryResponse(error.status, content, error.json_status))
 

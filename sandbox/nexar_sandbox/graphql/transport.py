@@ -141,7 +141,6 @@ class HttpTransport:
             router.add_get(path, get)
 
     async def execute(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
-        """Handle one GraphQL request."""
         accept = request.headers.getall("Accept", [])
         media_type = negotiate(accept, self._offered)
         token = websockets.access_token(request.headers, self._behavior.token_header)

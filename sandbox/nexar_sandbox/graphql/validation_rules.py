@@ -53,7 +53,6 @@ from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
 def literal_errors(
     node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
 ) -> Iterator[GraphQLError]:
-    """Yield the errors of a literal `node` for the type `expected`."""
     if isinstance(node, VariableNode):
         return
     bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
@@ -107,7 +106,6 @@ SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
 
 def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLError:
-    """Return a required argument is missing."""
     where = {"type": parent, "field": node.name.value, "argument": argument}
     return GraphQLError(
         f"The argument `{argument}` is required.",

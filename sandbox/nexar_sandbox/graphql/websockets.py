@@ -100,7 +100,6 @@ class _Connection:
                 await self._handle(_read(message))
 
     async def cancel(self) -> None:
-        """Cancel all running operations."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

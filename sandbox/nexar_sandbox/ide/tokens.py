@@ -47,7 +47,6 @@ class Visit(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """The ids of session and client."""
         return self.session.id, self.application.client_id
 
 

@@ -101,22 +101,18 @@ class OAuthServer(AuthorizationServer):
         self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
     def query_client(self, client_id: str) -> OAuthClient | None:
-        """Return the application with this client id."""
         application = self.registry.by_client_id(client_id)
         return None if application is None else OAuthClient(application)
 
     def authenticate_client(self, request: OAuthRequest, _methods: object, _endpoint: str = "token") -> OAuthClient:
-        """Return the authenticated client."""
         if request.protocol_request.application is None:
             raise InvalidClientError
         return OAuthClient(request.protocol_request.application)
 
     def create_oauth2_request(self, request: ProtocolRequest | OAuthRequest) -> OAuthRequest:
-        """Wrap the request for Authlib."""
         return request if isinstance(request, OAuthRequest) else OAuthRequest(request)
 
     def handle_response(self, status: int, body: Any, headers: Any) -> ProtocolResponse:
-        """Return the response as a value."""
         return ProtocolResponse(status, dict(body or {}), dict(headers))
 
     def handle_error_response(self, request: OAuthRequest, error: OAuth2Error) -> ProtocolResponse:
@@ -129,12 +125,10 @@ class OAuthServer(AuthorizationServer):
         return ProtocolResponse(400, {"error": code}, {})
 
     def token(self, protocol_request: ProtocolRequest) -> ProtocolResponse:
-        """Response of the token endpoint."""
         response: ProtocolResponse = self.create_token_response(protocol_request)  # type: ignore[assignment]
         return response
 
     def endpoint(self, name: str, protocol_request: ProtocolRequest) -> ProtocolResponse:
-        """Response of the endpoint with this name."""
         response: ProtocolResponse = self.create_endpoint_response(name, protocol_request)  # type: ignore[no-untyped-call]
         return response
 
@@ -162,7 +156,6 @@ class OAuthServer(AuthorizationServer):
         """No-op: signals are not used."""
 
     def is_known(self, sign_in: tokens.SignIn) -> bool:
-        """Return true if the user still exists."""
         return self.users.by_id(sign_in.user) is not None
 
     def issue(self, request: OAuthRequest, names: tuple[str, ...]) -> dict[str, Any]:
@@ -206,7 +199,6 @@ class FoundToken:
     refresh: authorizations.IssuedRefreshToken | None = None
 
     def check_client(self, client: OAuthClient) -> bool:
-        """Return true if the token belongs to this application."""
         if self.refresh is not None:
             return self.refresh.check_client(client)
         return self.access is not None and self.access.client_id == client.get_client_id()
@@ -221,7 +213,6 @@ class FoundToken:
 
 
 def find_token(server: OAuthServer, text: str) -> FoundToken | None:
-    """Return the token if it is valid."""
     try:
         return FoundToken(access=server.token_issuer.access(text))
     except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
@@ -235,11 +226,9 @@ class TokenRevocation(RevocationEndpoint):
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """Return the token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
-        """Revoke the token."""
         if token.refresh is not None:
             self.server.authorization_store.end(token.refresh.authorization)
         if token.access is not None:
@@ -252,15 +241,12 @@ class TokenIntrospection(IntrospectionEndpoint):
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
-        """Return the token, ignoring the hint."""
         return find_token(self.server, token_string)
 
     def check_permission(self, token: FoundToken, client: OAuthClient, _request: OAuthRequest) -> bool:
-        """Return true if the token belongs to this application."""
         return token.check_client(client)
 
     def introspect_token(self, token: FoundToken) -> dict[str, Any]:
-        """Return the response with the token's claims."""
         if token.refresh is not None:
             authorization = token.refresh.authorization
             claims = {
@@ -285,7 +271,6 @@ class SessionEnd(EndSessionEndpoint):
         return self._key_ring.jwks()
 
     def get_algorithms(self) -> list[str]:
-        """Return RS256, always."""
         return ["RS256"]
 
     def end_session(self, end_session_request: EndSessionRequest) -> None:
@@ -293,7 +278,6 @@ class SessionEnd(EndSessionEndpoint):
 
 
 def register_token_endpoints(server: OAuthServer, key_ring: keys.KeyRing) -> None:
-    """Register all token endpoints."""
     server.register_endpoint(TokenRevocation)
     server.register_endpoint(TokenIntrospection)
     server.register_endpoint(SessionEnd(key_ring))

@@ -45,11 +45,9 @@ class IssuedCode:
     used: bool = False
 
     def get_redirect_uri(self) -> str:
-        """Return what Authlib asks for."""
         return self.redirect_uri
 
     def get_scope(self) -> str:
-        """Return what Authlib asks for."""
         return " ".join(self.authorization.scopes)
 
 
@@ -72,11 +70,9 @@ class IssuedRefreshToken:
     used: bool = False
 
     def check_client(self, client: clients.OAuthClient) -> bool:
-        """Return what Authlib asks for."""
         return client.application.client_id == self.authorization.client_id
 
     def get_scope(self) -> str:
-        """Return what Authlib asks for."""
         return " ".join(self.authorization.scopes)
 
 
@@ -111,12 +107,10 @@ class AuthorizationStore:
         self._consents = state_store.rows("consent", frozenset[str])
 
     def consent(self, user: str, client_id: str, scopes: Iterable[str]) -> None:
-        """Record the user's consent to these scopes."""
         key = f"{user} {client_id}"
         self._consents[key] = self._consents.get(key, frozenset()) | frozenset(scopes)
 
     def has_consent(self, user: str, client_id: str, scopes: Iterable[str]) -> bool:
-        """Return true if the user has consented to all these scopes."""
         return self._consents.get(f"{user} {client_id}", frozenset[str]()).issuperset(scopes)
 
     def keep_code(self, text: str, code: IssuedCode) -> None:
@@ -128,7 +122,6 @@ class AuthorizationStore:
         return self._unless_reused(self._codes.get(text))
 
     def new_refresh_token(self, authorization: UserAuthorization) -> str:
-        """Issue a refresh token."""
         text = f"{self._rng.getrandbits(256):064X}"
         authorization.id = authorization.id or f"{self._rng.getrandbits(128):032X}"
         self._lasting.drop(authorization.id)

@@ -43,7 +43,6 @@ class OAuthClient(ClientMixin):
         return repr(self.application)
 
     def get_client_id(self) -> str:
-        """Return the client id."""
         return self.application.client_id
 
     def get_default_redirect_uri(self) -> str | None:
@@ -63,7 +62,6 @@ class OAuthClient(ClientMixin):
         return response_type == "code" and applications.AUTHORIZATION_CODE in self.application.flows
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Return true if the grant type is allowed."""
         if grant_type == "refresh_token":
             return bool(self.application.flows & USER_GRANT_TYPES)
         return grant_type in self.application.flows

@@ -135,7 +135,6 @@ class TokenEndpoint:
         issuer: str,
         exchange: exchanges.Exchange,
     ) -> web.Response:
-        """Return the response of the grant, modified by faults."""
         fault = exchange.fault
         ahead = fault.seconds if isinstance(fault, faults.ClockSkewFault) else 0
         lacks = OMITTED_FIELDS[fault.lacks] if isinstance(fault, faults.MissingExpiryFault) else frozenset()
@@ -190,14 +189,12 @@ class ResourceEndpoints:
         router.add_post(discovery.INTROSPECTION_PATH, self.introspection)
 
     async def discovery(self, request: web.Request) -> web.Response:
-        """Return the discovery document."""
         if not self._server.behavior.discovery:
             raise web.HTTPNotFound
         issuer = forms.issuer(request, self._issuer)
         return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)
 
     async def jwks(self, _request: web.Request) -> web.Response:
-        """Return the public keys."""
         return forms.json_response(self._key_ring.jwks(), 200, store=True)
 
     async def userinfo(self, request: web.Request) -> web.Response:

@@ -41,7 +41,6 @@ def issuer(request: web.Request, configured: str | None) -> str:
 
 
 def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
-    """Return a token response with its fields in order."""
     first = {name: body[name] for name in TOKEN_FIELD_ORDER if name in body}
     return first | {name: value for name, value in body.items() if name not in first}
 

@@ -35,7 +35,6 @@ class Pkce(CodeChallenge):
         super().validate_code_challenge(grant, redirect_uri)
 
     def get_authorization_code_challenge_method(self, _code: authorizations.IssuedCode) -> str:
-        """Return S256, always."""
         return CHALLENGE_METHOD
 
 
@@ -146,7 +145,6 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
         """No-op: `query_authorization_code` has marked it as used."""
 
     def authenticate_user(self, authorization_code: authorizations.IssuedCode) -> tokens.SignIn:
-        """Return the user of the token."""
         return authorization_code.authorization.sign_in
 
     def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
@@ -160,12 +158,10 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
     INCLUDE_NEW_REFRESH_TOKEN = True
 
     def authenticate_refresh_token(self, refresh_token: str) -> authorizations.IssuedRefreshToken | None:
-        """Return the refresh token if it is valid."""
         issued_token = self.server.authorization_store.refresh_token(refresh_token)
         return issued_token if issued_token and self.server.is_known(issued_token.authorization.sign_in) else None
 
     def authenticate_user(self, refresh_token: authorizations.IssuedRefreshToken) -> tokens.SignIn:
-        """Return the user of the token."""
         return refresh_token.authorization.sign_in
 
     def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
@@ -183,7 +179,6 @@ class PasswordGrant(TokenGrant, authlib_grants.ResourceOwnerPasswordCredentialsG
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
     def authenticate_user(self, _username: str, _password: str) -> tokens.SignIn | None:
-        """Return the authenticated user."""
         return self.request.protocol_request.sign_in
 
     def authorization(self, sign_in: tokens.SignIn, scope: str | None) -> authorizations.UserAuthorization | None:

@@ -28,7 +28,6 @@ class SigningKey:
         return self.private.private_bytes(pem, pkcs8, serialization.NoEncryption()).decode()
 
     def jwk(self) -> dict[str, str]:
-        """Return the public key."""
         return {"kty": "RSA", "use": "sig", "kid": self.kid, "e": self._e, "n": self._n, "alg": "RS256"}
 
 
@@ -44,7 +43,6 @@ class StoredKey:
         self.read()
 
     def read(self) -> SigningKey:
-        """Return the key."""
         # Validation takes longer than the rest of the start; the key was valid when it was written.
         key = serialization.load_pem_private_key(self.pem.encode(), None, unsafe_skip_rsa_key_validation=True)
         if not isinstance(key, rsa.RSAPrivateKey):

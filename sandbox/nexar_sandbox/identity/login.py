@@ -71,7 +71,6 @@ class LoginPages:
         return response
 
     async def user_page(self, request: web.Request) -> web.Response:
-        """Return the page of the signed-in user."""
         session, user = self._sessions.of(request), self._sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
@@ -93,7 +92,6 @@ class LoginPages:
         return self._pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
 
     async def sign_out(self, request: web.Request) -> web.Response:
-        """End the session."""
         form = await forms.page_form(request)
         session = self._sessions.of(request)
         if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):

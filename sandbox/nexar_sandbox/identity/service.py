@@ -42,7 +42,6 @@ class IdentityService:
     ]
 
     def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
-        """Register all endpoints."""
         self.pages.add_routes(router)
         self.token.add_routes(router, exchange_middleware)
         for handlers in self._handlers:
@@ -96,7 +95,6 @@ def _with_handlers(
     clock: clocks.Clock,
     record_request: Callable[[], None],
 ) -> IdentityService:
-    """Return the service with the handlers of all its endpoints."""
     html_pages = pages.Pages()
     authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
         server=server,

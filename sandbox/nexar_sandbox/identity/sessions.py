@@ -59,7 +59,6 @@ class BrowserSessions:
         return None if gone else session
 
     def user(self, request: web.Request) -> user_directory.SandboxUser | None:
-        """Return the signed-in user."""
         session = self.of(request)
         return None if session is None or session.sign_in is None else self._users.by_id(session.sign_in.user)
 
@@ -68,7 +67,6 @@ class BrowserSessions:
         return self.of(request) or self._new(None)
 
     def keep(self, request: web.Request, response: web.Response, session: BrowserSession) -> None:
-        """Set the cookie."""
         response.set_cookie(
             _cookie(request),
             f"{session.id}.{self._signed('session', session.id)}",
@@ -87,18 +85,15 @@ class BrowserSessions:
         return session
 
     def sign_out(self, request: web.Request, response: web.Response) -> None:
-        """End the session of the request."""
         session = self.of(request)
         if session is not None:
             self._sessions.drop(session.id)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
     def csrf_token(self, session: BrowserSession) -> str:
-        """Return the CSRF token for forms, in `CSRF_FIELD`."""
         return self._signed("csrf", session.id)
 
     def is_own(self, session: BrowserSession | None, token: object) -> bool:
-        """Return true if the CSRF token belongs to the session."""
         if session is None or not isinstance(token, str):
             return False
         return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())

@@ -160,7 +160,6 @@ class TokenIssuer:
             return
 
     def end_id(self, jti: str) -> None:
-        """Revoke the token with this id."""
         self._ended.put(jti, False)
 
     def _times(self, ahead: int) -> dict[str, Any]:

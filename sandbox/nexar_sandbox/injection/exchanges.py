@@ -37,7 +37,6 @@ class Exchange:
 
     @property
     def fault(self) -> faults.RandomFault | None:
-        """The injected fault."""
         return self.injected.fault
 
     def record_fault(self, kind: type[faults.Fault]) -> None:
@@ -45,7 +44,6 @@ class Exchange:
         self.journal.record_fault(self.entry, faults.kind_name(kind))
 
     def record_parts(self, parts: int) -> None:
-        """Record billed parts."""
         self.journal.record_parts(self.entry, parts)
 
 

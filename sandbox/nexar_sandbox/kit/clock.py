@@ -37,5 +37,4 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward by `seconds`."""
         self._now += seconds

@@ -34,7 +34,6 @@ class CompanyObjects:
         self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(company_objects.source_name(name)))
 
     def category_uid(self, category: records.Category) -> str:
-        """Uid of a category."""
         return self.uids.of("Category", category.id, category.name)
 
     def seller_name(self, company: records.Company) -> str:
@@ -107,7 +106,6 @@ class OfferObjects:
         return [self._offer(part_id, seller, offer, apikey, draws) for seller, offer in offers]
 
     def broker_listings(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
-        """One listing per broker."""
         return [self._listing(part_id, seller, apikey) for seller in sellers if seller.is_broker]
 
     def _offer(

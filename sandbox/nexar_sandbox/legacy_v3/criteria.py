@@ -28,16 +28,13 @@ class Criterion(NamedTuple):
 
     @property
     def is_range(self) -> bool:
-        """True if it is a range."""
         return not self.values
 
     @property
     def has_wildcard(self) -> bool:
-        """True if a value has the wildcard *."""
         return any("*" in value for value in self.values)
 
     def holds(self, value: object) -> bool:
-        """Return true if a single value meets the criterion."""
         if not self.is_range:
             return any(like(pattern)(text(value)) for pattern in self.values)
         try:
@@ -54,7 +51,6 @@ class _UnsupportedError(Exception):
 
 
 def text(value: object) -> str:
-    """Return a value as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -79,7 +75,6 @@ def of_field(field: str, values: list[str]) -> Criterion:
 
 
 def of_query(query: str) -> list[Criterion]:
-    """Criteria of filter[queries]."""
     if len(query) > MAX_QUERY_LENGTH:
         raise errors.bad_request(f"filter query is longer than {MAX_QUERY_LENGTH} characters")
     try:

@@ -133,11 +133,9 @@ class DisturbanceInjector:
         self.declared = tuple(declared)
 
     def lift(self) -> None:
-        """Remove all disturbances."""
         self.replace(())
 
     def begin(self) -> "RequestDisturbances":
-        """Disturbances of a new request."""
         self._number += 1
         return RequestDisturbances(self.declared, RequestMoment(self._number, self._clock.now()), self._seed)
 
@@ -152,12 +150,10 @@ class RequestDisturbances:
 
     @property
     def active(self) -> bool:
-        """True if anything is declared."""
         return bool(self._by_kind)
 
     @property
     def moves_parts(self) -> bool:
-        """True if parts may be missing or duplicated."""
         return FewerParts in self._by_kind or MoreParts in self._by_kind
 
     @property
@@ -183,12 +179,10 @@ class RequestDisturbances:
         return pieces if drift == 1.0 else max(round(pieces * drift), 0) + (round(pieces * drift) == pieces)
 
     def lacks(self, part_id: str) -> bool:
-        """Return true if the part is missing."""
         fewer = self._of(FewerParts)
         return fewer is not None and self._strikes(fewer, part_id)
 
     def doubles(self, part_id: str) -> bool:
-        """Return true if the part has a duplicate."""
         more = self._of(MoreParts)
         return more is not None and self._strikes(more, part_id)
 
@@ -198,7 +192,6 @@ class RequestDisturbances:
         return seeded_fraction(self._seed, "place", offer_id) if mixed and self._strikes(mixed, part_id) else None
 
     def flaps(self, flapping: Flapping, place: object) -> bool:
-        """Return true if the field is empty in this occurrence."""
         return self._strikes(flapping, self._moment.number, flapping.field, place)
 
     def _of(self, kind: type[D]) -> D | None:

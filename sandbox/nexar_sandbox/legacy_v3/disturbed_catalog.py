@@ -51,13 +51,11 @@ class DisturbedCatalog:
         return self._draws.moves_parts
 
     def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
-        """Return a page of existing copies."""
         if not self.differs:
             return self.copies(hits.page(start, limit))
         return self.copies(hits.ids)[start : start + limit]
 
     def count(self, hits: search_hits.SearchHits) -> int:
-        """Return the number of existing copies."""
         return len(self.copies(hits.ids)) if self.differs else hits.hits
 
     def part(self, copy: PartCopy) -> records.Part:

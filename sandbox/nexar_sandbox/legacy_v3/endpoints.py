@@ -138,7 +138,6 @@ _PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}<
 
 
 def response_style(parameters: query_string.QueryString) -> ResponseStyle:
-    """Return the format of the request's parameters."""
     callback = parameters.one("callback") or None
     if callback and not _CALLBACK.fullmatch(callback):
         raise errors.bad_request("callback is not the name of a function")
@@ -146,7 +145,6 @@ def response_style(parameters: query_string.QueryString) -> ResponseStyle:
 
 
 def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Request) -> web.Response:
-    """Return a successful response."""
     return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
 
 
@@ -223,7 +221,6 @@ class LegacyAdmin:
         return await self.show(request)
 
     async def lift(self, request: web.Request) -> web.Response:
-        """Remove all disturbances."""
         self._served.disturbances.lift()
         return await self.show(request)
 

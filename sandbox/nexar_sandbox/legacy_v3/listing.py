@@ -45,11 +45,9 @@ class LegacyListing:
         self._by_uid = {each.object["uid"]: each.object for each in self._all}
 
     def get(self, uid: str) -> Object | None:
-        """Return the object of a uid."""
         return self._by_uid.get(uid)
 
     def search(self, search: search_request.LegacySearch) -> ListingResult:
-        """Search with paging, facets and statistics."""
         matching = self._matching(search.q)
         filters_ = search.criteria
         objects = self._passing(matching, filters_)
@@ -57,7 +55,6 @@ class LegacyListing:
         objects = facets.ordered(objects, keys)
 
         def counted_objects(field: str, options: search_request.CountOptions) -> list[ListedObject]:
-            """Return the objects that a facet counts."""
             if not options.exclude_filter:
                 return objects
             return self._passing(matching, [each for each in filters_ if each.field != field])

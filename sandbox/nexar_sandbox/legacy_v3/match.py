@@ -50,7 +50,6 @@ def read(queries: str | None) -> list[dict[str, Any]]:
 
 
 def echo(query: dict[str, Any]) -> dict[str, Any]:
-    """Return a PartsMatchQuery."""
     return {**{name: query[name] for name in _DEFAULTS}, "__class__": "PartsMatchQuery"}
 
 
@@ -63,7 +62,6 @@ class LegacyMatcher:
     def answer(
         self, query: dict[str, Any], disturbed: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
     ) -> MatchResult:
-        """Return the page of one query."""
         try:
             _check(query)
         except _InvalidQueryError as mistake:

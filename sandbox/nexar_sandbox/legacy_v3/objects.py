@@ -230,7 +230,6 @@ class LegacyObjects:
         apikey: str,
         draws: disturbances.RequestDisturbances,
     ) -> Object:
-        """Return a Part."""
         return self._parts.build(part, field_projection, apikey, draws)
 
     def by_uid(self, name: str, uid: str) -> Object | None:
@@ -245,7 +244,6 @@ class LegacyObjects:
 
     @cached_property
     def search(self) -> part_search.PartSearch:
-        """The search of parts."""
         fields = part_fields.PartFields(self._catalog, self._companies, self.spec_names, self._country)
         return part_search.PartSearch(self._catalog, fields)
 

@@ -52,7 +52,6 @@ class SearchField:
 
     @property
     def range(self) -> spec_names.SpecRange | None:
-        """The attributes of a spec that is a range."""
         return self.spec.range if self.spec else None
 
     def sort_key(self, downwards: bool) -> str:
@@ -62,7 +61,6 @@ class SearchField:
         return self.range.high if downwards else self.range.low
 
     def sort_value(self, part: records.Part, downwards: bool) -> Any:
-        """Return the value by which a part is sorted; None if it has none."""
         spec_value = self.spec.sorted_by(part, downwards) if self.spec else None
         if self.range is not None and spec_value is None:
             return None
@@ -132,11 +130,9 @@ class PartFields:
         return [(attribute, hits.intersect(rows)) for attribute, rows in self._having(spec)]
 
     def having(self, spec: spec_names.SpecDefinition, hits: search_hits.SearchHits) -> search_hits.SearchHits:
-        """Return the hits that have a spec."""
         return hits.intersect(_union(parts for _, parts in self._having(spec)))
 
     def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:
-        """Return true if a part meets criteria."""
         return all(any(map(each.holds, self.of(each.field).values_of(part))) for each in filters_)
 
     def named(self, criterion: Criterion) -> frozenset[int] | None:
@@ -270,7 +266,6 @@ class PartFields:
         yield SearchField("descriptions.value", "values", values=lambda part: [each.text for each in part.descriptions])
 
     def sellers(self, part: records.Part) -> tuple[records.SellerOffers, ...]:
-        """Return the sellers that list a part."""
         return self._catalog.sellers_of(part, self._country)
 
     def _prices(self, part: records.Part, middle: Callable[[list[float]], float | None]) -> list[float]:

@@ -30,7 +30,6 @@ class LegacyProjection:
     cuts: tuple[tuple[fields.Path, slice], ...] = ()
 
     def of(self, full_object: dict[str, Any]) -> dict[str, Any]:
-        """Apply the projection to an object."""
         if self.show is None and not self.hide and not self.cuts:
             return full_object
         projected: dict[str, Any] = _project(full_object, self.show or _WHOLE, self.hide, dict(self.cuts))

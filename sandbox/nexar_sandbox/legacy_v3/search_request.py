@@ -44,12 +44,10 @@ class LegacySearch:
 
     @property
     def criteria(self) -> list[criteria.Criterion]:
-        """All filter criteria."""
         fields = [criteria.of_field(field, values) for field, values in self.filters.items()]
         return [*fields, *(each for query in self.filter_queries for each in criteria.of_query(query))]
 
     def echo(self) -> dict[str, Any]:
-        """Return a SearchRequest."""
         facets = {
             field: {
                 "include": options.include,
@@ -85,7 +83,6 @@ class LegacySearch:
 
 
 def read(parameters: query_string.QueryString) -> LegacySearch:
-    """Parse a query string."""
     sortby = parameters.one("sortby") or "score desc"
     facet_names = (f"facet[fields][{field}]" for field in _named(parameters, _FACET))
     return LegacySearch(

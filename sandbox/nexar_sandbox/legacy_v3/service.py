@@ -80,7 +80,6 @@ class LegacyService:
 
     @property
     def apikeys(self) -> tuple[str, ...]:
-        """Accepted API keys."""
         return self._chosen.apikeys
 
     def requests(self, apikey: str) -> int:
@@ -92,7 +91,6 @@ class LegacyService:
         return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), draws, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
-        """Return a PartsMatchResponse."""
         queries = match.read(caller.parameters.one("queries"))
         exact_only = caller.parameters.flag("exact_only")
         field_projection, disturbed = (
@@ -118,7 +116,6 @@ class LegacyService:
         return {"msec": self._msec(caller), "request": echo, "__class__": "PartsMatchResponse", "results": results}
 
     def search(self, caller: LegacyRequest, name: str) -> Object:
-        """Return a SearchResponse."""
         search, field_projection = search_request.read(caller.parameters), self._shape(caller, name)
         if name == "Part":
             return self._search_parts(caller, search, field_projection)

@@ -274,7 +274,6 @@ def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, ob
 
 
 def is_end(attribute: records.CatalogAttribute) -> bool:
-    """Return true if the attribute is one end of a range."""
     return attribute.shortname in _ENDS
 
 

@@ -15,7 +15,6 @@ _CUSTOM_SELLERS = frozenset({"2402", "819"})
 
 
 def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
-    """URL for requesting a quote."""
     return f"{_SITE}/rfq/generate?ppid={part_id}&vpid={offer_id}" if is_offered else None
 
 
@@ -56,12 +55,10 @@ def document_seen(document: records.CatalogDocument) -> str | None:
 
 
 def design_description(design: records.ReferenceDesign) -> str:
-    """Return the description of a reference design."""
     return f"Reference design: {design.name}"
 
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
-    """Attribution of a part's specs."""
     return seller_names[int(disturbances.seeded_fraction("credit", part.id) * len(seller_names))]
 
 

@@ -38,7 +38,6 @@ class LegacyUids:
         }
 
     def of(self, kind: Kind, number: str, name: str) -> str:
-        """Uid of a company or category."""
         recorded = self._newest.get((kind, number)) or self._newest.get((kind, name.casefold()))
         return recorded.uid if recorded else _digest(kind, number)
 
@@ -58,7 +57,6 @@ class LegacyUids:
         return self._newest.get(("Source", name.casefold())) or next(seller, None)
 
     def current(self, uid: str) -> str:
-        """Return the current uid of the object with this uid."""
         return self._current.get(uid, uid)
 
 

@@ -32,7 +32,6 @@ class ApplicationPages:
     rng: random.Random
 
     def add_routes(self, portal: responder.PortalResponder) -> None:
-        """Register all pages and forms."""
         portal.add_page(responder.PATH, self._list)
         portal.add_page(f"{responder.PATH}/", self._list)
         portal.add_page(f"{PATH}/new", self._new)

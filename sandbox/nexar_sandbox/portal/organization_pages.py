@@ -23,7 +23,6 @@ class OrganizationPages:
     rng: random.Random
 
     def add_routes(self, portal: responder.PortalResponder) -> None:
-        """Register all pages and forms."""
         portal.add_page(PATH, self._page)
         portal.add_form(f"{PATH}/name", (fields.ORGANIZATION,), self._page, self._rename)
         portal.add_form(f"{PATH}/users", fields.NEW_USER, self._page, self._add)

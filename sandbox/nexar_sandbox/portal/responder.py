@@ -38,7 +38,6 @@ class PortalRequest(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id in the path."""
         return self.request.match_info["id"]
 
 

@@ -46,11 +46,9 @@ class StateFile:
             raise ValueError(f"{self._path}: {_reason(error)}") from None
 
     def put(self, kind: str, key: str, value: bytes) -> None:
-        """Insert or update a row."""
         self._run(_PUT, (kind, key, value))
 
     def remove(self, kind: str, key: str) -> None:
-        """Delete a row if it exists."""
         self._run("DELETE FROM row WHERE kind = ? AND key = ?", (kind, key))
 
     @contextmanager

@@ -43,7 +43,6 @@ class StateStore:
         )
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a transaction around the block."""
         return nullcontext() if self._file is None else self._file.transaction()
 
     def complete_creation(self) -> None:
@@ -113,7 +112,6 @@ class ExpiringRows(Generic[T]):
         return self.get(key) is not None
 
     def get(self, key: str) -> T | None:
-        """Return the value unless it has expired."""
         row = self._rows.get(key)
         return None if row is None or row.until <= self._clock.now() else row.value
 
@@ -124,7 +122,6 @@ class ExpiringRows(Generic[T]):
         self._drop_old()
 
     def drop(self, key: str) -> None:
-        """Delete a row if it exists."""
         self._rows.pop(key, None)
 
     def items(self) -> Iterator[tuple[str, T]]:

@@ -121,7 +121,6 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
 
 
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
-    """Hits by maker."""
     counts = info.context.catalog.manufacturer_counts(result.hits)
     return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behavior)]
 
@@ -168,7 +167,6 @@ def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLe
 
 
 def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInStockBucket]:
-    """Hits in stock and not."""
     return [SupInStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.hits)]
 
 
@@ -178,7 +176,6 @@ def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> lis
 
 
 def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
-    """All attributes of the best hits."""
     return attributes_of(result.hits, info)
 
 

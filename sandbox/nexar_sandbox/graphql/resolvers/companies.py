@@ -52,7 +52,6 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
 def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
-    """Sellers."""
     return select(info.context.catalog.sellers(), ids, slugs, info.context.behavior.list_size)
 
 
@@ -78,12 +77,10 @@ def categories(
 
 
 def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:
-    """All attributes."""
     return info.context.catalog.attributes()
 
 
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """Return the categories from the root to the parent."""
     from_root = info.context.catalog.ancestors(category.id)
     return from_root if info.context.behavior.ancestors_from_root else from_root[::-1]
 
@@ -95,12 +92,10 @@ def parent_id(category: records.Category, info: context.Info) -> str:
 
 
 def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    """Return the direct subcategories."""
     return info.context.catalog.children(category.id)
 
 
 def num_parts(category: records.Category, info: context.Info) -> int:
-    """Return the number of parts in the category and its descendants."""
     catalog = info.context.catalog
     below = (
         0

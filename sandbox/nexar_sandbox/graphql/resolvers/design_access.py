@@ -16,7 +16,6 @@ def session(info: context.Info) -> design_loaders.DesignSession:
 
 
 def loaders(info: context.Info) -> design_loaders.DesignLoaders:
-    """Return the request's loaders."""
     return session(info).loaders
 
 
@@ -44,7 +43,6 @@ async def require(info: context.Info, of: str, id_: str, noun: str) -> records.R
 
 
 async def workspaces(info: context.Info) -> list[records.Record]:
-    """Return the workspaces of the user."""
     workspace_ids = (await user(info)).workspace_ids
     return [workspace for workspace in await loaders(info).all("DesWorkspace") if workspace.id in workspace_ids]
 

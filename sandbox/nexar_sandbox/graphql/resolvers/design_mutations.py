@@ -120,18 +120,15 @@ async def create_thread(info: context.Info, fields: Input) -> records.Record:
 
 
 async def delete_thread(info: context.Info, fields: Input) -> records.Record:
-    """Delete a thread with all its comments."""
     return await _send(info, f"DELETE collaboration {await _thread_path(info, fields)}", records.CommentThread)
 
 
 async def create_project_task(info: context.Info, fields: Input) -> records.Record:
-    """Create a task of a project."""
     project = await access.require(info, "DesProject", fields["projectId"], "project")
     return await _create_task(info, fields["task"], workspace_id=project.workspace_id, project_id=project.id)
 
 
 async def create_workspace_task(info: context.Info, fields: Input) -> records.Record:
-    """Create a task of a workspace."""
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
     return await _create_task(info, fields["task"], workspace_id=workspace.id)
 
@@ -148,12 +145,10 @@ async def update_task(info: context.Info, fields: Input) -> records.Record:
 
 
 async def delete_task(info: context.Info, fields: Input) -> records.Record:
-    """Delete a task."""
     return await _send(info, f"DELETE collaboration {await _task_path(info, fields)}", records.Task)
 
 
 async def update_parameters(info: context.Info, fields: Input) -> records.Record:
-    """Add or replace parameters of a project."""
     project = await access.require(info, "DesProject", fields["projectId"], "project")
     return await _send(
         info,
@@ -224,7 +219,6 @@ def _choices(fields: list[Input]) -> list[Input]:
 
 
 async def launch_workflow(info: context.Info, fields: Input) -> records.Record:
-    """Start a workflow."""
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
     return await _send(
         info,
@@ -296,12 +290,10 @@ def _record(payload: MutationPayload) -> records.Record:
 
 
 def created_task(payload: MutationPayload, _info: context.Info) -> records.Record:
-    """Return the new task."""
     return _record(payload)
 
 
 def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
-    """Return the id of the workflow."""
     return str(_record(payload).workflow_id)
 
 

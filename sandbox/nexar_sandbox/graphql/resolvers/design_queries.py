@@ -43,12 +43,10 @@ async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | No
 
 
 async def workspace_by_url(_root: None, info: context.Info, **given: Any) -> records.Record | None:
-    """Return the workspace with this URL."""
     return await access.workspace_at(info, given["workspaceUrl"])
 
 
 def location(workspace: records.Record, info: context.Info) -> Any:
-    """Return the location of a workspace."""
     origin = access.session(info).origin
     return records.WorkspaceLocation(name=workspace.region, api_service_url=origin + API_PATH, files_service_url=origin)
 
@@ -59,7 +57,6 @@ async def locations(_root: None, info: context.Info) -> list[records.Record]:
 
 
 async def team(_root: None, info: context.Info, **given: Any) -> records.Record:
-    """Return the team of a workspace."""
     return await access.require_workspace(info, given["workspaceUrl"])
 
 
@@ -94,7 +91,6 @@ async def user_groups(member: records.Record, info: context.Info) -> list[record
 
 
 async def library(_root: None, info: context.Info, **given: Any) -> Any:
-    """Return the library of a workspace."""
     return (await access.require_workspace(info, given["workspaceUrl"])).library
 
 
@@ -122,12 +118,10 @@ def parameter_type(parameter: records.Record, _info: context.Info) -> str:
 
 
 def preview_url(project: records.Record, info: context.Info) -> str:
-    """Return the URL of a preview image."""
     return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}"
 
 
 def latest_revision(project: records.Record, _info: context.Info) -> Any:
-    """Return the latest commit."""
     return project.revisions[0]
 
 
@@ -137,19 +131,16 @@ async def _documents(variant: records.Record, info: context.Info, *, pcb: bool) 
 
 
 async def board(variant: records.Record, info: context.Info) -> records.Record | None:
-    """Return the board, or None."""
     return next(iter(await _documents(variant, info, pcb=True)), None)
 
 
 async def schematics(
     variant: records.Record, info: context.Info, where: dict[str, Any] | None = None
 ) -> list[records.Record]:
-    """Return the sheets that match the filter."""
     return design_filters.matching_records(await _documents(variant, info, pcb=False), where)
 
 
 async def thread(_root: None, info: context.Info, **given: Any) -> records.Record | None:
-    """One comment thread of a project."""
     thread_ = await access.visible(info, "DesCommentThread", given["threadId"])
     return thread_ if thread_ is not None and thread_.project_id == given["projectId"] else None
 
@@ -161,18 +152,15 @@ async def packages(_root: None, info: context.Info) -> list[records.Record]:
 
 
 async def package(_root: None, info: context.Info, id: str) -> records.Record | None:
-    """Return the package with this id, or None."""
     job = await access.visible(info, "DesManufacturePackage", id)
     return job if job is not None and job.is_package else None
 
 
 async def export_job(_root: None, info: context.Info, **given: Any) -> records.Record:
-    """Return the export with this id."""
     return await access.require(info, "DesProjectExportJob", given["projectExportJobId"], "export job")
 
 
 def download_url(job: records.Record, info: context.Info) -> str:
-    """Return the download URL of the file."""
     return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
 
 
@@ -231,7 +219,6 @@ async def _notification_data(event: records.Record, info: context.Info) -> Any:
 
 
 def notification(event: records.Record, _info: context.Info, **_arguments: object) -> records.Record:
-    """Return the event, which is the notification."""
     return event
 
 

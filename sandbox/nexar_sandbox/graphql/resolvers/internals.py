@@ -83,7 +83,6 @@ def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str |
 
 
 def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noqa: N803
-    """Return the Ciiva id of a part; null for none."""
     return _masked(partId, to_part=False, info=info)
 
 
@@ -100,7 +99,6 @@ def _masked(id_: str, *, to_part: bool, info: context.Info) -> str | None:
 
 
 def extras(_root: None, info: context.Info, partId: str) -> SupPartExtras | None:  # noqa: N803
-    """SupPartExtras of a part; null for none."""
     record = info.context.catalog.part(partId)
     return None if record is None else SupPartExtras(record)
 
@@ -137,7 +135,6 @@ def is_rohs_compliant(extras: SupPartExtras, _info: context.Info) -> bool | None
 
 
 def datasheet_urls(extras: SupPartExtras, _info: context.Info) -> list[str]:
-    """All of them."""
     sheets = (collection for collection in extras.record.document_collections if collection.name == parts.DATASHEETS)
     return [document.url for collection in sheets for document in collection.documents]
 

@@ -115,7 +115,6 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
 
 
 def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
-    """Return the price breaks with their conversion."""
     market, behavior = offer.seller.part.market, info.context.behavior
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
     shown = [price(step, market, behavior, key) for step in offer.breaks]
@@ -144,12 +143,10 @@ def price(
 
 
 def price_cache_id(price: views.PriceView, _info: context.Info) -> str:
-    """Return a key of the price."""
     return views.cache_id("price", *price.key)
 
 
 def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
-    """Return a key of the offer in its market."""
     return views.cache_id("offer", offer.record.id, *offer.seller.part.market.key)
 
 

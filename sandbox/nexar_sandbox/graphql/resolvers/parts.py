@@ -36,7 +36,6 @@ class SupSponsoredPart(NamedTuple):
 
 
 def cache_id(part: views.PartView, _info: context.Info) -> str:
-    """Return a key of the part in its market."""
     return views.cache_id("part", part.record.id, *part.market.key)
 
 
@@ -113,7 +112,6 @@ def _sponsored(part: views.PartView, companion: views.PartView, info: context.In
 
 
 def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
-    """Return the first picture."""
     return part.record.images[0] if part.record.images else None
 
 

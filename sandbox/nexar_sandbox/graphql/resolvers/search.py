@@ -44,12 +44,10 @@ def _part(id_: str, info: context.Info) -> records.Part | None:
 
 
 def search(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
-    """Text search."""
     return _search(info.context.catalog.search, info, arguments)
 
 
 def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
-    """Search by part number."""
     return _search(info.context.catalog.search_mpn, info, arguments)
 
 
@@ -139,7 +137,6 @@ def hits(result: views.SupPartResultSet, info: context.Info) -> int:
 
 
 def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
-    """Return the page."""
     return result.page
 
 
@@ -239,7 +236,6 @@ def no_explanation(_hit: views.SupPartResult, _info: context.Info) -> str:
 
 
 def hit_cache_id(hit: views.SupPartResult, _info: context.Info) -> str:
-    """Return a key of the result."""
     return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key)
 
 
