@@ -397,3 +397,29 @@ def test_signal_stops_the_sandbox_cleanly(start_command: Any) -> None:
     sandbox.until("client_secret")
     assert sandbox.stop(signal.SIGTERM) == 0
     assert sandbox.errors == ""
+
+
+_START_WITH_OWN_PACKAGES = """
+import importlib.metadata as metadata
+import re
+import sys
+
+allowed, left = set(), {"nexar-sandbox"}
+while left:
+    name = left.pop()
+    allowed.add(re.sub("[-_.]+", "-", name).lower())
+    try:
+        required = metadata.requires(name) or ()
+    except metadata.PackageNotFoundError:
+        continue  # for other systems
+    plain = (re.match(r"[\\w.-]+", line)[0] for line in required if "extra ==" not in line)
+    left |= {each for each in plain if re.sub("[-_.]+", "-", each).lower() not in allowed}
+for package, distributions in metadata.packages_distributions().items():
+    if allowed.isdisjoint(re.sub("[-_.]+", "-", each).lower() for each in distributions):
+        sys.modules[package] = None
+import nexar_sandbox.command
+"""
+
+
+def test_command_needs_no_package_but_those_that_it_declares() -> None:
+    subprocess.run([sys.executable, "-c", _START_WITH_OWN_PACKAGES], check=True)

@@ -1,4 +1,4 @@
-"""Sample workspaces and projects of a new sandbox, read from sample_workspaces.yaml."""
+"""Sample workspaces and projects of a new sandbox, read from sample_workspaces.toml."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -45,7 +45,7 @@ class _Samples(msgspec.Struct, frozen=True):
     commits: tuple[str, ...]
 
 
-_SAMPLES = msgspec.yaml.decode(Path(__file__).with_suffix(".yaml").read_bytes(), type=_Samples)
+_SAMPLES = msgspec.toml.decode(Path(__file__).with_suffix(".toml").read_bytes(), type=_Samples)
 SHEETS, WORKSPACES = _SAMPLES.sheets, _SAMPLES.workspaces
 STATES = _SAMPLES.states
 """Life cycle states: name, description, and whether parts in it may be used."""
