@@ -13,8 +13,8 @@ from nexar_sandbox.legacy_v3 import errors, fields, query_string
 _SLICE = re.compile(r"slice\[(.+?)\]")
 _RANGE = re.compile(r"\[?(-?[0-9]{1,9})?:(-?[0-9]{1,9})?\]?")
 
-Paths = frozenset[fields.Path]
-Cuts = dict[fields.Path, slice]
+Paths = frozenset[fields.FieldPath]
+Cuts = dict[fields.FieldPath, slice]
 ShownAs = Callable[[str], Iterable[str]]
 _WHOLE: Paths = frozenset({()})
 
@@ -27,7 +27,7 @@ class LegacyProjection:
     include: frozenset[str] = frozenset()
     show: Paths | None = None
     hide: Paths = frozenset()
-    cuts: tuple[tuple[fields.Path, slice], ...] = ()
+    cuts: tuple[tuple[fields.FieldPath, slice], ...] = ()
 
     def of(self, full_object: dict[str, Any]) -> dict[str, Any]:
         if self.show is None and not self.hide and not self.cuts:
@@ -53,7 +53,7 @@ def _paths(texts: Iterable[str], name: str, shown_as: ShownAs) -> Paths:
     return frozenset(path for path in paths if fields.is_known(name, path))
 
 
-def _as_shown(path: fields.Path, shown_as: ShownAs) -> list[fields.Path]:
+def _as_shown(path: fields.FieldPath, shown_as: ShownAs) -> list[fields.FieldPath]:
     if path[0] != fields.KEYED or len(path) == 1:
         return [path]
     return [(path[0], key, *path[2:]) for key in shown_as(path[1])]

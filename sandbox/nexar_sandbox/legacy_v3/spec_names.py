@@ -6,6 +6,7 @@ without a key on record has its name in lower case with words joined by _. Reque
 
 import math
 import re
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,56 +14,11 @@ from typing import NamedTuple
 
 from nexar_sandbox.catalog import records
 
+_DATA = Path(__file__).parent / "data"
 # Every spec key that v3 is known to have had. Parts have values for some of them.
-KEYS = frozenset((Path(__file__).parent / "data" / "spec_keys.txt").read_text("ascii").split())
-
-# v3's key by the catalog's shortname, where it is not the attribute's name.
-_OWN = {
-    "casecode_metric_": "case_package_si",
-    "dcresistance_dcr_": "dc_resistance",
-    "diameter": "size_diameter",
-    "dielectric": "dielectric_characteristic",
-    "elv": "elv_compliant",
-    "height": "size_height",
-    "leadfree": "lead_free_status",
-    "length": "size_length",
-    "maxoperatingtemperature": "operating_temperature",
-    "maxsupplyvoltage": "supply_voltage_dc",
-    "militarystandard": "mil_spec",
-    "minoperatingtemperature": "operating_temperature",
-    "minsupplyvoltage": "supply_voltage_dc",
-    "mount": "mounting_style",
-    "numberofpins": "pin_count",
-    "operatingsupplycurrent": "supply_current",
-    "operatingsupplyvoltage": "supply_voltage_dc",
-    "pitch": "pin_pitch",
-    "propagationdelay": "propagation_delay_max",
-    "reachsvhc": "reach_svhc_compliance",
-    "rohs": "rohs_status",
-    "termination": "termination_style",
-    "thickness": "size_thickness",
-    "width": "size_width",
-    "wire_cablegauge": "wire_gauge",
-}
-# v3's names by its keys, where the attribute's differs: those in recordings and clients, and of specs that are several
-# attributes.
-_NAMES = {
-    "capacitance_tolerance": "Capacitance Tolerance",
-    "case_package_si": "Case/Package (SI)",
-    "dielectric_characteristic": "Dielectric Characteristic",
-    "inductance_tolerance": "Inductance Tolerance",
-    "lead_free_status": "Lead-Free Status",
-    "mounting_style": "Mounting Style",
-    "operating_temperature": "Operating Temperature",
-    "reach_svhc_compliance": "REACH SVHC Compliance",
-    "resistance_tolerance": "Resistance Tolerance",
-    "self_resonant_frequency": "Self-Resonant Frequency",
-    "size_diameter": "Size-Diameter",
-    "size_height": "Size-Height",
-    "size_length": "Size-Length",
-    "size_width": "Size-Width",
-    "supply_voltage_dc": "Supply Voltage (DC)",
-}
+KEYS = frozenset((_DATA / "spec_keys.txt").read_text("ascii").split())
+_SPECS = tomllib.loads((_DATA / "specs.toml").read_text("utf-8"))
+_OWN, _NAMES = _SPECS["keys"], _SPECS["names"]
 # Attributes whose value is a list, which the catalog joins with commas.
 _LISTS = frozenset({"color", "features", "illuminationcolor", "interface", "lenscolor"})
 # v3 had a tolerance for each of these quantities and wrote it as text, `±5%`; the catalog has one number for all.
