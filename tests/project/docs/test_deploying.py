@@ -266,12 +266,6 @@ def test_the_unit_is_as_hardened_as_documented(needs_program: Callable[[str], st
     assert done.returncode == 0, done.stdout
 
 
-def test_the_page_shows_files_of_deploy_as_they_are(pages: Any) -> None:
-    blocks = [block for page in pages.values() for block in page.blocks() if block.word.startswith("deploy/")]
-    assert {block.word for block in blocks} >= {"deploy/v3bridge.service", "deploy/nginx.conf"}
-    assert [block.word for block in blocks if block.text != (DEPLOY.parent / block.word).read_text()] == []
-
-
 def test_the_page_names_every_file_of_deploy(pages: Any) -> None:
     text = pages["docs/how-to/deploy.md"].text
     names = {file.name for file in DEPLOY.iterdir()} - {"Dockerfile.dockerignore"}
