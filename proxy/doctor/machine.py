@@ -6,7 +6,7 @@ import glob
 import os
 import resource
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -21,7 +21,7 @@ from proxy.stores import open as opening
 WORKER_BYTES = 120_000_000  # of a worker under load with an empty cache (docs/explanation/performance.md)
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
 RUNNING_SECONDS = 2.0  # for the response of a service that has the port already
-_CGROUP = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
@@ -98,10 +98,10 @@ def _memory(settings: config.Config) -> CheckResult:
     return found("memory_short", text) if size < needed else passed("memory", text)
 
 
-def memory_size() -> int:
+def memory_size(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
     """Return the bytes of memory of this machine, or of the container where that has a limit."""
     sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for file in _CGROUP:
+    for file in limits:
         try:
             sizes.append(int(file.read_text()))
         except (OSError, ValueError):  # no such file, or `max`

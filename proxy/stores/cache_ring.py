@@ -121,7 +121,7 @@ class CacheRing:
         self._path = path
         try:
             slots, self._bytes = self._begun(size)
-            self._start = _start(slots)  # of the ring
+            self._start = ring_start(slots)  # of the ring
             self._index = _Index(self._descriptor, slots)
         except BaseException:
             self.close()
@@ -313,8 +313,8 @@ class CacheRing:
 def _begin(descriptor: int, size: int) -> None:
     """Write an empty index, and the header last."""
     slots = max(SLOTS_MIN, size // SLOT_SHARE)
-    ring = size - _start(slots)
-    _write(descriptor, bytes(_start(slots)), 0)
+    ring = size - ring_start(slots)
+    _write(descriptor, bytes(ring_start(slots)), 0)
     _write(descriptor, _HEADER.pack(MAGIC, slots, ring, ring, ring), 0)  # place 0 means none
 
 
@@ -323,7 +323,7 @@ def _layout(descriptor: int) -> tuple[int, int] | None:
     header = os.pread(descriptor, _HEADER.size, 0)
     if len(header) == _HEADER.size:
         magic, slots, ring, tail, head = _HEADER.unpack(header)
-        is_whole = os.fstat(descriptor).st_size >= _start(slots)
+        is_whole = os.fstat(descriptor).st_size >= ring_start(slots)
         if magic == MAGIC and is_whole and slots and ring and tail <= head <= tail + ring:
             return slots, ring
     return None
@@ -341,7 +341,7 @@ def _write(descriptor: int, data: bytes, start: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _start(slots: int) -> int:
+def ring_start(slots: int) -> int:
     """Return where the ring begins, behind an index of so many slots."""
     return _INDEX + (slots + WINDOW) * _SLOT.size
 

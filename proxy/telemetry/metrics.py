@@ -30,7 +30,9 @@ class Counter(dict[Labels, float]):
 
     def __init__(self, name: str, meaning: str, *labels: str) -> None:
         super().__init__()
-        self._head = name, meaning, labels
+        self.name = name
+        self.meaning = meaning
+        self.labels = labels
 
     # Without storing it: a read must not make a series of zeros on the page.
     def __missing__(self, labels: Labels) -> float:
@@ -42,8 +44,7 @@ class Counter(dict[Labels, float]):
 
     def family(self) -> Metric:
         """Convert to the form of prometheus_client."""
-        name, meaning, labels = self._head
-        family = CounterMetricFamily(name, meaning, labels=labels)
+        family = CounterMetricFamily(self.name, self.meaning, labels=self.labels)
         for values, total in self.items():
             family.add_metric(values, total)
         return family
@@ -54,7 +55,9 @@ class Gauge(dict[Labels, float]):
 
     def __init__(self, name: str, meaning: str, *labels: str, merged: Literal["sum", "max", "last"]) -> None:
         super().__init__()
-        self._head = name, meaning, labels
+        self.name = name
+        self.meaning = meaning
+        self.labels = labels
         self._merged = merged
 
     def merge(self, labels: Labels, value: float) -> None:
@@ -67,8 +70,7 @@ class Gauge(dict[Labels, float]):
 
     def family(self) -> Metric:
         """Convert to the form of prometheus_client."""
-        name, meaning, labels = self._head
-        family = GaugeMetricFamily(name, meaning, labels=labels)
+        family = GaugeMetricFamily(self.name, self.meaning, labels=self.labels)
         for values, value in self.items():
             family.add_metric(values, self._shown(value))
         return family
@@ -96,7 +98,9 @@ class Histogram:
     """Distribution of durations, in seconds, by the value of one label."""
 
     def __init__(self, name: str, meaning: str, label: str, bounds: tuple[float, ...] = SECONDS) -> None:
-        self._head = name, meaning, (label,)
+        self.name = name
+        self.meaning = meaning
+        self.labels = (label,)
         self._bounds = bounds
         self.size = len(bounds) + 1  # buckets: one above all bounds
         self.counts: dict[str, list[int]] = {}
@@ -119,8 +123,7 @@ class Histogram:
 
     def family(self) -> Metric:
         """Convert to the form of prometheus_client, whose buckets are cumulative."""
-        name, meaning, labels = self._head
-        family = HistogramMetricFamily(name, meaning, labels=labels)
+        family = HistogramMetricFamily(self.name, self.meaning, labels=self.labels)
         bounds = [*map(str, self._bounds), "+Inf"]
         for value, counts in self.counts.items():
             buckets = list(zip(bounds, map(float, accumulate(counts)), strict=True))

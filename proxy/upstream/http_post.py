@@ -114,7 +114,7 @@ async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: A
         without_frames = error.with_traceback(None)
         raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
-        message = f"{request.service} did not answer in time: {_exceeded_limit(error, attempt, session.timeout)}"
+        message = f"{request.service} did not answer in time: {exceeded_limit(error, attempt, session.timeout)}"
         kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded
         raise kind(message, may_be_billed=request.billed and attempt.sent) from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
@@ -153,7 +153,7 @@ def _time_limits(limits: aiohttp.ClientTimeout, total: float | None) -> aiohttp.
     return aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
 
 
-def _exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> str:
+def exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> str:
     """Name the time limit that was exceeded."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return f"no connection within {limits.sock_connect:g} s"

@@ -63,7 +63,7 @@ async def running(
         common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
         starts = [messages.StartMessage(common(settings), slot, sockets, origin=origin) for slot in slots]
-        workers = [_Worker(start, clock) for start in starts]
+        workers = [Worker(start, clock) for start in starts]
         try:
             urls = await _start(workers)
             service = WorkerService(urls, workers, common)
@@ -106,7 +106,7 @@ def _common_settings(
     return msgspec.structs.replace(settings, listen=listen, store=store, admin=admin)
 
 
-async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
+async def _start(workers: list["Worker"]) -> listening.ServiceUrls:
     """Start all workers concurrently. Raises the first error: they have the same configuration, so all fail alike."""
     outcomes = await asyncio.gather(*(each.start() for each in workers), return_exceptions=True)
     started = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
@@ -116,7 +116,7 @@ async def _start(workers: list["_Worker"]) -> listening.ServiceUrls:
     return started[0]
 
 
-def _unresponsive(workers: list["_Worker"], seconds: float) -> list[int]:
+def _unresponsive(workers: list["Worker"], seconds: float) -> list[int]:
     """Return the numbers of the workers that gave no sign of life for so long."""
     return [number for number, each in enumerate(workers, 1) if each.is_unresponsive(seconds)]
 
@@ -130,13 +130,13 @@ class WorkerService(reloading.Reloadable):
     """The service of all workers. A configuration is prepared by every worker before any of them serves with it."""
 
     def __init__(
-        self, urls: listening.ServiceUrls, workers: list["_Worker"], common: Callable[[config.Config], config.Config]
+        self, urls: listening.ServiceUrls, workers: list["Worker"], common: Callable[[config.Config], config.Config]
     ) -> None:
         self.urls = urls
         self.on_request: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self._workers = workers
         self._common = common
-        self._prepared: dict[_Worker, config.Config] = {}
+        self._prepared: dict[Worker, config.Config] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         for worker in workers:
             worker.on_request = self._start_reload
@@ -192,12 +192,12 @@ class WorkerService(reloading.Reloadable):
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _start_reload(self, worker: "_Worker", number: int) -> None:
+    def _start_reload(self, worker: "Worker", number: int) -> None:
         task = asyncio.create_task(self._reload(worker, number), name=f"reload for {worker.name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _reload(self, worker: "_Worker", number: int) -> None:
+    async def _reload(self, worker: "Worker", number: int) -> None:
         if self.on_request is not None:
             result = await self.on_request()
             with suppress(_WorkerGoneError):
@@ -213,14 +213,14 @@ class _WorkerGoneError(Exception):
     """The worker ended, or did not acknowledge a message in time."""
 
 
-class _Worker:
+class Worker:
     """Worker in one slot: its current process, its messages, and the back-off of its restarts. `on_request` is called
     with the number of its request for a reload."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
         self.number = message.slot.number
         self.name = f"worker {self.number}"
-        self.on_request: Callable[[_Worker, int], None] | None = None
+        self.on_request: Callable[[Worker, int], None] | None = None
         self._message = message
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None

@@ -217,12 +217,16 @@ async def test_the_ide_reports_an_unwritable_state_file(
     start: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state.db"
+
+    def refuse(*_: object) -> None:
+        raise file.StateError(f"{path} cannot be used: no more room")
+
     async with (
         start(state=path, applications=(applications.DEFAULT_DESIGN_APPLICATION,)) as caller,
         IdePageClient(caller.sandbox.url) as page,
     ):
         await page.sign_in()
-        monkeypatch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+        monkeypatch.setattr(file.StateFile, "put", refuse)
         response = await page.authorization()
         assert (response.status, response.body["error"]) == (500, "server_error")
         assert str(path) in response.body["error_description"]

@@ -329,12 +329,15 @@ async def test_a_change_is_written_before_the_response(start: StartSandbox, path
 async def test_a_failed_write_rolls_back_and_usage_is_retried(
     start: StartSandbox, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def refuse(*_: object) -> None:
+        raise file.StateError(f"{path} cannot be used: no more room")
+
     caplog.set_level("WARNING")
     async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         form = await visitor.open("/portal/applications/new")
         with monkeypatch.context() as patch:
-            patch.setattr(file, "_PUT", "INSERT INTO gone VALUES (?, ?, ?)")
+            patch.setattr(file.StateFile, "put", refuse)
             seen = await visitor.fill(form, "/new", {"name": "Lost"})
             assert (seen.status, f"The state file cannot be written: {path}" in html.unescape(seen.page)) == (500, True)
             assert caller.sandbox.applications.all == (applications.DEFAULT_APPLICATION,)

@@ -17,7 +17,7 @@ from types import FrameType
 import pytest
 
 # A failure that something swallows, such as a callback of the event loop, is raised again.
-_AGAIN_SECONDS = 5.0
+AGAIN_SECONDS = 5.0
 
 
 @contextlib.contextmanager
@@ -29,11 +29,11 @@ def limited(seconds: float) -> Iterator[None]:
         raise pytest.fail.Exception(f"the test took longer than {seconds:g} s; all stacks are in its standard error")
 
     handler = signal.signal(signal.SIGALRM, fail)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, left, _AGAIN_SECONDS)  # of an enclosing limit; 0 is none
+        signal.setitimer(signal.ITIMER_REAL, left, AGAIN_SECONDS)  # of an enclosing limit; 0 is none
         signal.signal(signal.SIGALRM, handler)
 
 

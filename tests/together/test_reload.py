@@ -323,7 +323,9 @@ async def test_failure_to_change_over_leaves_the_running_configuration(
         assert (await service.match())[0] == 200
         service.content["upstream"]["connections"] = 7  # with a pool of its own
         with monkeypatch.context() as patch:
-            patch.setattr(single_process, "_limits", fail)
+            patch.setattr(
+                single_process, "_limits", fail
+            )  # private: nothing public fails between building and replacing
             result = await service.reload()
         assert (result.outcome, result.mistakes) == ("failed", ("internal error: OSError; see the log",))
         await asyncio.sleep(5 * app.RETIREMENT_SECONDS)  # a replaced application would be closed by now

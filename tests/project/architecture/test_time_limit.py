@@ -43,7 +43,7 @@ def test_a_hanging_test_fails_with_its_stacks(
 
 
 def test_a_failure_that_was_swallowed_is_raised_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limit, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(time_limit, "AGAIN_SECONDS", 0.1)
     with time_limit.limited(0.1):
         for _ in range(2):
             with pytest.raises(pytest.fail.Exception):

@@ -45,10 +45,10 @@ def test_every_timeout_is_documented_with_its_message(page: Any) -> None:
     head = connector.Attempt(0.0)
     head.content = cast(Any, SimpleNamespace(total_bytes=0))
     said = [
-        http_post._exceeded_limit(aiohttp.ConnectionTimeoutError(), connector.Attempt(0.0), timeout),
-        http_post._exceeded_limit(aiohttp.SocketTimeoutError(), connector.Attempt(0.0), timeout),
-        http_post._exceeded_limit(aiohttp.SocketTimeoutError(), head, timeout),
-        http_post._exceeded_limit(TimeoutError(), connector.Attempt(0.0), timeout),
+        http_post.exceeded_limit(aiohttp.ConnectionTimeoutError(), connector.Attempt(0.0), timeout),
+        http_post.exceeded_limit(aiohttp.SocketTimeoutError(), connector.Attempt(0.0), timeout),
+        http_post.exceeded_limit(aiohttp.SocketTimeoutError(), head, timeout),
+        http_post.exceeded_limit(TimeoutError(), connector.Attempt(0.0), timeout),
     ]
     assert [text for row in rows for text in re.findall(r"`(.+?)`", row[2])] == said
 
@@ -110,6 +110,6 @@ async def test_late_token_is_documented(page: Any) -> None:
 
 def test_every_named_metric_exists_with_its_labels(page: Any) -> None:
     counted = metrics.Metrics(prometheus_client.CollectorRegistry())
-    known = {each._head[0]: each._head[2] for each in counted.measures().values()}
+    known = {measure.name: measure.labels for measure in counted.measures().values()}
     for name, labels, _ in page.table("metric"):
         assert known[name.strip("`").removesuffix("_total")] == tuple(re.split(r", ", labels.partition(":")[0]))

@@ -28,7 +28,7 @@ def _row(measure: Any) -> Any:
     """A measure as a row of the table has it."""
     family = measure.family()
     ending = "_total" if family.type == "counter" else ""
-    return [f"`{family.name}{ending}`", family.type, ", ".join(family._labelnames), family.documentation]
+    return [f"`{family.name}{ending}`", family.type, ", ".join(measure.labels), family.documentation]
 
 
 def test_documented_metrics_are_those_of_the_code(pages: Any) -> None:

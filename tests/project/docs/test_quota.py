@@ -41,7 +41,7 @@ def test_every_named_header_is_sent(pages: Any) -> None:
 
 
 def test_every_named_gauge_exists(words: Any) -> None:
-    names = {gauge._head[0] for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
+    names = {gauge.name for gauge in vars(_metrics()).values() if isinstance(gauge, metrics.Gauge)}
     gauges = {name for name in names if name.startswith("v3bridge_parts_")}
     assert set(re.findall(r"`(v3bridge_parts_\w+)`", words)) == gauges
 

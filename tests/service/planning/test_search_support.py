@@ -63,12 +63,6 @@ def test_unsupported_sort_keys_are_reported(sortby: str, ignored: list[str]) -> 
     assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
 
 
-def test_first_supported_sort_key_is_used() -> None:
-    plan = planned(SearchRequest(sortby="octopart_url desc, mpn asc"))
-    assert isinstance(plan, search.SearchPlan)
-    assert plan._sorting == {"sort": "mpn", "sortDir": "asc"}
-
-
 @pytest.mark.parametrize(
     "text, said",
     [("mpn:X", True), ("avg_price:[1 TO 2]", True), (f"{LOST}:1", True), ("brand.name:Yageo AND uid:1", True)],

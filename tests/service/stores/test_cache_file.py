@@ -21,7 +21,7 @@ from support import log_lines
 from proxy import errors
 from proxy.kit import clock
 from proxy.stores.cache_file import LOOP_MAX, CacheFile
-from proxy.stores.cache_ring import SLOTS_MIN, _start
+from proxy.stores.cache_ring import SLOTS_MIN, ring_start
 from proxy.stores.protocols import CacheLookup
 
 
@@ -255,7 +255,7 @@ async def test_slot_of_the_index_that_points_nowhere_is_a_miss(
     """As a process that is killed while it writes may leave it."""
     await cache.put([record(A, manual_clock.now())])
     header = file.read_bytes()
-    slot = header.index(A[8:] + (SIZE - _start(SLOTS_MIN)).to_bytes(8, "little"))
+    slot = header.index(A[8:] + (SIZE - ring_start(SLOTS_MIN)).to_bytes(8, "little"))
     with file.open("r+b") as opened:
         opened.seek(slot + 8)
         opened.write(place.to_bytes(8, "little"))
@@ -283,7 +283,7 @@ async def test_truncated_file_is_begun_anew(
             await each.put([record(C, now)])
         for each in (cache, other):
             assert await contents(each, C) == [b"content"]
-    assert output.getvalue().count("shared cache deleted") == (1 if size < _start(SLOTS_MIN) else 0)
+    assert output.getvalue().count("shared cache deleted") == (1 if size < ring_start(SLOTS_MIN) else 0)
     assert (await claims(cache, B), await claims(other, A)) == ([False], [False])
     await other.aclose()
 
@@ -294,7 +294,7 @@ async def test_records_that_contradict_each_other_are_begun_anew(
     now = manual_clock.now()
     await cache.put([record(A, now)])
     with file.open("r+b") as opened:
-        opened.seek(_start(SLOTS_MIN))
+        opened.seek(ring_start(SLOTS_MIN))
         opened.write(b"\xff" * 100)
     with log_lines.collected() as output:
         await cache.put([])
@@ -339,7 +339,7 @@ async def test_entry_that_is_not_in_the_page_cache_is_read_by_the_thread(
     await contents(cache)
     with file.open("r+b") as opened:
         os.fsync(opened.fileno())
-        os.posix_fadvise(opened.fileno(), _start(SLOTS_MIN), 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(opened.fileno(), ring_start(SLOTS_MIN), 0, os.POSIX_FADV_DONTNEED)
     if cache.look_up_now([A], 0.0, False) is not None:
         pytest.skip("this file system is always in memory")
     assert await contents(cache, A) == [bytes(100_000)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from service.stores.test_protocols_cache import SIZE, A, B, record
 
-from proxy.stores.cache_ring import READ_BYTES, SLOTS_MIN, CacheRing, _start
+from proxy.stores.cache_ring import READ_BYTES, SLOTS_MIN, CacheRing, ring_start
 
 NOW = 1_700_000_000.0
 
@@ -29,7 +29,7 @@ def test_record_of_another_key_is_a_miss(ring: CacheRing, file: Path) -> None:
     ring.append([record(A, NOW, b"of A"), record(B, NOW, b"of B")])
     places = {entry.key: entry.place.to_bytes(8, "little") for entry in ring.entries(NOW)}
     content = file.read_bytes()
-    assert content.count(A[8:] + places[A], 0, _start(SLOTS_MIN)) == 1
+    assert content.count(A[8:] + places[A], 0, ring_start(SLOTS_MIN)) == 1
     file.write_bytes(content.replace(A[8:] + places[A], A[8:] + places[B]))
     assert [ring.content(key) for key in (A, B)] == [None, (NOW, NOW + 60, b"of B")]
 

@@ -59,6 +59,7 @@ async def test_database_uses_wal_and_a_busy_timeout(file: Any, store: Any) -> No
             return other.execute("PRAGMA journal_mode").fetchone()
 
     assert await asyncio.to_thread(pragmas) == ("wal",)
+    # Private: SQLite has these two for a connection, not for the file.
     asked = [store._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "busy_timeout")]
     assert asked == [1, 5000]
 
@@ -136,8 +137,11 @@ async def test_failed_operation_is_rolled_back(store: Any, file: Any) -> None:
     assert [state[1:] for state in await store.usage([NOVEMBER])] == [(7, 0, 0)]
 
 
-async def test_long_locked_file_is_a_store_error(store: Any, file: Any) -> None:
-    store._connection.execute("PRAGMA busy_timeout = 0")
+async def test_long_locked_file_is_a_store_error(
+    file: Any, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_schema, "BUSY_SECONDS", 0.01)
+    store = await SqliteStore.open(file, manual_clock)
     holder = sqlite3.connect(file, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(errors.StoreUnavailable, match="locked"):
@@ -145,6 +149,7 @@ async def test_long_locked_file_is_a_store_error(store: Any, file: Any) -> None:
     holder.execute("ROLLBACK")
     holder.close()
     assert await store.reserve([claim("a", 1)]) == [None]
+    await store.aclose()
 
 
 async def test_clock_set_back_blocks_nothing_for_ever(store: Any, manual_clock: clock.ManualClock) -> None:
@@ -204,6 +209,7 @@ async def test_read_only_mount_is_detected(store: Any, file: Any, monkeypatch: p
 
 
 async def test_unwritable_file_is_detected(store: Any) -> None:
+    # Private: root writes to any file, whatever its mode.
     store._connection.execute("PRAGMA query_only = 1")
     with pytest.raises(errors.StoreUnavailable, match="readonly database"):
         await store.check_writable()

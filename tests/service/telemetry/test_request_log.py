@@ -105,6 +105,7 @@ def test_many_combinations_of_fields_keep_a_bounded_number_of_templates(restored
     lines = request_log.RequestLog()
     for parts in range(2 * request_log.TEMPLATES_MAX):
         lines.write(RequestFields("GET", "/v3", 200, "127.0.0.1", parts=parts), 0.1, "id")
+    # Private: memory shows nowhere else.
     assert len(lines._templates) <= request_log.TEMPLATES_MAX
     assert [f" parts={n} " in line for n, line in enumerate(stream.getvalue().splitlines())] == [True] * 2_000
 

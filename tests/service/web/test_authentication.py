@@ -35,8 +35,9 @@ def request(address: Any) -> Any:
 def test_flood_from_many_addresses_uses_bounded_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     guarded, _ = keys
     monkeypatch.setattr(authentication, "ADDRESSES_MAX", 50)
-    guarded._counted = cachetools.LRUCache(50)
     monkeypatch.setattr(client_address, "CACHE_MAX", 50)
+    # Private, here and below: memory shows nowhere else.
+    guarded._counted = cachetools.LRUCache(50)
     for n in range(1000):
         with pytest.raises(errors.ForbiddenKey):
             guarded.client(request(f"2001:db8:{n:x}::1"), "wrong")

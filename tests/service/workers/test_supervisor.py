@@ -1,9 +1,9 @@
 """The supervisor restarts workers: those that ended, and those that cannot serve with a new configuration."""
 
 import asyncio
-import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -41,22 +41,22 @@ SILENT = FAILING_COMMIT.partition("        is_commit")[0]
 
 async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loader.load(shipped.path("config.yaml"), {})
-    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    worker = supervisor.Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", FAILING_COMMIT))
     service = supervisor.WorkerService(await worker.start(), [worker], lambda each: each)
     try:
         async with asyncio.timeout(SECONDS):
             await service.prepare(settings)
             await service.commit()
-            assert worker._process is not None
-            assert await worker._process.wait() == -signal.SIGTERM
+            while worker.is_running:
+                await asyncio.sleep(0.01)
     finally:
         await worker.stop()
 
 
 async def test_worker_with_very_many_mistakes_can_be_reloaded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loader.load(shipped.path("config.yaml"), {})
-    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    worker = supervisor.Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", VERY_MANY_MISTAKES))
     service = supervisor.WorkerService(await worker.start(), [worker], lambda each: each)
     try:
@@ -74,7 +74,7 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
     settings, time = loader.load(shipped.path("config.yaml"), {}), clock.ManualClock()
     slots = [merging.WorkerSlot(tmp_path, number) for number in (1, 2)]
     slots[1].file(merging.METRICS).touch()  # its last sign
-    workers = [supervisor._Worker(messages.StartMessage(settings, slot), time) for slot in slots]
+    workers = [supervisor.Worker(messages.StartMessage(settings, slot), time) for slot in slots]
     for worker, program in zip(workers, (ACKNOWLEDGING, SILENT), strict=True):
         monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", program))
         urls = await worker.start()
@@ -92,8 +92,8 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
                 time.advance(0.1)
                 await asyncio.sleep(0.01)
             await reloading
-            assert workers[1]._process is not None
-            assert await workers[1]._process.wait() == -signal.SIGTERM
+            while workers[1].is_running:
+                await asyncio.sleep(0.01)
         assert workers[0].is_running
     finally:
         reloading.cancel()
@@ -102,26 +102,25 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
 
 async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loader.load(shipped.path("config.yaml"), {})
-    worker = supervisor._Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    worker = supervisor.Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.0)
     monkeypatch.setattr(supervisor, "COMMAND", ONCE)
     assert (await worker.start()).public == "http://127.0.0.1:1"
-    first = worker._process
-    tried = asyncio.Event()
-    start = asyncio.create_subprocess_exec
+    start, started = asyncio.create_subprocess_exec, asyncio.Event()
+
+    async def started_again(*arguments: Any, **options: Any) -> asyncio.subprocess.Process:
+        started.set()
+        return await start(*arguments, **options)
 
     async def refused(*_: object, **__: object) -> asyncio.subprocess.Process:
-        monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
-        tried.set()
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", started_again)
         raise BlockingIOError("no more processes for now")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
     restarts = asyncio.create_task(worker.restart_when_ended())
     try:
         async with asyncio.timeout(SECONDS):
-            await tried.wait()
-            while worker._process is first and not restarts.done():
-                await asyncio.sleep(0.01)
+            await started.wait()
         assert not restarts.done()
     finally:
         restarts.cancel()

@@ -108,6 +108,7 @@ def test_every_kind_of_number_is_looked_up_at_every_seller() -> None:
 
 
 def test_show_and_hide_reach_the_proxy() -> None:
+    # The client gives the fields of a response by this attribute only.
     assert set(the_part("NE555N", show=["mpn", "uid"])._part) == {"mpn", "uid"}
     assert "offers" not in the_part("NE555N", hide=["offers"])._part
 

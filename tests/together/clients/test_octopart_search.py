@@ -101,6 +101,7 @@ def test_include_show_and_hide_are_those_of_match() -> None:
     [part] = found("SN74S74N", limit=1, include_datasheets=True, include_specs=True, hide=["offers"])
     assert part.datasheets
     assert part.specs
+    # The client gives the fields of a response by this attribute only.
     assert "offers" not in part._part
     assert found("SN74S74N", limit=1, show=["mpn"])[0]._part == {"mpn": "SN74S74N"}
 

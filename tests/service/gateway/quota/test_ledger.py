@@ -152,6 +152,7 @@ async def test_pending_bookings_are_merged_per_ledger_entry(book: Any, store: An
     store.away = True
     for _ in range(1_000):
         await book.book(cost(1))
+    # Private: memory shows nowhere else.
     assert len(book._unwritten) == 1
     assert len(book._unconfirmed.increments) == 1
 
@@ -190,7 +191,7 @@ async def test_cancelled_caller_leaves_no_reservation(
     await book.refresh(LINES)
     held = [task for task in (leader, follower) if not task.cancelled()]
     assert await state(store) == (0, 0, 10 * len(held))
-    assert book._awaited == set()
+    assert book._awaited == set()  # private: memory shows nowhere else
 
 
 async def test_reservation_with_lost_response_is_released(book: Any, store: Any) -> None:

@@ -1,6 +1,9 @@
 """Tests of the current service with replayed recordings."""
 
+import contextlib
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from proxy.redaction import Redaction
 from proxy.traffic.recording.recorded import Recording, ReplayedSide
 from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
 from proxy.traffic.v3_response import SideResponse
-from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
+from proxy.upstream.replay import RECORD_AGAIN, RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")
 NOTE = RecordedGraphQLResponse("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
@@ -28,10 +31,15 @@ class Service:
         self.requests: list[Any] = []
 
     async def fetch(self, request: Any, request_id: Any) -> Any:
-        self.requests.append((request.client, self.player._loaded[request_id]))
-        if self.lacks:
-            self.player._lacking[request_id] = "the mappings ask for more"
+        with contextlib.suppress(errors.UpstreamUnreadable):
+            self.requests.append((request.client, self.player.find(request_id, operation("e" if self.lacks else "b"))))
         return RESPONSE
+
+
+def operation(field: str) -> Any:
+    """The operation of the note, with a field."""
+    payload = {"operationName": NOTE.name, "query": f"query a {{ {field} }}", "variables": {"q": "1"}}
+    return SimpleNamespace(name=NOTE.name, payload=json.dumps(payload).encode())
 
 
 @pytest.fixture
@@ -59,15 +67,16 @@ async def test_request_is_replayed_by_its_application_without_cost(replay: Any) 
     side, service = replay({"demo": "k1", "other": "k2"})
     response = await side.fetch(REQUEST, "r1")
     assert (response.body, response.parts, response.failure) == (b"{}", 0, None)
-    assert service.requests == [("demo", (NOTE,))]
-    assert service.player._loaded == {}
+    assert service.requests == [("demo", NOTE)]
+    with pytest.raises(errors.UpstreamUnreadable):
+        service.player.find("r1", operation("b"))  # nothing is kept
     assert side.place == "0.zst, mapped again"
 
 
 async def test_single_application_replays_under_any_recorded_name(replay: Any) -> None:
     side, service = replay({"renamed": "k1"})
     await side.fetch(REQUEST, "r1")
-    assert service.requests == [("renamed", (NOTE,))]
+    assert service.requests == [("renamed", NOTE)]
 
 
 async def test_missing_application_is_named(replay: Any) -> None:
@@ -79,7 +88,7 @@ async def test_missing_application_is_named(replay: Any) -> None:
 async def test_incomplete_recording_is_a_failure(replay: Any) -> None:
     side, _ = replay({"demo": "k1"}, lacks=True)
     response = await side.fetch(REQUEST, "r1")
-    assert response.failure == "has no response: the mappings ask for more"
+    assert response.failure == f"has no response: the mappings ask for more than was recorded (e): {RECORD_AGAIN}"
 
 
 async def test_unrecorded_request_is_a_failure(replay: Any) -> None:

@@ -124,7 +124,7 @@ def test_remembered_paths_are_bounded(rules: Any) -> None:
     found = rules("path: '**.x', ignore: all, expires: never")
     for number in range(5000):
         found.apply(MATCH, [Difference("extra", f"k{number}", "k", candidate=1)])
-    assert found._at.cache_info().currsize <= 2000
+    assert found._at.cache_info().currsize <= 2000  # private: memory shows nowhere else
 
 
 def test_only_used_shipped_rules_are_reported(load: Any, causes: Any) -> None:

@@ -81,6 +81,7 @@ def test_exactly_the_changed_cells_differ(
 
 def check_with_openpyxl(book: Path, target: Path, name: str, changed: dict[Place, cells.CellChange]) -> None:
     """Compare formulas and styles of all cells, and the values of changed ones, as openpyxl reads them."""
+    # Private: reading a cell in any other way makes it.
     old, new = (openpyxl.load_workbook(path)[name]._cells for path in (book, target))
     results = openpyxl.load_workbook(target, data_only=True)[name]._cells
     for place in old.keys() | new.keys():
