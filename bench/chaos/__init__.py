@@ -1,1 +1,1 @@
-"""Chaos tests of the promises in docs/reference/limits.md, with real processes: `python -m bench.chaos`."""
+"""Chaos tests of the promises in SECURITY.md, with real processes: `python -m bench.chaos`."""

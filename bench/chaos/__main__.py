@@ -1,4 +1,4 @@
-"""`python -m bench.chaos [--minutes N] [--seed S] [NAME …]`: test the promises of docs/reference/limits.md.
+"""`python -m bench.chaos [--minutes N] [--seed S] [NAME …]`: test the promises of SECURITY.md.
 
 The exit code is 1 if a promise is broken; the reasons are printed.
 """

@@ -1,4 +1,4 @@
-"""Scenarios: each provokes an attack, a crash or a fault, and checks what docs/reference/limits.md promises."""
+"""Scenarios: each provokes an attack, a crash or a fault, and checks what SECURITY.md promises."""
 
 import asyncio
 import contextlib

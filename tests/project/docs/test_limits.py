@@ -1,4 +1,4 @@
-"""docs/reference/limits.md: every promise names a test that exists, a setting that exists, and its default."""
+"""SECURITY.md: every promise names a test that exists, a setting that exists, and its default."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ TESTS = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
-    text = pages["docs/reference/limits.md"].text
+    text = pages["SECURITY.md"].text
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "::" in line]
     return [row for row in found if len(row) == 4]
 
@@ -37,6 +37,6 @@ def test_every_scenario_of_the_chaos_run_is_described(pages: Any, monkeypatch: p
     monkeypatch.syspath_prepend(TESTS.parent)
     from bench.chaos.scenarios import SCENARIOS
 
-    text = " ".join(pages["docs/reference/limits.md"].text.split())
+    text = " ".join(pages["CONTRIBUTING.md"].text.split())
     assert SCENARIOS
     assert [each.name for each in SCENARIOS if f"`{each.name.replace(' ', '-')}`" not in text] == []
