@@ -38,9 +38,11 @@ class CatalogSource:
 
     def properties(self) -> dict[str, str]:
         """The source as texts, as stored in the file; "" for a missing value."""
+        package = Path(__file__).parent
+        program = [*self.data.glob("*.jsonl"), *package.glob("*.py"), *package.glob("data/*.toml")]
         return {
             "format": _FORMAT,
-            "program": _digest(sorted([*self.data.glob("*.jsonl"), *Path(__file__).parent.glob("*.py")])),
+            "program": _digest(sorted(program)),
             "seed": str(self.seed),
             "parts": str(self.parts or ""),
             "extra": _digest([self.extra]) if self.extra else "",

@@ -38,7 +38,7 @@ def build(
         document_collections=_documents(line, maker, draw),
         images=(_image(line, maker),) if line.images else (),
         descriptions=_descriptions(line, reference.sellers, draw),
-        reference_designs=tuple(records.ReferenceDesign(design.name, design.url) for design in line.reference_designs),
+        reference_designs=tuple(line.reference_designs),
         cad=_cad(cad_level(line), slug, line.id),
         manufacturer_url=f"{_SITE}/opatz8j6/b1?t={_token(draw)}" if draw[0] < 200 else None,
         free_sample_url=f"{_SITE}/opatz8j6/s1?t={_token(draw)}" if line.free_sample else None,

@@ -4,6 +4,9 @@ Names are the service's field names in snake case (contract graphql.md §1.2); i
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
 
 from nexar_sandbox.catalog import rules
 
@@ -14,19 +17,22 @@ class Company:
 
     id: str
     name: str
-    aliases: tuple[str, ...]
-    display_flag: str | None
-    homepage_url: str | None
-    slug: str
-    is_verified: bool
-    is_broker: bool
-    is_distributor_api: bool
-    is_octocart_supported: bool
-    roles: frozenset[str]
+    aliases: tuple[str, ...] = ()
+    display_flag: str | None = None
+    homepage_url: str | None = None
+    slug: str = ""
+    is_verified: bool = False
+    is_broker: bool = False
+    is_distributor_api: bool = False
+    is_octocart_supported: bool = False
+    roles: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Category:
+class _FileRecord(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A record that is a line, or in a line, of the catalog's files as it is."""
+
+
+class Category(_FileRecord, frozen=True):
     """A node of the category tree; `parent_id` of the root is the root's own id."""
 
     id: str
@@ -35,17 +41,16 @@ class Category:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogAttribute:
-    """An attribute: a kind of technical property. `value_type` is "number" or "text"."""
+class CatalogAttribute(_FileRecord, frozen=True):
+    """An attribute: a kind of technical property."""
 
     id: str
     name: str
     shortname: str
     group: str
-    value_type: str
-    units_name: str
-    units_symbol: str
+    value_type: Literal["number", "text"]
+    units_name: str = ""
+    units_symbol: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,7 @@ class Description:
     credit_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceDesign:
+class ReferenceDesign(_FileRecord, frozen=True):
     """A maker's example circuit."""
 
     name: str

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from nexar_sandbox.catalog import currencies, listings, matching, records, source_files
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
@@ -90,10 +92,7 @@ class ReferenceData:
 
     def _new_maker(self, name: str) -> records.Company:
         slug = f"/manufacturers/{_slug(name)}"
-        plain = dict.fromkeys(("is_verified", "is_broker", "is_distributor_api", "is_octocart_supported"), False)
-        company = records.Company(
-            _next_id(self.companies), name, (), None, None, slug, **plain, roles=frozenset({"manufacturer"})
-        )
+        company = records.Company(_next_id(self.companies), name, slug=slug, roles=frozenset({"manufacturer"}))
         self.companies[company.id] = company
         self._maker_by_name[matching.normalize(name)] = company.id
         return company
@@ -129,7 +128,8 @@ def read(data: Path) -> ReferenceData:
     source_files.CatalogError."""
     path = data / "companies.jsonl"
     companies = [
-        (_company(line), f"{path}:{number}", line) for number, line in source_files.read(path, source_files.CompanyLine)
+        (msgspec.convert(line, records.Company, from_attributes=True), f"{path}:{number}", line)
+        for number, line in source_files.read(path, source_files.CompanyLine)
     ]
     sellers = [_seller(*company) for company in companies if "seller" in company[0].roles]
     if len(sellers) > _MOST_SELLERS:
@@ -139,24 +139,8 @@ def read(data: Path) -> ReferenceData:
     return ReferenceData(
         [company for company, _, _ in companies],
         sellers,
-        [_category(line) for _, line in source_files.read(data / "categories.jsonl", source_files.CategoryLine)],
-        [_attribute(line) for _, line in source_files.read(data / "attributes.jsonl", source_files.AttributeLine)],
-    )
-
-
-def _company(line: source_files.CompanyLine) -> records.Company:
-    return records.Company(
-        id=line.id,
-        name=line.name,
-        aliases=tuple(line.aliases),
-        display_flag=line.display_flag,
-        homepage_url=line.homepage_url,
-        slug=line.slug,
-        is_verified=line.is_verified,
-        is_broker=line.is_broker,
-        is_distributor_api=line.is_distributor_api,
-        is_octocart_supported=line.is_octocart_supported,
-        roles=frozenset(line.roles),
+        [line for _, line in source_files.read(data / "categories.jsonl", records.Category)],
+        [line for _, line in source_files.read(data / "attributes.jsonl", records.CatalogAttribute)],
     )
 
 
@@ -165,19 +149,3 @@ def _seller(company: records.Company, location: str, line: source_files.CompanyL
         raise source_files.CatalogError(f"{location}: currency {line.currency!r} has no exchange rate")
     authorized = line.authorized and not line.is_broker
     return listings.Seller(company, line.currency, line.weight, authorized, tuple(line.regions), line.order_multiple)
-
-
-def _category(line: source_files.CategoryLine) -> records.Category:
-    return records.Category(line.id, line.parent_id, line.name, line.path)
-
-
-def _attribute(line: source_files.AttributeLine) -> records.CatalogAttribute:
-    return records.CatalogAttribute(
-        id=line.id,
-        name=line.name,
-        shortname=line.shortname,
-        group=line.group,
-        value_type=line.value_type,
-        units_name=line.units_name,
-        units_symbol=line.units_symbol,
-    )

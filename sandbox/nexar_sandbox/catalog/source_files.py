@@ -9,6 +9,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from nexar_sandbox.catalog import records
+
 
 class CatalogError(ValueError):
     """A catalog file that cannot be used; the message names the file, the line and the fault."""
@@ -39,34 +41,6 @@ class CompanyLine(_Line, frozen=True):
     order_multiple: bool = False
 
 
-class CategoryLine(_Line, frozen=True):
-    """A node of the category tree; the root is its own parent."""
-
-    id: str
-    parent_id: str
-    name: str
-    path: str
-
-
-class AttributeLine(_Line, frozen=True):
-    """An attribute: a kind of technical property."""
-
-    id: str
-    name: str
-    shortname: str
-    group: str
-    value_type: Literal["number", "text"]
-    units_name: str = ""
-    units_symbol: str = ""
-
-
-class ReferenceDesignLine(_Line, frozen=True):
-    """A maker's example circuit."""
-
-    name: str
-    url: str
-
-
 class PartLine(_Line, frozen=True):
     """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller id."""
 
@@ -88,11 +62,11 @@ class PartLine(_Line, frozen=True):
     sku: dict[str, str] = {}
     codes: dict[str, int] = {}
     documents: list[str] = []
-    reference_designs: list[ReferenceDesignLine] = []
+    reference_designs: list[records.ReferenceDesign] = []
     free_sample: bool = False
 
 
-L = TypeVar("L", bound=_Line)
+L = TypeVar("L", bound=msgspec.Struct)
 
 
 def read(path: Path, kind: type[L]) -> Iterator[tuple[int, L]]:

@@ -14,14 +14,8 @@ _UID = re.compile(r"[0-9a-f]{16}")
 _MAKER = records.Company(
     id="999999",
     name="Bygone Semiconductor",
-    aliases=(),
     display_flag="US",
-    homepage_url=None,
     slug="/manufacturers/bygone-semiconductor",
-    is_verified=False,
-    is_broker=False,
-    is_distributor_api=False,
-    is_octocart_supported=False,
     roles=frozenset({"manufacturer"}),
 )
 

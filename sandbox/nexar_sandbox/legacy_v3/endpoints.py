@@ -8,7 +8,6 @@ import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -57,12 +56,9 @@ class LegacyEndpoints:
 
     def _resolvers(self) -> dict[str, Resolver]:
         served = self._served
-        handlers: dict[str, Resolver] = {"/parts/match": partial(_match, served)}
+        handlers: dict[str, Resolver] = {"/parts/match": lambda caller, _: served.match(caller)}
         for path, name in _CLASSES.items():
-            handlers[f"/{path}/search"] = partial(_of_class, served.search, name)
-            handlers[f"/{path}/get_multi"] = partial(_of_class, served.get_multi, name)
-        for path, name in _CLASSES.items():
-            handlers[f"/{path}/{{uid}}"] = partial(_one, served.get_one, name)
+            handlers |= _of_class(served, f"/{path}", name)
         return {**handlers, "/seller/{uid}": handlers["/sellers/{uid}"]}
 
     def _over(self, path: str, resolve: Resolver) -> Handler:
@@ -103,26 +99,13 @@ def _failed(error: disturbances.Errors, style: ResponseStyle, request: web.Reque
     return error_response(errors.LegacyError(error.status, "Internal server error"), style, request)
 
 
-def _match(served: service.LegacyService, caller: service.LegacyRequest, _request: web.Request) -> dict[str, Any]:
-    return served.match(caller)
-
-
-def _of_class(
-    ask: Callable[[service.LegacyRequest, str], dict[str, Any]],
-    name: str,
-    caller: service.LegacyRequest,
-    _request: web.Request,
-) -> dict[str, Any]:
-    return ask(caller, name)
-
-
-def _one(
-    ask: Callable[[service.LegacyRequest, str, str], dict[str, Any]],
-    name: str,
-    caller: service.LegacyRequest,
-    request: web.Request,
-) -> dict[str, Any]:
-    return ask(caller, name, request.match_info["uid"])
+def _of_class(served: service.LegacyService, path: str, name: str) -> dict[str, Resolver]:
+    """Return the resolvers of a class by path."""
+    return {
+        f"{path}/search": lambda caller, _: served.search(caller, name),
+        f"{path}/get_multi": lambda caller, _: served.get_multi(caller, name),
+        f"{path}/{{uid}}": lambda caller, request: served.get_one(caller, name, request.match_info["uid"]),
+    }
 
 
 def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict[str, Any]:

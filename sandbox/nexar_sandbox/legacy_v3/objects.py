@@ -223,15 +223,6 @@ class LegacyObjects:
     def __init__(self, catalog: store.Catalog, country: str, currency: str) -> None:
         self._catalog, self._country, self._currency = catalog, country, currency
 
-    def part(
-        self,
-        part: records.Part,
-        field_projection: projection.LegacyProjection,
-        apikey: str,
-        draws: disturbances.RequestDisturbances,
-    ) -> Object:
-        return self._parts.build(part, field_projection, apikey, draws)
-
     def by_uid(self, name: str, uid: str) -> Object | None:
         """Return the Brand, Category or Seller of a uid, including uids of earlier years."""
         return self.listings[name].get(self._companies.uids.current(uid))
@@ -274,7 +265,7 @@ class LegacyObjects:
         return catalog_objects.CompanyObjects(self._catalog, uids.LegacyUids())
 
     @cached_property
-    def _parts(self) -> PartObjects:
+    def parts(self) -> PartObjects:
         market = catalog_objects.OfferObjects(self._companies, self._country, self._currency)
         return PartObjects(self._catalog, self._companies, market, self._country)
 

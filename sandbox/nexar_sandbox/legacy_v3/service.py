@@ -149,7 +149,7 @@ class LegacyService:
         disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
         parts = {uid: disturbed.by_uid(uid) for uid in requested_uids}
         return {
-            uid: self._objects.part(part, field_projection, caller.apikey, caller.draws)
+            uid: self._objects.parts.build(part, field_projection, caller.apikey, caller.draws)
             for uid, part in parts.items()
             if part is not None
         }
@@ -180,7 +180,7 @@ class LegacyService:
         field_projection: projection.LegacyProjection,
         caller: LegacyRequest,
     ) -> Object:
-        return self._objects.part(disturbed.part(copy), field_projection, caller.apikey, caller.draws)
+        return self._objects.parts.build(disturbed.part(copy), field_projection, caller.apikey, caller.draws)
 
     def _response(
         self,
