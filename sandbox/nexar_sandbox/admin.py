@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any
 
@@ -69,19 +70,15 @@ def _is_local(name: str) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
 class AdminEndpoints:
     """Handlers of faults and journal."""
 
-    def __init__(
-        self,
-        fault_injector: injector.FaultInjector,
-        request_journal: journal.RequestJournal,
-        registry: applications.ApplicationRegistry,
-        html_pages: pages.Pages,
-        browser_sessions: sessions.BrowserSessions,
-    ) -> None:
-        self._injector, self._journal, self._registry = fault_injector, request_journal, registry
-        self._pages, self._sessions = html_pages, browser_sessions
+    fault_injector: injector.FaultInjector
+    request_journal: journal.RequestJournal
+    registry: applications.ApplicationRegistry
+    html_pages: pages.Pages
+    browser_sessions: sessions.BrowserSessions
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405. POST is for the forms of the pages."""
@@ -97,13 +94,15 @@ class AdminEndpoints:
         """List the faults with the number of requests left for each (null: unlimited)."""
         if pages.prefers_html(request) and request.method == "GET":
             return self._faults_page(request)
-        listed = [{"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self._injector.remaining()]
+        listed = [
+            {"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self.fault_injector.remaining()
+        ]
         return _reply({"faults": listed})
 
     async def replace(self, request: web.Request) -> web.Response:
         """Replace all faults by the list in the body; nothing changes if it is invalid."""
         try:
-            self._injector.replace(faults.read_faults(orjson.loads(await request.read())))
+            self.fault_injector.replace(faults.read_faults(orjson.loads(await request.read())))
         except orjson.JSONDecodeError as error:
             return _reply({"error": f"the body is not JSON: {error}"}, 400)
         except ValueError as error:
@@ -111,7 +110,7 @@ class AdminEndpoints:
         return await self.faults(request)
 
     async def lift(self, request: web.Request) -> web.Response:
-        self._injector.clear()
+        self.fault_injector.clear()
         return await self.faults(request)
 
     async def change_faults(self, request: web.Request) -> web.Response:
@@ -122,12 +121,12 @@ class AdminEndpoints:
             return self._faults_page(request, typed, login.STALE_FORM)
         try:
             if "lift" in form:
-                self._injector.clear()
+                self.fault_injector.clear()
             else:
-                self._injector.add(faults.parse_faults(typed))
+                self.fault_injector.add(faults.parse_faults(typed))
         except ValueError as error:
             return self._faults_page(request, typed, str(error))
-        return _see_other(FAULTS_PATH)
+        return pages.redirect(FAULTS_PATH)
 
     async def entries(self, request: web.Request) -> web.Response:
         """Totals and the `last` entries: oldest first as JSON, newest first as HTML."""
@@ -135,23 +134,23 @@ class AdminEndpoints:
         if not (last.isascii() and last.isdigit()):
             return self._bad_last(request, f"last must be a number of entries, 0 or more; it is {last!r}")
         # A number of more digits than Python converts is more than are kept.
-        entries = self._journal.last(int(last[:10]))
+        entries = self.request_journal.last(int(last[:10]))
         if pages.prefers_html(request):
             return self._journal_page(request, entries, last)
-        return _reply({"totals": self._journal.totals, "entries": entries})
+        return _reply({"totals": self.request_journal.totals, "entries": entries})
 
     async def clear(self, _request: web.Request) -> web.Response:
-        self._journal.clear()
-        return _reply({"totals": self._journal.totals, "entries": []})
+        self.request_journal.clear()
+        return _reply({"totals": self.request_journal.totals, "entries": []})
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
         if not self._is_own(request, await forms.page_form(request)):
-            return self._journal_page(request, self._journal.last(LAST), str(LAST), login.STALE_FORM)
-        self._journal.clear()
-        return _see_other(JOURNAL_PATH)
+            return self._journal_page(request, self.request_journal.last(LAST), str(LAST), login.STALE_FORM)
+        self.request_journal.clear()
+        return pages.redirect(JOURNAL_PATH)
 
     def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
-        listed = [(faults.fault_text(fault), left) for fault, left in self._injector.remaining()]
+        listed = [(faults.fault_text(fault), left) for fault, left in self.fault_injector.remaining()]
         return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
 
     def _journal_page(
@@ -162,40 +161,32 @@ class AdminEndpoints:
             "journal.html",
             mistake,
             entries=entries[::-1],
-            totals=self._journal.totals,
-            names={application.application_id: application.name for application in self._registry.all},
+            totals=self.request_journal.totals,
+            names={application.application_id: application.name for application in self.registry.all},
             last=last,
             choices=CHOICES,
         )
 
     def _page(self, request: web.Request, template: str, mistake: str, **values: Any) -> web.Response:
-        session = self._sessions.begin(request)
-        response = self._pages.render(
+        session = self.browser_sessions.begin(request)
+        response = self.html_pages.render(
             template,
             status=400 if mistake else 200,
             mistake=mistake,
             path=request.path,
-            csrf=self._sessions.csrf_token(session),
+            csrf=self.browser_sessions.csrf_token(session),
             **values,
         )
-        self._sessions.keep(request, response, session)
+        self.browser_sessions.keep(request, response, session)
         return response
 
     def _bad_last(self, request: web.Request, text: str) -> web.Response:
         if not pages.prefers_html(request):
             return _reply({"error": text}, 400)
-        return self._pages.render(
-            "message.html",
-            status=400,
-            heading="Bad request",
-            text=text,
-            code="",
-            link=JOURNAL_PATH,
-            link_text="Journal",
-        )
+        return self.html_pages.message("Bad request", text, status=400, link=JOURNAL_PATH, link_text="Journal")
 
     def _is_own(self, request: web.Request, form: dict[str, str]) -> bool:
-        return self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD))
+        return self.browser_sessions.is_own(self.browser_sessions.of(request), form.get(sessions.CSRF_FIELD))
 
 
 def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
@@ -210,10 +201,6 @@ def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
             for field in msgspec.structs.fields(kind)
         ]
         yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures
-
-
-def _see_other(path: str) -> web.Response:
-    return web.Response(status=303, headers={"Location": path, **pages.HEADERS})
 
 
 def _reply(body: object, status: int = 200) -> web.Response:

@@ -65,6 +65,14 @@ class Pages:
         headers = {**HEADERS, "Vary": "Accept", "Content-Security-Policy": policy or _policy(leads_to, copies)}
         return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
+    def message(
+        self, heading: str, text: str, *, status: int = 200, code: str = "", link: str = "", link_text: str = ""
+    ) -> web.Response:
+        """Render a page that says one thing, and links to another page."""
+        return self.render(
+            "message.html", status=status, heading=heading, text=text, code=code, link=link, link_text=link_text
+        )
+
     @web.middleware
     async def not_found(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """HTML page for browsers at unknown paths; other clients get the plain 404."""
@@ -74,6 +82,11 @@ class Pages:
             if not prefers_html(request):
                 raise
             return self.render("not_found.html", status=404, path=request.path)
+
+
+def redirect(address: str, status: int = 303) -> web.Response:
+    """Return a redirect that is not cached."""
+    return web.Response(status=status, headers={"Location": address, **HEADERS})
 
 
 def format_number(number: int) -> str:

@@ -8,6 +8,7 @@ fields that do not fit the record.
 
 import hmac
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -28,26 +29,19 @@ Changes: TypeAlias = Mapping[str, Change]
 """The changes of a service by method and path."""
 
 
+@dataclass(frozen=True, slots=True)
 class DesignService:
     """The REST service of the tables with this service name."""
 
-    def __init__(
-        self,
-        name: str,
-        changes: Changes,
-        store: design_store.DesignStore,
-        credential: str,
-        exchanges: journal.RequestJournal,
-    ) -> None:
-        self.name = name
-        self._changes = changes
-        self._store = store
-        self._credential = credential
-        self._journal = exchanges
+    name: str
+    changes: Changes
+    store: design_store.DesignStore
+    credential: str = field(repr=False)
+    exchanges: journal.RequestJournal
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._record_exchange])
-        for route, change in self._changes.items():
+        for route, change in self.changes.items():
             method, path = route.split()
             app.router.add_route(method, path, self._change_handler(change))
         if self.name == "collaboration":
@@ -57,7 +51,7 @@ class DesignService:
 
     async def read(self, request: web.Request) -> web.Response:
         name = request.match_info["table"]
-        table = self._store.tables.of_service(self.name).get(name)
+        table = self.store.tables.of_service(self.name).get(name)
         if table is None:
             raise LookupError(f"the service {self.name} has no {name}")
         if not request.query:
@@ -73,7 +67,7 @@ class DesignService:
     async def stream_events(self, request: web.Request) -> web.StreamResponse:
         """Stream comment events as lines of JSON. An empty line is sent at once: from then on no event is missed."""
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        with self._store.comment_events.subscribe() as stream:
+        with self.store.comment_events.subscribe() as stream:
             await response.prepare(request)
             await response.write(b"\n")
             async for event in stream:
@@ -84,14 +78,14 @@ class DesignService:
     def _change_handler(self, change: Change) -> Handler:
         async def handle(request: web.Request) -> web.Response:
             body = msgspec.json.decode(await request.read(), type=dict[str, Any])
-            changed = change(self._store, **body, **request.match_info)
+            changed = change(self.store, **body, **request.match_info)
             return _json_response(changed, 201 if request.method == "POST" else 200)
 
         return handle
 
     @web.middleware
     async def _record_exchange(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        entry = self._journal.begin(JOURNALLED)
+        entry = self.exchanges.begin(JOURNALLED)
         entry.operation = f"{self.name} {request.method} {_pattern(request)}"
         complete = False
         try:
@@ -99,14 +93,14 @@ class DesignService:
             entry.status = response.status
             complete = True
         finally:
-            self._journal.finish(entry, is_complete=complete)
+            self.exchanges.finish(entry, is_complete=complete)
         return response
 
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         credential = request.headers.get(CREDENTIAL, "")
-        if not hmac.compare_digest(credential.encode(), self._credential.encode()):
+        if not hmac.compare_digest(credential.encode(), self.credential.encode()):
             return _error("this service accepts requests of the query service only", 401)
-        await self._store.open()
+        await self.store.open()
         try:
             return await handler(request)
         except LookupError as error:

@@ -63,14 +63,9 @@ class ParsedDocument:
 
     def is_query(self, operation_name: str | None) -> bool:
         """Return true if the operation to execute is a query; True also if that is ambiguous."""
-        operations = [
-            definition
-            for definition in (self.node.definitions if self.node else ())
-            if isinstance(definition, OperationDefinitionNode)
-        ]
         selected = [
             operation
-            for operation in operations
+            for operation in _operation_nodes(self.node)
             if operation_name in (None, operation.name.value if operation.name else None)
         ]
         return len(selected) != 1 or selected[0].operation is OperationType.QUERY
@@ -90,28 +85,27 @@ class ParsedDocument:
     def first_field(self) -> FieldNode | None:
         """Return the first field at the root of the first operation, for the path of an error that is about all of
         it."""
-        for definition in self.node.definitions if self.node else ():
-            if isinstance(definition, OperationDefinitionNode):
-                return next((s for s in definition.selection_set.selections if isinstance(s, FieldNode)), None)
-        return None
+        operation = next(iter(_operation_nodes(self.node)), None)
+        nodes = operation.selection_set.selections if operation else ()
+        return next((node for node in nodes if isinstance(node, FieldNode)), None)
 
     def is_introspection(self) -> bool:
-        roots = self._roots()
-        return bool(roots) and all(
-            isinstance(field, FieldNode) and field.name.value.startswith("__") for field in roots
-        )
+        roots = _root_nodes(self.node)
+        return bool(roots) and all(isinstance(node, FieldNode) and node.name.value.startswith("__") for node in roots)
 
     def reads_schema(self) -> bool:
         """Return true if a root field is about the schema or one of its types."""
-        return any(isinstance(field, FieldNode) and field.name.value in SCHEMA_FIELDS for field in self._roots())
+        roots = _root_nodes(self.node)
+        return any(isinstance(node, FieldNode) and node.name.value in SCHEMA_FIELDS for node in roots)
 
-    def _roots(self) -> list[SelectionNode]:
-        operations = (
-            definition
-            for definition in (self.node.definitions if self.node else ())
-            if isinstance(definition, OperationDefinitionNode)
-        )
-        return [field for operation in operations for field in operation.selection_set.selections]
+
+def _operation_nodes(document: DocumentNode | None) -> list[OperationDefinitionNode]:
+    definitions = document.definitions if document else ()
+    return [definition for definition in definitions if isinstance(definition, OperationDefinitionNode)]
+
+
+def _root_nodes(document: DocumentNode | None) -> list[SelectionNode]:
+    return [node for operation in _operation_nodes(document) for node in operation.selection_set.selections]
 
 
 def relevant(behavior: Behavior) -> Behavior:
@@ -153,15 +147,15 @@ class DocumentCache:
 
 
 def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
-    operations = (operation for operation in node.definitions if isinstance(operation, OperationDefinitionNode))
-    return {operation.name.value if operation.name else "": _root_names(operation) for operation in operations}
+    return {
+        operation.name.value if operation.name else "": _root_names(operation) for operation in _operation_nodes(node)
+    }
 
 
-def _is_async(node: DocumentNode) -> bool:
+def _is_async(document: DocumentNode) -> bool:
     """Return true if a root field is design data, or may be because it is in a fragment."""
-    operations = [operation for operation in node.definitions if isinstance(operation, OperationDefinitionNode)]
-    roots = [field for operation in operations for field in operation.selection_set.selections]
-    return any(not isinstance(field, FieldNode) or field.name.value.startswith(DESIGN_PREFIX) for field in roots)
+    roots = _root_nodes(document)
+    return any(not isinstance(node, FieldNode) or node.name.value.startswith(DESIGN_PREFIX) for node in roots)
 
 
 def _root_names(operation: OperationDefinitionNode) -> tuple[str, ...]:
@@ -196,7 +190,6 @@ class _OwnSize:
 def size_errors(document: DocumentNode) -> list[GraphQLError]:
     """One error, in the words of the service's software, for each limit that an operation exceeds. None for fragments
     with cycles, which validation rejects."""
-    operations = [operation for operation in document.definitions if isinstance(operation, OperationDefinitionNode)]
     fragments = {
         fragment.name.value: _own_size(fragment.selection_set)
         for fragment in document.definitions
@@ -207,7 +200,8 @@ def size_errors(document: DocumentNode) -> list[GraphQLError]:
     except CycleError:
         return []
     size_errors_ = (
-        _size_errors_of(operation, _total_size(_own_size(operation.selection_set), sizes)) for operation in operations
+        _size_errors_of(operation, _total_size(_own_size(operation.selection_set), sizes))
+        for operation in _operation_nodes(document)
     )
     return [error for group in size_errors_ for error in group]
 

@@ -6,6 +6,7 @@ redirected to registered redirect URIs.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
@@ -25,20 +26,15 @@ LOGIN_PROMPTS = frozenset({"login", "select_account"})
 Pairs = tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
 class AuthorizationEndpoint:
     """The handlers."""
 
-    def __init__(
-        self,
-        *,
-        server: authorization_server.OAuthServer,
-        browser_sessions: sessions.BrowserSessions,
-        html_pages: pages.Pages,
-        clock: clocks.Clock,
-        issuer: str | None,
-    ) -> None:
-        self._server, self._sessions = server, browser_sessions
-        self._pages, self._clock, self._issuer = html_pages, clock, issuer
+    server: authorization_server.OAuthServer
+    browser_sessions: sessions.BrowserSessions
+    html_pages: pages.Pages
+    clock: clocks.Clock
+    issuer: str | None
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoint by GET and POST, and the consent form."""
@@ -51,7 +47,7 @@ class AuthorizationEndpoint:
         parts = urlsplit(return_to)
         parameters = dict(parse_qsl(parts.query))
         client_id = parameters.get("client_id", "") if parts.path == AUTHORIZE_PATH else ""
-        application = self._server.registry.by_client_id(client_id)
+        application = self.server.registry.by_client_id(client_id)
         if application is None or parameters.get("redirect_uri") not in application.redirect_uris:
             return None
         return application.name, parameters["redirect_uri"]
@@ -63,7 +59,7 @@ class AuthorizationEndpoint:
     async def authorize(self, request: web.Request) -> web.Response:
         """Redirect to the login page, show the consent page, or redirect to the application."""
         pairs = tuple(request.query.items())
-        session = self._sessions.of(request)
+        session = self.browser_sessions.of(request)
         try:
             grant = self._grant(request, pairs, session)
             if grant.prompt in LOGIN_PROMPTS:
@@ -80,11 +76,11 @@ class AuthorizationEndpoint:
     async def decide(self, request: web.Request) -> web.Response:
         """Handle the user's decision on the consent page."""
         form = await forms.page_form(request)
-        session = self._sessions.of(request)
+        session = self.browser_sessions.of(request)
         if (
             session is None
             or session.sign_in is None
-            or not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD))
+            or not self.browser_sessions.is_own(session, form.get(sessions.CSRF_FIELD))
         ):
             return self._refused(request, InvalidRequestError("The form is out of date or from another site."))
         try:
@@ -95,7 +91,7 @@ class AuthorizationEndpoint:
         if form.get("decision") != "allow":
             return self._finished(request, grant, None)
         names = grant.request.scope.split()
-        self._server.authorization_store.consent(session.sign_in.user, grant.client.get_client_id(), names)
+        self.server.authorization_store.consent(session.sign_in.user, grant.client.get_client_id(), names)
         return self._finished(request, grant, session.sign_in)
 
     def _grant(
@@ -106,18 +102,18 @@ class AuthorizationEndpoint:
         sign_in = session.sign_in if session else None
         if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
             sign_in = None
-        issuer = forms.issuer(request, self._issuer)
-        return self._server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
+        issuer = forms.issuer(request, self.issuer)
+        return self.server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
         """Return true if the sign-in is older than `max_age`."""
         seconds = grants.max_age(max_age)
-        return seconds is not None and self._clock.now() - sign_in.at > seconds
+        return seconds is not None and self.clock.now() - sign_in.at > seconds
 
     def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
         """Return true if consent is needed. Raises ConsentRequiredError if `prompt` is none."""
         data, names = grant.request.payload.data, grant.request.scope.split()
-        if grant.prompt != "consent" and self._server.authorization_store.has_consent(
+        if grant.prompt != "consent" and self.server.authorization_store.has_consent(
             sign_in.user, grant.client.get_client_id(), names
         ):
             return False
@@ -128,8 +124,8 @@ class AuthorizationEndpoint:
     def _consent(
         self, pairs: Pairs, grant: authorization_server.ConsentRequest, session: sessions.BrowserSession
     ) -> web.Response:
-        user = self._server.users.by_id(session.sign_in.user) if session.sign_in else None
-        return self._pages.render(
+        user = self.server.users.by_id(session.sign_in.user) if session.sign_in else None
+        return self.html_pages.render(
             "consent.html",
             leads_to=[grant.redirect_uri],
             application=grant.client.application.name,
@@ -138,13 +134,13 @@ class AuthorizationEndpoint:
             redirect_uri=grant.redirect_uri,
             query=urlencode(pairs),
             action=CONSENT_PATH,
-            csrf=self._sessions.csrf_token(session),
+            csrf=self.browser_sessions.csrf_token(session),
         )
 
     def _finished(
         self, request: web.Request, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn | None
     ) -> web.Response:
-        return self._sent(request, self._server.finish(grant, sign_in).headers)
+        return self._sent(request, self.server.finish(grant, sign_in).headers)
 
     def _refused(self, request: web.Request, error: Exception) -> web.Response:
         """Redirect the error to the application if its redirect URI is valid, else show it."""
@@ -153,14 +149,12 @@ class AuthorizationEndpoint:
         code, text = "invalid_request", "The request is not valid."
         if isinstance(error, OAuth2Error):
             code, text = str(error.error), error.get_error_description() or text
-        return self._pages.render(
-            "message.html", status=400, heading="Sign-in failed", text=text, code=code, link="", link_text=""
-        )
+        return self.html_pages.message("Sign-in failed", text, status=400, code=code)
 
     def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
         """Redirect to the application, with the issuer against mix-up attacks (RFC 9207)."""
-        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self._issuer))])
-        return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
+        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self.issuer))])
+        return pages.redirect(address, 302)
 
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:

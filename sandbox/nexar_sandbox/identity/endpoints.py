@@ -6,6 +6,7 @@ introspection endpoints; those for browsers are in `authorization_endpoint.py` a
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from email.utils import formatdate
 
 from aiohttp import web
@@ -167,17 +168,13 @@ class TokenEndpoint:
         return fields
 
 
+@dataclass(frozen=True, slots=True)
 class ResourceEndpoints:
     """Handlers of discovery, keys, userinfo, revocation and introspection."""
 
-    def __init__(
-        self,
-        *,
-        server: authorization_server.OAuthServer,
-        key_ring: keys.KeyRing,
-        issuer: str | None,
-    ) -> None:
-        self._server, self._key_ring, self._issuer = server, key_ring, issuer
+    server: authorization_server.OAuthServer
+    key_ring: keys.KeyRing
+    issuer: str | None
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoints; userinfo by GET and POST."""
@@ -189,25 +186,25 @@ class ResourceEndpoints:
         router.add_post(discovery.INTROSPECTION_PATH, self.introspection)
 
     async def discovery(self, request: web.Request) -> web.Response:
-        if not self._server.behavior.discovery:
+        if not self.server.behavior.discovery:
             raise web.HTTPNotFound
-        issuer = forms.issuer(request, self._issuer)
-        return forms.json_response(discovery.document(issuer, self._server.registry.all), 200, store=True)
+        issuer = forms.issuer(request, self.issuer)
+        return forms.json_response(discovery.document(issuer, self.server.registry.all), 200, store=True)
 
     async def jwks(self, _request: web.Request) -> web.Response:
-        return forms.json_response(self._key_ring.jwks(), 200, store=True)
+        return forms.json_response(self.key_ring.jwks(), 200, store=True)
 
     async def userinfo(self, request: web.Request) -> web.Response:
         """Claims of the user by the token's scopes (OpenID Connect Core §5.3); 401 for an invalid token, 403 without
         the scope openid."""
         try:
-            access = self._server.token_issuer.access(await _bearer(request))
+            access = self.server.token_issuer.access(await _bearer(request))
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
             return _challenge(401, "invalid_token")
-        user = self._server.users.by_id(access.user or "")
+        user = self.server.users.by_id(access.user or "")
         if scopes.OPENID not in access.scopes:
             return _challenge(403, "insufficient_scope")
-        if user is None or self._server.registry.by_client_id(access.client_id) is None:
+        if user is None or self.server.registry.by_client_id(access.client_id) is None:
             return _challenge(401, "invalid_token")
         return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
 
@@ -227,15 +224,13 @@ class ResourceEndpoints:
         try:
             credentials = clients.read_credentials(form, request.headers.get("Authorization"))
             application = clients.authenticate_client(
-                self._server.registry.by_client_id(credentials.client_id), credentials
+                self.server.registry.by_client_id(credentials.client_id), credentials
             )
         except clients.ClientAuthenticationError as refused:
             headers = {"WWW-Authenticate": "Basic"} if unknown == 401 else None
             return forms.json_response({"error": refused.code}, unknown, headers)
-        protocol_request = ProtocolRequest(
-            "POST", tuple(form.items()), forms.issuer(request, self._issuer), application
-        )
-        response = self._server.endpoint(name, protocol_request)
+        protocol_request = ProtocolRequest("POST", tuple(form.items()), forms.issuer(request, self.issuer), application)
+        response = self.server.endpoint(name, protocol_request)
         return forms.json_response(response.body, response.status)
 
 

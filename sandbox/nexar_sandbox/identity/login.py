@@ -4,6 +4,7 @@ Other pages redirect to `login_url`, which redirects back to them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
@@ -27,18 +28,14 @@ def login_url(return_to: str) -> str:
     return f"{LOGIN_PATH}?{urlencode({'return_to': return_to})}"
 
 
+@dataclass(frozen=True, slots=True)
 class LoginPages:
     """Handlers of the pages."""
 
-    def __init__(
-        self,
-        *,
-        server: authorization_server.OAuthServer,
-        browser_sessions: sessions.BrowserSessions,
-        html_pages: pages.Pages,
-        leads: RedirectLookup,
-    ) -> None:
-        self._server, self._sessions, self._pages, self._leads = server, browser_sessions, html_pages, leads
+    server: authorization_server.OAuthServer
+    browser_sessions: sessions.BrowserSessions
+    html_pages: pages.Pages
+    leads: RedirectLookup
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the pages, and the end-session endpoint by GET and POST."""
@@ -61,43 +58,43 @@ class LoginPages:
         email, password, return_to = (form.get(name, "") for name in ("email", "password", "return_to"))
         return_to = _local_path(return_to)
         # A form of another site would sign the user in as somebody else (login CSRF).
-        if not self._sessions.is_own(self._sessions.of(request), form.get(sessions.CSRF_FIELD)):
+        if not self.browser_sessions.is_own(self.browser_sessions.of(request), form.get(sessions.CSRF_FIELD)):
             return self._form(request, return_to, email, STALE_FORM)
-        user = await self._server.users.authenticate(email, password)
+        user = await self.server.users.authenticate(email, password)
         if user is None:
             return self._form(request, return_to, email, WRONG_CREDENTIALS)
-        response = web.Response(status=303, headers={"Location": return_to, **pages.HEADERS})
-        self._sessions.sign_in(request, response, user)
+        response = pages.redirect(return_to)
+        self.browser_sessions.sign_in(request, response, user)
         return response
 
     async def user_page(self, request: web.Request) -> web.Response:
-        session, user = self._sessions.of(request), self._sessions.user(request)
+        session, user = self.browser_sessions.of(request), self.browser_sessions.user(request)
         if session is None or user is None:
             raise web.HTTPSeeOther(login_url(ACCOUNT_PATH))
-        organization = self._server.users.organization(user.organization)
-        return self._pages.render(
+        organization = self.server.users.organization(user.organization)
+        return self.html_pages.render(
             "account.html",
             user=user,
             organization=organization.name if organization else "",
             action=LOGOUT_PATH,
-            csrf=self._sessions.csrf_token(session),
+            csrf=self.browser_sessions.csrf_token(session),
         )
 
     async def confirm(self, request: web.Request) -> web.Response:
         """Return the page that confirms a logout."""
-        session, user = self._sessions.of(request), self._sessions.user(request)
+        session, user = self.browser_sessions.of(request), self.browser_sessions.user(request)
         if session is None or user is None:
             return self._signed_out()
-        csrf = self._sessions.csrf_token(session)
-        return self._pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
+        csrf = self.browser_sessions.csrf_token(session)
+        return self.html_pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
 
     async def sign_out(self, request: web.Request) -> web.Response:
         form = await forms.page_form(request)
-        session = self._sessions.of(request)
-        if session is not None and not self._sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
+        session = self.browser_sessions.of(request)
+        if session is not None and not self.browser_sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
             return self._not_signed_out(STALE_FORM)
         response = self._signed_out()
-        self._sessions.sign_out(request, response)
+        self.browser_sessions.sign_out(request, response)
         return response
 
     async def end_session(self, request: web.Request) -> web.Response:
@@ -105,25 +102,25 @@ class LoginPages:
         to be confirmed."""
         pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
         try:
-            end_session_request = self._server.sign_out(ProtocolRequest("GET", pairs, ""))
+            end_session_request = self.server.sign_out(ProtocolRequest("GET", pairs, ""))
         except (OAuth2Error, ValueError):
             text = "An application requested your sign-out with an invalid token. You can sign out yourself."
             return self._not_signed_out(text, code="invalid_request")
-        session = self._sessions.of(request)
+        session = self.browser_sessions.of(request)
         signed_in = session and session.sign_in
         if signed_in and (end_session_request.id_token_claims or {}).get("sub") != signed_in.user:
             raise web.HTTPSeeOther(LOGOUT_PATH)
         response = (
             self._signed_out()
             if end_session_request.redirect_uri is None
-            else _redirect(end_session_request.redirect_uri)
+            else pages.redirect(end_session_request.redirect_uri, 302)
         )
-        self._sessions.sign_out(request, response)
+        self.browser_sessions.sign_out(request, response)
         return response
 
     def _form(self, request: web.Request, return_to: str, email: str = "", mistake: str = "") -> web.Response:
-        session, leads = self._sessions.begin(request), self._leads(return_to)
-        response = self._pages.render(
+        session, leads = self.browser_sessions.begin(request), self.leads(return_to)
+        response = self.html_pages.render(
             "login.html",
             status=400 if mistake else 200,
             # The Content-Security-Policy also covers where the form leads to after the login.
@@ -131,38 +128,21 @@ class LoginPages:
             application=leads[0] if leads else "",
             mistake=mistake,
             email=email,
-            demo=self._server.users.with_default_password,
+            demo=self.server.users.with_default_password,
             return_to=return_to,
             action=LOGIN_PATH,
-            csrf=self._sessions.csrf_token(session),
+            csrf=self.browser_sessions.csrf_token(session),
         )
-        self._sessions.keep(request, response, session)
+        self.browser_sessions.keep(request, response, session)
         return response
 
     def _not_signed_out(self, text: str, code: str = "") -> web.Response:
-        return self._pages.render(
-            "message.html",
-            status=400,
-            heading="Not signed out",
-            text=text,
-            code=code,
-            link=LOGOUT_PATH,
-            link_text="Sign out",
+        return self.html_pages.message(
+            "Not signed out", text, status=400, code=code, link=LOGOUT_PATH, link_text="Sign out"
         )
 
     def _signed_out(self) -> web.Response:
-        return self._pages.render(
-            "message.html",
-            heading="Signed out",
-            text="You are signed out.",
-            code="",
-            link=LOGIN_PATH,
-            link_text="Sign in",
-        )
-
-
-def _redirect(address: str) -> web.Response:
-    return web.Response(status=302, headers={"Location": address, **pages.HEADERS})
+        return self.html_pages.message("Signed out", "You are signed out.", link=LOGIN_PATH, link_text="Sign in")
 
 
 def _local_path(return_to: str | None) -> str:

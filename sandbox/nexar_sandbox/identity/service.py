@@ -83,18 +83,6 @@ def create_service(
     grants.register_grants(server)
     authorization_server.register_token_endpoints(server, key_ring)
     browser_sessions = sessions.BrowserSessions(users, clock, secret, state_store)
-    return _with_handlers(server, browser_sessions, key_ring, settings, clock=clock, record_request=record_request)
-
-
-def _with_handlers(
-    server: authorization_server.OAuthServer,
-    browser_sessions: sessions.BrowserSessions,
-    key_ring: keys.KeyRing,
-    settings: sandbox_settings.SandboxSettings,
-    *,
-    clock: clocks.Clock,
-    record_request: Callable[[], None],
-) -> IdentityService:
     html_pages = pages.Pages()
     authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
         server=server,
@@ -120,6 +108,4 @@ def _with_handlers(
         issuer=settings.issuer,
         record_request=record_request,
     )
-    return IdentityService(
-        server.token_issuer, key_ring, server.authorization_store, browser_sessions, html_pages, token, handlers
-    )
+    return IdentityService(token_issuer, key_ring, authorization_store, browser_sessions, html_pages, token, handlers)

@@ -138,7 +138,7 @@ class PortalResponder:
     def _go(self, visit: PortalRequest, path: str, notice: str) -> web.Response:
         """Redirect to another page, which shows the notice."""
         self._notices[visit.session.id] = notice
-        return web.Response(status=303, headers={"Location": path, **pages.HEADERS})
+        return pages.redirect(path)
 
     def _message(self, visit: PortalRequest, status: int, heading: str, text: str) -> web.Response:
         return self._show(visit, "message", status, heading=heading, text=text)

@@ -117,9 +117,9 @@ def _query_resolver(field: GraphQLField) -> GraphQLFieldResolver | None:
     if set(field.args) == {"id"} and target in records.KINDS:
         return _by_id(target)
     if is_list and "workspaceUrl" in field.args:
-        return _list_of_workspace(field, target)
+        return _list_in("workspace", field, target)
     if is_list and "projectId" in field.args:
-        return _list_of_project(field, target)
+        return _list_in("project", field, target)
     return None
 
 
@@ -175,19 +175,15 @@ def _by_id(target: str) -> GraphQLFieldResolver:
     return resolve
 
 
-def _list_of_workspace(field: GraphQLField, target: str) -> GraphQLFieldResolver:
+def _list_in(place: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+    """Return the resolver of a list of a workspace or project, as `place` says."""
+
     async def resolve(_root: None, info: context.Info, **arguments: Any) -> Any:
-        workspace = await access.require_workspace(info, arguments["workspaceUrl"])
-        items = await access.loaders(info).where(target, "workspace_id", workspace.id)
-        return _page(_matching(items, arguments), field, target, arguments)
-
-    return resolve
-
-
-def _list_of_project(field: GraphQLField, target: str) -> GraphQLFieldResolver:
-    async def resolve(_root: None, info: context.Info, **arguments: Any) -> Any:
-        project = await access.require(info, "DesProject", arguments["projectId"], "project")
-        items = await access.loaders(info).where(target, "project_id", project.id)
+        if place == "workspace":
+            owner = await access.require_workspace(info, arguments["workspaceUrl"])
+        else:
+            owner = await access.require(info, "DesProject", arguments["projectId"], "project")
+        items = await access.loaders(info).where(target, f"{place}_id", owner.id)
         return _page(_matching(items, arguments), field, target, arguments)
 
     return resolve
