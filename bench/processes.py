@@ -161,7 +161,7 @@ def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
         *blocks, name = key.split(".")
         inner = settings
         for block in blocks:
-            inner = inner[block]
+            inner = inner.setdefault(block, {})
         inner[name] = value
     return settings
 

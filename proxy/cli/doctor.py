@@ -40,16 +40,17 @@ def doctor(
     """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts."""
     file = config_file or shipped.path("config.yaml")
     printer = None if as_json else ReportPrinter(Console(highlight=False))
-    report = event_loop.run(_examine(file, tuple(requests or ()), printer))
+    report = event_loop.run(examine(file, tuple(requests or ()), printer))
     if printer is None:
         document = {"ok": report.ok, "stages": report.stages}
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     else:
         printer.result(report)
-    raise typer.Exit(_exit_code(report))
+    raise typer.Exit(exit_code(report))
 
 
-async def _examine(file: Path, requests: tuple[Path, ...], printer: "ReportPrinter | None") -> "Report":
+async def examine(file: Path, requests: tuple[Path, ...], printer: "ReportPrinter | None") -> "Report":
+    """Check an installation; the printer shows each finding when it is made."""
     from proxy.doctor import inspection, run
     from proxy.telemetry import log
 
@@ -65,7 +66,8 @@ async def _start_sandbox(settings: config.Config, resources: AsyncExitStack) -> 
     return (await embedded.with_sandbox(settings, resources))[0]
 
 
-def _exit_code(report: "Report") -> int:
+def exit_code(report: "Report") -> int:
+    """Return the exit code for a report."""
     if report.ok:
         return OK
     return UNUSABLE if report.stages[0].has_failed else FAILED

@@ -25,8 +25,7 @@ async def with_sandbox(
     except ModuleNotFoundError as error:
         raise errors.StartError(
             f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
-            f"to use a Nexar account instead: cp {shipped.path('config.yaml')} our.yaml, fill in upstream and "
-            "applications there, and add --config our.yaml"
+            "to use a Nexar account instead: v3bridge init"
         ) from error
     upstream = await stack.enter_async_context(serve(chosen or SandboxSettings()))
     return connected(settings, upstream), upstream

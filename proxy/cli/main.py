@@ -9,7 +9,21 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from proxy import __version__, errors
-from proxy.cli import alerts, cache, command_group, doctor, explain, mappings, reload, sandbox, serve, usage
+from proxy.cli import (
+    alerts,
+    cache,
+    command_group,
+    config,
+    doctor,
+    explain,
+    init,
+    mappings,
+    reload,
+    sandbox,
+    serve,
+    status,
+    usage,
+)
 from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
 from proxy.tools.compare.command import compare, record, shadow, uids
@@ -34,13 +48,15 @@ VERSION_HELP = "Print the versions of the program, of its schema and of its mapp
 
 app = typer.Typer(
     name="v3bridge",
-    cls=command_group.CommandGroup,
-    help="Serve the retired v3 parts API from the Nexar GraphQL API, so that v3 clients keep working unchanged.",
-    no_args_is_help=True,
+    cls=command_group.ProgramGroup,
+    help="Keep programs of the retired v3 parts API working on the Nexar GraphQL API.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+app.command("init")(init.init)
 app.command("serve")(serve.serve)
+app.command("status")(status.status)
+app.command("config")(config.config)
 app.command("reload")(reload.reload)
 app.command("doctor")(doctor.doctor)
 app.command("sandbox", context_settings=sandbox.OPTIONS, add_help_option=False)(sandbox.sandbox)
@@ -66,11 +82,15 @@ def _help(
 
 @app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", help=VERSION_HELP),
 ) -> None:
     if version:
         typer.echo(_versions())
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
 
 
 def _versions() -> str:

@@ -232,7 +232,13 @@ async def _make_reloadable(
     event_loop.on_hangup(stop, reloader.start)
     # A reload does not change the store.
     store = config.StoreUrl("memory:") if running.upstream == "sandbox" else opening.location(running.store)
-    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload, store))
+
+    def describe() -> control.ServiceDescription:
+        token = running.admin.token if running.admin else None
+        urls = service.urls
+        return control.ServiceDescription(urls.public, urls.admin, token.reveal() if token else "", store.reveal())
+
+    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload, describe))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:

@@ -80,10 +80,16 @@ class _Reader(Blocks):
         raw = blocks.get("upstream", "sandbox")
         if raw == "sandbox":
             return raw
+        if raw == "nexar":
+            return settings.UpstreamSettings()
         if not isinstance(raw, dict):
-            self.report(("upstream",), "must be sandbox, or a block with graphql_url and token_url")
+            self.report(("upstream",), "must be sandbox, nexar, or a block of settings of the service")
             return "sandbox"
         upstream = self.block(settings.UpstreamSettings, raw, ("upstream",))
+        for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
+            # Else tokens or credentials of one service would be sent to another.
+            if given in raw and other not in raw:
+                self.report(("upstream", other), mistakes.missing(settings.UpstreamSettings, other), "setting_missing")
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
             self.report(("upstream", "tls", "client_key"), "has no client_cert beside it", "client_cert_missing")
         return upstream

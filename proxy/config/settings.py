@@ -1,4 +1,4 @@
-"""Settings with their types, defaults, units and limits; a test holds config.yaml to them.
+"""Settings with their types, defaults, units and limits; meanings.yaml says what they are for.
 
 A description completes the words "it accepts" of an error message. Checks across several settings are in
 config/loader.py.
@@ -122,10 +122,14 @@ class TlsSettings(Settings, frozen=True):
 
 
 class UpstreamSettings(Settings, frozen=True):
-    """Nexar GraphQL API and its token endpoint (contract graphql.md §3.1, §4.1)."""
+    """GraphQL API and its token endpoint, by default those of Nexar (contract graphql.md §3.1, §4.1)."""
 
-    graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
-    token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")]
+    graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")] = (
+        "https://api.nexar.com/graphql"
+    )
+    token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")] = (
+        "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
+    )
     # The contract calls it optional (graphql.md §4.1): it may be empty.
     scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
     site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (

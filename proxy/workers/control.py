@@ -1,5 +1,5 @@
-"""Control socket: a Unix socket by which commands find the service that runs with a configuration file, to reload it or
-to use its store.
+"""Control socket: a Unix socket by which commands find the service that runs with a configuration file, to reload it,
+to use its store, or to ask for its state.
 
 Its name is made of the path of the file and the process id, so that the command finds all services that run with the
 file, without a setting. Only their own user, and root, can connect. A service that cannot have one serves all the same,
@@ -27,29 +27,39 @@ SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.ser
 USER_FOLDERS = Path("/run/user")  # where systemd keeps the XDG_RUNTIME_DIR of each user
 RELOAD_SECONDS = 300.0  # that a reload may take
 RESULT_MAX = 1_048_576  # bytes of a result
-STORE_SECONDS = 5.0  # that a service may take to name its store
-RELOAD, STORE = b"reload\n", b"store\n"  # requests
+SERVICE_SECONDS = 5.0  # that a service may take to describe itself
+RELOAD, SERVICE = b"reload\n", b"service\n"  # requests
 
 T = TypeVar("T")
 
 log = structlog.get_logger()
 
 
+class ServiceDescription(msgspec.Struct, frozen=True):
+    """Addresses of a running service for v3 clients and for operators, with the admin token, and the store that it
+    uses. Without an admin interface `admin` is empty. Only its own user can read this."""
+
+    url: str
+    admin: str
+    token: str
+    store: str
+
+
 @asynccontextmanager
 async def listening(
     file: Path,
     reload: Callable[[], Awaitable[config.ReloadResult]],
-    store: config.StoreUrl,
+    describe: Callable[[], ServiceDescription],
     environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[None]:
-    """Reload on request while the block runs, and name the store. `file` is the configuration file."""
+    """Reload on request while the block runs, and describe the service. `file` is the configuration file."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(ConnectionError):  # the command was interrupted
                 request = await reader.readline()
-                if request in (RELOAD, STORE):
-                    result = await reload() if request == RELOAD else store.reveal()
+                if request in (RELOAD, SERVICE):
+                    result = await reload() if request == RELOAD else describe()
                     writer.write(msgspec.json.encode(result) + b"\n")
                     await writer.drain()
         finally:
@@ -77,9 +87,14 @@ def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict
     return {int(path.suffixes[0].removeprefix(".")): result for path, result in results}
 
 
+def running(file: Path, environ: Mapping[str, str] = os.environ) -> list[ServiceDescription]:
+    """Return the services that run with a configuration file."""
+    return [service for _, service in _ask_services(file, SERVICE, SERVICE_SECONDS, ServiceDescription, environ)]
+
+
 def used_stores(file: Path, environ: Mapping[str, str] = os.environ) -> list[config.StoreUrl]:
     """Return the stores of the services that run with a configuration file."""
-    return [config.StoreUrl(store) for _, store in _ask_services(file, STORE, STORE_SECONDS, str, environ)]
+    return [config.StoreUrl(service.store) for service in running(file, environ)]
 
 
 def _ask_services(
@@ -124,7 +139,7 @@ def _ask(path: Path, request: bytes, seconds: float, kind: type[T]) -> T | None:
             with connection.makefile("rb") as response:
                 return msgspec.json.decode(response.readline(RESULT_MAX), type=kind)
         except (OSError, msgspec.DecodeError) as error:
-            what = "had reloaded" if request == RELOAD else "named its store"
+            what = "had reloaded" if request == RELOAD else "described itself"
             raise errors.ConfigError(f"the service at {path} ended before it {what}; see its log") from error
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from docs import admin_openapi, command_line, diagnoses, json_schema, man_page, sandbox_deviations
+from docs import admin_openapi, command_line, configuration, diagnoses, json_schema, man_page, sandbox_deviations
 from proxy.web.admin import pages as admin_pages
 
 from .conftest import ROOT, Page
@@ -20,7 +20,7 @@ def test_the_generated_page_is_what_its_script_prints(pages: dict[str, Page]) ->
     assert pages[name].text == command_line.page(), f"stale; renew it with: python -m docs.command_line > {name}"
 
 
-@pytest.mark.parametrize("script", [diagnoses, sandbox_deviations])
+@pytest.mark.parametrize("script", [configuration, diagnoses, sandbox_deviations])
 def test_generated_tables_are_what_their_script_writes(script: ModuleType) -> None:
     assert script.PAGE.read_text(encoding="utf-8") == script.page(), (
         f"stale; renew it with: python -m {script.__name__}"

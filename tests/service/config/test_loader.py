@@ -152,9 +152,13 @@ def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled:
             "translation: {single_query: supSearch}",
             "config.yaml:1:15: translation.single_query: 'supSearch' is",
         ),
-        ("upstream: nexar", "config.yaml:1:1: upstream: must be sandbox, or a block"),
-        ("upstream:", "config.yaml:1:1: upstream: must be sandbox, or a block"),
-        ("upstream: {}", "config.yaml:1:1: upstream.graphql_url: is missing; it accepts an http://"),
+        ("upstream: octopart", "config.yaml:1:1: upstream: must be sandbox, nexar, or a block"),
+        ("upstream:", "config.yaml:1:1: upstream: must be sandbox, nexar, or a block"),
+        (
+            "upstream: {token_url: 'http://a/t'}",
+            "config.yaml:1:1: upstream.graphql_url: is missing; it accepts an http://",
+        ),
+        ("upstream: nexar", "config.yaml:3:3: applications.demo.client_id: is missing"),
         (
             "listen: {port: 1}\nlisten: {port: 2}",
             "config.yaml:2:1: the key listen was already given in line 1",

@@ -22,7 +22,11 @@ def tmp_path() -> Iterator[Path]:
         yield Path(folder)
 
 
-STORE = config.StoreUrl("sqlite:/state/state.sqlite")
+SERVICE = control.ServiceDescription("http://127.0.0.1:8080", "", "", "sqlite:/state/state.sqlite")
+
+
+def describe() -> control.ServiceDescription:
+    return SERVICE
 
 
 async def reload() -> config.ReloadResult:
@@ -40,9 +44,10 @@ async def asked(file: Path, environ: dict[str, str]) -> dict[int, config.ReloadR
 async def test_service_is_found_by_its_file(tmp_path: Path) -> None:
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
     (tmp_path / "link.yaml").symlink_to(file)
-    async with control.listening(file, reload, STORE, environ):
+    async with control.listening(file, reload, describe, environ):
         assert await asked(file, environ) == await asked(tmp_path / "link.yaml", environ) == {os.getpid(): RESULT}
         assert await asked(tmp_path / "other.yaml", environ) == {}
+        assert await asyncio.to_thread(control.running, file, environ) == [SERVICE]
     assert await asked(file, environ) == {}
     assert list((tmp_path / "run").iterdir()) == []
 
@@ -54,7 +59,7 @@ async def test_service_is_found_from_an_environment_without_its_session(
     session.mkdir(mode=0o700)
     monkeypatch.setattr(control, "USER_FOLDERS", tmp_path)
     file = tmp_path / "config.yaml"
-    async with control.listening(file, reload, STORE, {"XDG_RUNTIME_DIR": str(session)}):
+    async with control.listening(file, reload, describe, {"XDG_RUNTIME_DIR": str(session)}):
         assert await asked(file, {}) == {os.getpid(): RESULT}
 
 
@@ -63,7 +68,7 @@ async def test_folder_for_temporary_files_of_another_user_is_not_searched(
 ) -> None:
     file, user = tmp_path / "config.yaml", os.getuid()
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    async with control.listening(file, reload, STORE, {}):
+    async with control.listening(file, reload, describe, {}):
         assert await asked(file, {}) == {os.getpid(): RESULT}
         folder = tmp_path / f"v3bridge-{user}"
         monkeypatch.setattr(os, "getuid", lambda: user + 1)
@@ -72,13 +77,13 @@ async def test_folder_for_temporary_files_of_another_user_is_not_searched(
 
 
 async def test_only_the_user_can_connect(tmp_path: Path) -> None:
-    async with control.listening(tmp_path / "config.yaml", reload, STORE, environment(tmp_path)):
+    async with control.listening(tmp_path / "config.yaml", reload, describe, environment(tmp_path)):
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
 
 
 async def test_socket_that_a_killed_service_left_is_removed(tmp_path: Path) -> None:
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
-    async with control.listening(file, reload, STORE, environ):
+    async with control.listening(file, reload, describe, environ):
         (own,) = (tmp_path / "run").iterdir()
         left = own.with_name(own.name.replace(str(os.getpid()), "1"))
         os.link(own, left)
@@ -92,13 +97,13 @@ async def test_service_without_a_private_folder_runs_all_the_same(tmp_path: Path
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "run").chmod(mode)
-    async with control.listening(file, reload, STORE, environ):
+    async with control.listening(file, reload, describe, environ):
         assert await asked(file, environ) == {}
 
 
 async def test_path_that_is_too_long_is_no_reason_to_fail(tmp_path: Path) -> None:
     environ = {"RUNTIME_DIRECTORY": str(tmp_path / ("long" * 30))}
-    async with control.listening(tmp_path / "config.yaml", reload, STORE, environ):
+    async with control.listening(tmp_path / "config.yaml", reload, describe, environ):
         pass
 
 
@@ -108,6 +113,6 @@ async def test_service_that_dies_during_a_reload_is_an_error(tmp_path: Path) -> 
     async def die() -> config.ReloadResult:
         raise ConnectionResetError
 
-    async with control.listening(file, die, STORE, environ):
+    async with control.listening(file, die, describe, environ):
         with pytest.raises(errors.ConfigError, match="ended before it had reloaded"):
             await asked(file, environ)

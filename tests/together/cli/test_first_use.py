@@ -14,7 +14,7 @@ import pytest
 from proxy.kit.wording import counted
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ("serve", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
+COMMANDS = ("init", "serve", "status", "config", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
 
@@ -65,7 +65,7 @@ def test_short_option_h_shows_help(
 ) -> None:
     short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
-    assert f"Usage: python -m proxy {command}".rstrip() in short.stdout
+    assert (f"Usage: python -m proxy {command} " if command else "Usage: v3bridge COMMAND") in short.stdout
     assert short.stdout == whole.stdout == run_command("help", *command.split()).stdout
     assert "<bool>" not in short.stdout
 
@@ -74,7 +74,7 @@ def test_short_option_h_shows_help(
     "line, offered",
     [
         ("v3bridge us", {"usage"}),
-        ("v3bridge s", {"serve", "sandbox", "sheet", "surface", "shadow"}),
+        ("v3bridge s", {"serve", "sandbox", "sheet", "status", "surface", "shadow"}),
         ("v3bridge serve --w", {"--workers"}),
         ("v3bridge shadow o", {"on", "off"}),
     ],

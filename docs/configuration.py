@@ -1,0 +1,32 @@
+"""The tables of docs/reference/configuration.md: `python -m docs.configuration`.
+
+Writes the two tables of settings into the page; tests/project/docs holds the page to them.
+"""
+
+from pathlib import Path
+
+from proxy.config import reference
+
+PAGE = Path(__file__).parent / "reference/configuration.md"
+COMMON, OTHERS, END = "## Settings that people change\n", "## All other settings\n", "## Settings that need a restart\n"
+HEAD = "\n| key | default | accepts | meaning |\n|---|---|---|---|\n"
+ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
+
+
+def page() -> str:
+    """Return the whole page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, after = text.partition(COMMON)
+    rows = reference.rows()
+    first, rest = ([_row(row) for row in rows if row.is_common is common] for common in (True, False))
+    tables = f"{COMMON}{HEAD}{''.join(first)}\n{OTHERS}{HEAD}{''.join(rest)}\n"
+    return before + tables + END + after.partition(END)[2]
+
+
+def _row(row: reference.ReferenceRow) -> str:
+    default = row.default if row.default in ("required", "none") else f"`{row.default}`"
+    return f"| `{row.name}` | {default} | {row.accepts.translate(ESCAPED)} | {row.meaning.translate(ESCAPED)} |\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

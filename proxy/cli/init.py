@@ -1,0 +1,151 @@
+"""`v3bridge init`: asks for what a configuration needs, checks it, and writes it."""
+
+import json
+import os
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from proxy import errors
+from proxy.cli import doctor
+from proxy.config import loader, settings
+from proxy.kit import event_loop
+
+APPLICATION = "our"
+KEY_BYTES = 24  # of an API key that is made
+REFERENCES = ("env:", "file:")
+NO_ECHO = "not shown; or env:NAME, file:PATH"
+
+
+class PlanName(StrEnum):
+    """Plans at Nexar (settings.PLANS)."""
+
+    EVALUATION = "evaluation"
+    STANDARD = "standard"
+    PRO = "pro"
+    ENTERPRISE = "enterprise"
+
+
+class _Answers(NamedTuple):
+    client_id: str
+    client_secret: str
+    plan: str | None
+    apikey: str
+    graphql_url: str | None
+    token_url: str | None
+
+
+def init(
+    *,
+    output: Annotated[Path, typer.Option(help="The file to write; it must not exist.")] = Path("our.yaml"),
+    client_id: Annotated[str | None, typer.Option(help="Client id of the application at Nexar, or env:NAME.")] = None,
+    client_secret: Annotated[
+        str | None, typer.Option(metavar="env:NAME|file:PATH", help="Where the client secret is read from.")
+    ] = None,
+    plan: Annotated[PlanName | None, typer.Option(help="The plan at Nexar; it sets parts, period and features.")] = None,
+    apikey: Annotated[
+        str | None, typer.Option(help="The API key that your programs send; a new one is made if omitted.")
+    ] = None,
+    graphql_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="GraphQL endpoint, where it is not Nexar's.")
+    ] = None,
+    token_url: Annotated[str | None, typer.Option(metavar="URL", help="Its token endpoint.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options.")] = False,
+) -> None:
+    """Write a configuration for a Nexar account: ask for what it needs, and check it with doctor. Costs 0 parts.
+
+    The exit code is that of doctor: 0, or 1 where the file is written and something is to do.
+    """
+    secret_file = output.with_suffix(".secret")
+    for file in (output, secret_file):
+        if file.exists():
+            raise errors.ConfigError(f"{file} exists; name another file with --output, or delete it")
+    if client_secret is not None and not client_secret.startswith(REFERENCES):
+        raise typer.BadParameter(
+            "must be env:NAME or file:PATH: others can read a command line", param_hint="--client-secret"
+        )
+    given = _Answers(
+        client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes),
+        client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True),
+        plan or (None if yes else _asked_plan()),
+        apikey or ("" if yes else _asked_apikey()) or secrets.token_urlsafe(KEY_BYTES),
+        graphql_url,
+        token_url,
+    )
+    _write(given, output, secret_file)
+    typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
+    report = event_loop.run(doctor.examine(output, (), printer := doctor.ReportPrinter(Console(highlight=False))))
+    printer.result(report)
+    typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n{_first_request(given.apikey)}")
+    raise typer.Exit(doctor.exit_code(report))
+
+
+def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
+    if yes:
+        raise typer.BadParameter("is needed with --yes", param_hint=option)
+    answer: str = typer.prompt(text, hide_input=hidden)
+    return answer.strip()
+
+
+def _asked_plan() -> str:
+    names = ", ".join(settings.PLANS)
+    while True:
+        answer: str = typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()
+        if answer in settings.PLANS:
+            return answer
+        typer.echo(f"{answer!r} is none of {names}")
+
+
+def _asked_apikey() -> str:
+    answer: str = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
+    return answer.strip()
+
+
+def _write(given: _Answers, output: Path, secret_file: Path) -> None:
+    """Write the configuration, and the secret into a file of its own. Raises ConfigError, after removing both."""
+    secret = given.client_secret
+    if not secret.startswith(REFERENCES):
+        _write_private(secret_file, f"{secret}\n")
+        secret = f"file:{secret_file.name}"
+    try:
+        _write_private(output, _text(given, secret))
+        loader.load(output, os.environ)
+    except errors.ConfigError:
+        for file in (output, secret_file):
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _text(given: _Answers, secret: str) -> str:
+    addresses = {"graphql_url": given.graphql_url, "token_url": given.token_url}
+    other = [f"  {name}: {json.dumps(url)}" for name, url in addresses.items() if url]
+    # JSON's strings are YAML's, whatever a key has in it.
+    lines = [
+        "# All settings: v3bridge config --all",
+        *(["upstream:", *other] if other else ["upstream: nexar"]),
+        "applications:",
+        f"  {APPLICATION}:",
+        f"    client_id: {json.dumps(given.client_id)}",
+        f"    client_secret: {json.dumps(secret)}",
+        *([f"    plan: {given.plan}"] if given.plan else []),
+        f"    apikeys: [{json.dumps(given.apikey)}]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _write_private(file: Path, text: str) -> None:
+    try:
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise errors.ConfigError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _first_request(apikey: str) -> str:
+    """Return a command that sends the first request: of 1 part, at most."""
+    query = '[{"mpn":"SN74S74N","limit":1}]'
+    return f"  curl -g 'http://127.0.0.1:8080/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'"
