@@ -46,7 +46,9 @@ def init(
     client_secret: Annotated[
         str | None, typer.Option(metavar="env:NAME|file:PATH", help="Where the client secret is read from.")
     ] = None,
-    plan: Annotated[PlanName | None, typer.Option(help="The plan at Nexar; it sets parts, period and features.")] = None,
+    plan: Annotated[
+        PlanName | None, typer.Option(help="The plan at Nexar; it sets parts, period and features.")
+    ] = None,
     apikey: Annotated[
         str | None, typer.Option(help="The API key that your programs send; a new one is made if omitted.")
     ] = None,

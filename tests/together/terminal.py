@@ -33,13 +33,22 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.primary, text.encode())
 
+    async def answer(self, question: str, text: str) -> None:
+        """Answer a question once the command waits for it: a password that is typed before is discarded."""
+        await self.until(question)
+        await self._waiting()
+        self.type(f"{text}\n")
+
     async def interrupt(self) -> None:
         """Press Ctrl+C once the command waits for input. Python does not notice a signal that arrives between its last
         check and the read; a second Ctrl+C would help, but people are not that fast."""
+        await self._waiting()
+        self.process.send_signal(signal.SIGINT)
+
+    async def _waiting(self) -> None:
         async with asyncio.timeout(commands.SECONDS):
             while not await _sleeps(self.process.pid):
                 await asyncio.sleep(0.01)
-        self.process.send_signal(signal.SIGINT)
 
 
 async def _sleeps(pid: int) -> bool:

@@ -14,7 +14,20 @@ import pytest
 from proxy.kit.wording import counted
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ("init", "serve", "status", "config", "sandbox", "mappings", "surface", "usage", "compare", "record", "shadow", "sheet")
+COMMANDS = (
+    "init",
+    "serve",
+    "status",
+    "config",
+    "sandbox",
+    "mappings",
+    "surface",
+    "usage",
+    "compare",
+    "record",
+    "shadow",
+    "sheet",
+)
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
 

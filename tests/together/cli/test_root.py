@@ -44,8 +44,8 @@ def _versions() -> dict[str, str]:
 
 def test_help_names_every_command(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
     lines = run_command("--help").stdout.splitlines()
-    names = {each.name for each in (*main.app.registered_commands, *main.app.registered_groups)}
-    assert {word for line in lines for word in line[14:24].split()} >= names - {"help", "surface"}
+    commands = {each.name for each in main.app.registered_commands} | {each.name for each in main.app.registered_groups}
+    assert {word for line in lines for word in line[14:24].split()} >= commands - {"help", "surface"}
     assert len(lines) <= 25
     assert all(len(line) <= 80 for line in lines)
 

@@ -1,0 +1,91 @@
+"""`v3bridge status` and `v3bridge config`: the running service, and its settings, on one screen."""
+
+import asyncio
+import contextlib
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+CONFIG = """
+listen: {port: 0}
+admin: {port: 0}
+upstream: sandbox
+applications: {shop: {apikeys: [{key: "THE_KEY", name: erp}], parts: 1000}}
+"""
+
+
+def ask(url: str, key: str) -> None:
+    query = quote('[{"mpn":"SN74S74N","limit":2}]')
+    with contextlib.suppress(urllib.error.HTTPError):  # the key is wrong
+        urllib.request.urlopen(f"{url}/parts/match?apikey={key}&queries={query}").read()
+
+
+async def test_running_service_is_shown_on_one_screen(
+    start_command: Callable[..., Any], run_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    service = start_command("serve", "--config", str(file))
+    lines = await asyncio.to_thread(service.until, "sign in with this token")
+    url = lines[0].partition("listening at ")[2].partition(" on")[0]
+    for key in ("THE_KEY", "THE_KEY", "WRONG"):
+        await asyncio.to_thread(ask, url, key)
+
+    def status(*options: str) -> Any:
+        return run_command("status", "--config", str(file), *options)
+
+    async with asyncio.timeout(60):
+        while True:
+            (found,) = json.loads((await asyncio.to_thread(status, "--json")).stdout)
+            # The history has a sample every few seconds, clients are stored at intervals.
+            if found["overview"]["hour"]["requests"] == 3 and found["clients"]["clients"]:
+                break
+            await asyncio.sleep(0.5)
+    done = await asyncio.to_thread(status)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(f"ready at {url}, version ")
+    rows = [line.split() for line in lines]
+    assert next(row for row in rows if row[:2] == ["last", "hour"])[3:5] == ["0", "1"]
+    assert ["shop", "2", "2", "2", "of", "1,000", "998"] in [row[:7] for row in rows]
+    assert ["shop/erp", "2", "2", "2"] in [row[:4] for row in rows]
+    assert "no alert is open" in lines[-1]
+    assert len(lines) <= 24
+    assert "THE_KEY" not in done.stdout
+
+
+@pytest.mark.parametrize("command", ["status", "reload"])
+def test_service_that_does_not_run_is_named(run_command: Callable[..., Any], tmp_path: Path, command: str) -> None:
+    done = run_command(command, "--config", str(tmp_path / "own.yaml"))
+    assert done.returncode == 2
+    assert f"no service of this user runs with {tmp_path}/own.yaml" in done.stderr
+
+
+def test_configuration_is_shown_with_its_origins_and_without_keys(
+    run_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    done = run_command("config", "--config", str(file))
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["applications.shop.parts", "1000", "own.yaml:5"] in rows
+    assert not any(row[:1] == ["cache.seconds"] for row in rows)
+    assert "THE_KEY" not in done.stdout
+
+
+def test_all_settings_have_values_origins_and_meanings(run_command: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    done = run_command("config", "--config", str(file), "--all")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["cache.seconds", "84600", "default"] in [row[:3] for row in rows]
+    assert all(len(row) > 3 for row in rows if row and row[0].startswith("cache."))
+    listed = json.loads(run_command("config", "--config", str(file), "--all", "--json").stdout)
+    assert {"name": "cache.seconds", "value": "84600", "source": "default", "is_secret": False} in listed
+    assert len(listed) > 70
