@@ -73,8 +73,13 @@ def serve(
 
     settings = read()
     _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
+    admin_failure = _admin_failure(settings, sockets)
+    if admin_failure:
+        settings = msgspec.structs.replace(settings, admin=False)
     overrides = _overrides({**options, "admin_port": admin_port}, sockets)
     origin = ConfigurationOrigin(file.absolute(), overrides, is_shipped=config_file is None)
+    import structlog
+
     from proxy.telemetry import log, log_writer
 
     with log_writer.buffered(sys.stderr) as stream:
@@ -84,6 +89,8 @@ def serve(
 
         configure_log(settings.log)
         log.log_uncaught_exceptions()
+        if admin_failure:
+            structlog.get_logger().warning("admin interface unavailable", reason=admin_failure)
         event_loop.run(_serve(_Start(settings, read, configure_log, origin, generated, Activation(sockets, manager))))
 
 
@@ -129,17 +136,27 @@ def _admin(
 
 
 def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
-    """Raise ConfigError if an address is in use, except for sockets that are open already."""
+    """Raise ConfigError if the address is in use, except for sockets that are open already, or both ports are one."""
     listen, admin = settings.listen, settings.admin
     if not sockets.http:
         listening.check(listen.host, listen.port)
-    if admin and not sockets.admin:
-        # Sockets of workers share ports, so that the system would not refuse the second one.
-        if admin.port and admin.port == listen.port:
-            raise errors.ConfigError(
-                f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
-            )
+    # Sockets of workers share ports, so that the system would not refuse the second one.
+    if admin and not sockets.admin and admin.port and admin.port == listen.port:
+        raise errors.ConfigError(
+            f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+        )
+
+
+def _admin_failure(settings: config.Config, sockets: inherited.InheritedSockets) -> str:
+    """Return why the admin interface cannot listen; empty if it can. The service runs without it."""
+    admin = settings.admin
+    if not admin or sockets.admin:
+        return ""
+    try:
         listening.check(admin.host, admin.port, listening.ADMIN)
+    except errors.ConfigError as error:
+        return error.message
+    return ""
 
 
 async def _serve(start: _Start) -> None:

@@ -9,17 +9,19 @@ import json
 import re
 import subprocess
 import sys
+import urllib.request
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support import scripted_upstream
+from support import commands, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
 from support.workbooks import samples
 
@@ -162,10 +164,44 @@ def test_bare_installation_names_the_missing_extra(run: Run, tmp_path: Path, com
 def test_bare_installation_says_how_to_get_sandbox_or_configuration(run: Run, tmp_path: Path) -> None:
     sandbox, account = run("serve").stderr.splitlines()
     assert sandbox.endswith("run: pip install '.[sandbox]' ./sandbox")
-    copied = re.search(r"cp \S+ our\.yaml", account)
-    assert copied
-    subprocess.run(copied[0].split(), cwd=tmp_path, check=True)
-    assert run("serve", "--config", "our.yaml").stderr.splitlines() == [sandbox, account]  # still on the sandbox
+    assert account.endswith("v3bridge init")
+    (tmp_path / "secret").write_text("secret")
+    addresses = ("--graphql-url", f"{NOBODY}/graphql", "--token-url", f"{NOBODY}/token")
+    done = run("init", "--yes", "--client-id", "id", "--client-secret", "file:secret", *addresses)
+    assert (done.returncode, (tmp_path / "our.yaml").exists()) == (1, True), done.stderr
+    assert f"127.0.0.1:{NOBODY.rpartition(':')[2]}" in done.stdout
+
+
+def test_service_alone_takes_little_space(bare_python: Path) -> None:
+    packages = next((bare_python.parents[1] / "lib").glob("python*/site-packages"))
+    installed = [packages / "proxy", *(path for path in packages.iterdir() if path.is_symlink())]
+    files = [file for path in installed for file in (path.resolve().rglob("*") if path.is_dir() else [path])]
+    size = sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc")
+    assert size < 75e6
+
+
+def test_built_wheels_serve_in_an_empty_folder(tmp_path: Path) -> None:
+    """As the README's first lines do, without the checkout: requirements are those that are installed here."""
+    wheels, packages = tmp_path / "dist", tmp_path / "packages"
+    for folder in (ROOT, ROOT / "sandbox"):
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
+        subprocess.run(build, cwd=folder, capture_output=True, check=True)
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--quiet", "--target", str(packages), "--no-deps"]
+    subprocess.run([*install, *map(str, wheels.glob("*.whl"))], capture_output=True, check=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    environ = commands.environment(empty, PYTHONPATH=str(packages))
+    command = [sys.executable, "-P", "-m", "proxy", "serve", "--port", "0", "--admin-port", "0"]
+    with subprocess.Popen(
+        command, cwd=empty, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if "curl" in line)
+        target = re.findall(r"'(http://.*)'", line)[0]
+        with urllib.request.urlopen(quote(target, safe=":/?&=%")) as response:
+            found = json.load(response)["results"][0]["items"]
+        process.terminate()
+    assert [item["mpn"] for item in found] == ["SN74S74N"] * 3
 
 
 async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path: Path) -> None:

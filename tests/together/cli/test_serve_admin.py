@@ -148,17 +148,22 @@ def test_admin_interface_can_be_off(start_command: Callable[..., Any], tmp_path:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_taken_port_is_an_error_that_names_setting_and_option(run_command: Callable[..., Any], workers: str) -> None:
+def test_service_runs_where_the_port_of_its_admin_interface_is_taken(
+    start_command: Callable[..., Any], workers: str
+) -> None:
     with socket.socket() as owner:
         owner.bind(("127.0.0.1", 0))
         owner.listen()
         port = str(owner.getsockname()[1])
-        done = run_command("serve", "--port", "0", "--admin-port", port, "--workers", workers)
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"v3bridge: the admin interface cannot listen on 127.0.0.1:{port}: Address already in use;"
-        " choose another with admin.port in the configuration, or --admin-port\n"
-    )
+        serving = start_command("serve", "--port", "0", "--admin-port", port, "--workers", workers)
+        lines = serving.until("curl")
+        assert serving.stop(signal.SIGTERM) == 0
+    assert "sign in" not in "\n".join(lines)
+    assert (
+        f"the admin interface cannot listen on 127.0.0.1:{port}: Address already in use;"
+        " choose another with admin.port in the configuration, or --admin-port"
+    ) in serving.errors
+    assert "admin=off" in serving.errors
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
