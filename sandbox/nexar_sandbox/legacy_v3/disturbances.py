@@ -16,7 +16,7 @@ from nexar_sandbox import declaration_syntax as words
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.legacy_v3 import fields
 
-# The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
+# The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox-data.md are made of it.
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share, from 0 to 1")]
 Percent: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=90, description="per cent, above 0 and up to 90")]
 Period: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="seconds, 0 to 86400; 0: each request")]
