@@ -55,8 +55,6 @@ class SharedServices:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services of one sandbox."""
-
     shared: SharedServices
     identity: identities.IdentityService
     design: design_services.DesignServices

@@ -6,6 +6,7 @@ restricts the resources of a page and the targets of its forms.
 
 import datetime
 from collections.abc import Sequence
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +24,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_GATEWAY_ERROR = (
+    "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
+)
 
 
 class Pages:
@@ -82,6 +86,11 @@ class Pages:
             if not prefers_html(request):
                 raise
             return self.render("not_found.html", status=404, path=request.path)
+
+
+def gateway_error(status: int) -> str:
+    """Return the HTML error page of a server in front of a service."""
+    return _GATEWAY_ERROR.format(f"{status} {HTTPStatus(status).phrase}")
 
 
 def redirect(address: str, status: int = 303) -> web.Response:

@@ -111,7 +111,7 @@ class UserDirectory:
         state_store: state.StateStore | None = None,
     ) -> None:
         """Add the given ones only if the state is new."""
-        self._state_store = state_store = state_store or state.StateStore()
+        state_store = state_store or state.StateStore()
         self._organizations = state_store.rows("organization", Organization)
         self._users = state_store.rows("user", SandboxUser)
         if state_store.is_new:
@@ -161,13 +161,6 @@ class UserDirectory:
         if organization.id not in self._organizations:
             raise KeyError(organization.id)
         self._organizations[organization.id] = organization
-
-    def remove_organization(self, id_: str) -> None:
-        """Remove an organization with its users. Raises KeyError if there is none."""
-        with self._state_store.transaction():
-            del self._organizations[id_]
-            for user in self.of_organization(id_):
-                del self._users[user.id]
 
     def add(self, user: SandboxUser) -> None:
         """Add a user. Raises ValueError if the id or address is taken, or the organization does not exist."""

@@ -157,5 +157,5 @@ def test_sorting_by_price_agrees_with_the_prices_shown(catalog: Any) -> None:
     assert shown == sorted(shown)
     assert medians[len(shown) :] == [None] * (len(medians) - len(shown))
     hits = catalog.search("", EVERYTHING, "avg_price", descending=True)
-    means = [pricing.average_price(catalog.sellers_of(catalog.part(id_))) for id_ in hits.ids]
+    means = [pricing.mean(pricing.prices(catalog.sellers_of(catalog.part(id_)))) for id_ in hits.ids]
     assert [one for one in means if one is not None] == sorted(filter(None, means), reverse=True)

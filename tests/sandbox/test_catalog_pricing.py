@@ -36,7 +36,7 @@ def test_outliers_are_dropped_from_the_median_but_not_from_the_average() -> None
     median = pricing.median_price(sellers)
     assert median is not None
     assert median.price == 1.2
-    assert pricing.average_price(sellers) == pytest.approx(13.4)
+    assert pricing.mean(pricing.prices(sellers)) == pytest.approx(13.4)
 
 
 def test_other_currencies_are_converted_and_unknown_ones_left_out() -> None:
@@ -46,7 +46,7 @@ def test_other_currencies_are_converted_and_unknown_ones_left_out() -> None:
 
 def test_brokers_and_unpriced_sellers_do_not_affect_the_price() -> None:
     assert pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))]) is None
-    assert pricing.average_price([]) is None
+    assert pricing.mean([]) is None
 
 
 def test_of_a_sellers_packagings_the_cheapest_price_and_the_largest_stock_count() -> None:

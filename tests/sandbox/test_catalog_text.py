@@ -21,20 +21,6 @@ def test_normalization_keeps_letters_and_digits_only(text: str, same: str) -> No
     assert matching.normalize(text) == same
 
 
-@pytest.mark.parametrize(
-    "query,mpn,rank",
-    [
-        ("SN74S74N", "SN74S74N", matching.LITERAL),
-        ("sn74-s74n", "SN74S74N", matching.EQUAL),
-        ("SN74", "SN74S74N", matching.PREFIX),
-        ("s74n", "SN74S74N", matching.INSIDE),
-        ("LM358", "SN74S74N", None),
-    ],
-)
-def test_closeness_ranks_literal_normalized_prefix_and_substring_matches(query: str, mpn: str, rank: Any) -> None:
-    assert matching.closeness(query, mpn) == rank
-
-
 def _company(id_: Any, name: Any, *aliases: Any) -> Any:
     return records.Company(
         id_, name, aliases, None, None, f"/{id_}", True, False, False, False, frozenset({"manufacturer"})

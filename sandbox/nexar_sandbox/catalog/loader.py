@@ -24,7 +24,6 @@ from nexar_sandbox.catalog import (
 )
 
 R = TypeVar("R")
-Batch = list[source_files.PartLine]
 Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
 # With more, searches take too long (bench/catalog.py).

@@ -20,6 +20,7 @@ _COMMON_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words, not of quotes
 )
 
+# How closely a number matches a query, best first: as it is written, after normalization, at its beginning, anywhere.
 LITERAL, EQUAL, PREFIX, INSIDE = range(4)
 
 
@@ -31,19 +32,6 @@ def normalize(text: str) -> str:
 def words(text: str) -> tuple[str, ...]:
     """The runs of letters and digits in upper case: "Lite-On" is LITE, ON."""
     return tuple(_WORD.findall(text.upper()))
-
-
-def closeness(query: str, mpn: str) -> int | None:
-    """How closely `mpn` matches `query`: LITERAL, EQUAL (after normalization), PREFIX, INSIDE, or None; lower is
-    better."""
-    if query == mpn:
-        return LITERAL
-    query_norm, mpn_norm = normalize(query), normalize(mpn)
-    if query_norm == mpn_norm:
-        return EQUAL
-    if mpn_norm.startswith(query_norm):
-        return PREFIX
-    return INSIDE if query_norm in mpn_norm else None
 
 
 def is_same(query: str, mpn: str, search_rules: rules.SearchRules) -> bool:

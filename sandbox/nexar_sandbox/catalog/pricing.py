@@ -21,11 +21,6 @@ def median_price(sellers: Iterable[records.SellerOffers]) -> records.PriceBreak 
     return None if middle is None else records.PriceBreak(BULK, middle, "USD")
 
 
-def average_price(sellers: Iterable[records.SellerOffers]) -> float | None:
-    """The mean unit price in USD for 1 000 pieces, one price for each seller; None if there is none."""
-    return mean(prices(sellers))
-
-
 def total_avail(sellers: Iterable[records.SellerOffers]) -> int:
     """Pieces in stock at all sellers; brokers count only when no other seller has stock."""
     offered = list(sellers)

@@ -199,8 +199,6 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class SellerOffers:
-    """The offers of one seller for one part."""
-
     company: Company
     country: str | None
     is_authorized: bool

@@ -28,7 +28,7 @@ from nexar_sandbox.catalog import (
 from nexar_sandbox.catalog.clauses import BEST, Clause, among
 
 MOST_WORDS = full_text.MOST_WORDS
-# How closely a number `n` equals a query, see `matching.closeness`: of equal ones a part's own, then in their order.
+# How closely a number `n` equals a query, as in matching.py: of equal ones a part's own, then in their order.
 _CLOSENESS = """(CASE WHEN n.mpn = ? THEN 0 WHEN n.norm = ? THEN 1 WHEN substr(n.norm, 1, ?) = ? THEN 2 ELSE 3 END
     * 2 + n.aka)"""
 _ROWS = 1 << 40  # more than a table has

@@ -172,10 +172,6 @@ class Catalog:
         counts = self._parts_in("category")
         return sum(counts.get(below, 0) for below in self._reference.descendants(category_id))
 
-    def num_parts_made(self, company_id: str) -> int:
-        """The number of parts of a maker; 0 for other companies."""
-        return self._parts_in("maker").get(company_id, 0)
-
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:

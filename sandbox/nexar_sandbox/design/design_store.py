@@ -6,18 +6,50 @@ are before the current time.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import components, events, records, sample_workspaces, tables, timestamps, workspace_builder
+from nexar_sandbox.design import components, records, sample_workspaces, tables, timestamps, workspace_builder
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.state import store as state
 
+# Events that a subscriber may be behind; older ones are dropped.
+MAX_QUEUED = 1000
 ListMembers = Callable[[], Sequence[records.Record]]
+
+
+class CommentEvents:
+    """Broadcasts comment events to all current subscribers. A slow subscriber loses its oldest events."""
+
+    def __init__(self) -> None:
+        self._subscribers: set[asyncio.Queue[records.Record | None]] = set()
+
+    def publish(self, event: records.Record | None) -> None:
+        """Send an event to all current subscribers; None ends their streams."""
+        for queue in self._subscribers:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(event)
+
+    @contextmanager
+    def subscribe(self) -> Iterator[AsyncIterator[records.Record]]:
+        """Yield the events from now on, until the block ends or the service stops."""
+        queue: asyncio.Queue[records.Record | None] = asyncio.Queue(MAX_QUEUED)
+        self._subscribers.add(queue)
+        try:
+            yield _queued(queue)
+        finally:
+            self._subscribers.discard(queue)
+
+
+async def _queued(queue: asyncio.Queue[records.Record | None]) -> AsyncIterator[records.Record]:
+    while (event := await queue.get()) is not None:
+        yield event
 
 
 class DesignStore:
@@ -34,7 +66,7 @@ class DesignStore:
         state_store: state.StateStore | None = None,
     ) -> None:
         self.catalog = catalog
-        self.comment_events = events.CommentEvents()
+        self.comment_events = CommentEvents()
         self._seed = seed
         self._clock = clock
         self._members = members

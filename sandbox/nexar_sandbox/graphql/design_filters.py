@@ -7,8 +7,6 @@ from typing import Any
 from nexar_sandbox.graphql import errors
 from nexar_sandbox.kit import naming
 
-Test = Callable[[Any], bool]
-
 _TEXT_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda actual, operand: actual == operand,
     "contains": lambda actual, operand: operand is not None and operand in (actual or ""),

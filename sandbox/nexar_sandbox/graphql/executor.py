@@ -102,8 +102,6 @@ class RootField:
 
 
 class SupplyExecutor(Executor[context.ResolverContext]):
-    """The executor of one request."""
-
     budget: ExecutionBudget
 
     def root_fields(self) -> list[RootField]:

@@ -152,8 +152,6 @@ class KnownArgumentNames(KnownArgumentNamesRule):
 
 
 class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
-    """Every required argument is given."""
-
     def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
         field = self.context.get_field_def()
         given_names = {argument.name.value for argument in field_node.arguments or ()}

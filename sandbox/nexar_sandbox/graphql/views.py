@@ -80,8 +80,6 @@ class SupPartMatch:
 
 @dataclass(slots=True, eq=False)
 class SupPartResult:
-    """One result of a search."""
-
     part: PartView
     aka_mpn: str | None
     query: str

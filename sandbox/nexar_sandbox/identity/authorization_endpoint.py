@@ -28,8 +28,6 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationEndpoint:
-    """The handlers."""
-
     server: authorization_server.OAuthServer
     browser_sessions: sessions.BrowserSessions
     html_pages: pages.Pages

@@ -30,8 +30,6 @@ def login_url(return_to: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoginPages:
-    """Handlers of the pages."""
-
     server: authorization_server.OAuthServer
     browser_sessions: sessions.BrowserSessions
     html_pages: pages.Pages

@@ -148,10 +148,6 @@ class TokenIssuer:
             raise InvalidTokenError("its application was deleted")
         return claims
 
-    def client_of(self, token: str) -> str:
-        """Return the client id of `token`. Raises as `access` does."""
-        return self.access(token).client_id
-
     def end(self, token: str) -> None:
         """Revoke a token by a fault; other tokens are ignored."""
         try:

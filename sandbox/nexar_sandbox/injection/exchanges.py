@@ -11,13 +11,12 @@ import struct
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TypeAlias
 
 import orjson
 from aiohttp import web
 
-from nexar_sandbox import faults, journal
+from nexar_sandbox import faults, journal, pages
 from nexar_sandbox.injection import injector
 
 
@@ -127,7 +126,6 @@ TRANSPORT_FAULTS = (
     faults.SlowBodyFault,
 )
 
-_PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
 _SERVER_ERRORS = {
     "graphql": {"errors": [{"message": "Unexpected Execution Error"}], "data": None},
     "token": {"error": "server_error"},
@@ -143,7 +141,7 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
             body = orjson.dumps(_SERVER_ERRORS[service])
             return web.Response(body=body, status=fault.status, headers=headers, content_type="application/json")
         return web.Response(
-            text=_error_page(fault.status), status=fault.status, headers=headers, content_type="text/html"
+            text=pages.gateway_error(fault.status), status=fault.status, headers=headers, content_type="text/html"
         )
     if isinstance(fault, faults.RateLimitFault):
         return web.Response(text="Too many requests", status=429, headers={"Retry-After": str(fault.retry_after)})
@@ -153,7 +151,7 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
 def malformed_response(original: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
     """Return the response with a malformed body and status 200."""
     if fault.body == "html":
-        return web.Response(text=_error_page(200), content_type="text/html")
+        return web.Response(text=pages.gateway_error(200), content_type="text/html")
     body = _body(original)
     return web.Response(body=body[: len(body) // 2] if fault.body == "half" else b"", headers=_headers(original))
 
@@ -220,8 +218,3 @@ def _headers(original: web.Response) -> dict[str, str]:
 
 def _body(original: web.Response) -> bytes:
     return original.body if isinstance(original.body, bytes) else b""
-
-
-def _error_page(status: int) -> str:
-    """Return a gateway's HTML error page."""
-    return _PAGE.format(f"{status} {HTTPStatus(status).phrase}")

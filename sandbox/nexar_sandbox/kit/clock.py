@@ -22,19 +22,3 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-class ManualClock:
-    """Clock that moves only by `advance`; for tests."""
-
-    def __init__(self, now: float = 1_700_000_000.0) -> None:
-        self._now = now
-
-    def now(self) -> float:
-        return self._now
-
-    def monotonic(self) -> float:
-        return self._now
-
-    def advance(self, seconds: float) -> None:
-        self._now += seconds

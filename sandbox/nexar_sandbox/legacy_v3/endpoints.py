@@ -8,14 +8,13 @@ import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
-from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 from aiohttp import web
 
-from nexar_sandbox import declaration_syntax, journal
+from nexar_sandbox import declaration_syntax, journal, pages
 from nexar_sandbox.legacy_v3 import disturbances, errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
@@ -29,8 +28,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ResponseStyle(NamedTuple):
-    """Format of a response."""
-
     pretty: bool = False
     callback: str | None = None
     always_ok: bool = False
@@ -117,7 +114,6 @@ def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
 _JSON_ESCAPES = "v3bridge-json-escapes"  # name of a codec error handler
 _GZIP_FROM = 512
-_PAGE = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<center><h1>{0}</h1></center>\r\n</body>\r\n</html>\r\n"
 
 
 def response_style(parameters: query_string.QueryString) -> ResponseStyle:
@@ -139,10 +135,7 @@ def error_response(error: errors.LegacyError, style: ResponseStyle, request: web
 
 
 def html_error_page(status: int) -> web.Response:
-    """Return the HTML error page of the server in front of the service."""
-    return web.Response(
-        text=_PAGE.format(f"{status} {HTTPStatus(status).phrase}"), status=status, content_type="text/html"
-    )
+    return web.Response(text=pages.gateway_error(status), status=status, content_type="text/html")
 
 
 def _written(body: dict[str, Any], indent: int) -> bytes:

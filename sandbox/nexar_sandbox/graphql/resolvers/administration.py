@@ -23,8 +23,6 @@ class AdmApplicationScope(NamedTuple):
 
 
 class AdmApplicationSecurity(NamedTuple):
-    """The credentials of an application."""
-
     application_id: str
     client_id: str
     client_secret: str

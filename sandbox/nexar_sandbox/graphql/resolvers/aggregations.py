@@ -15,16 +15,12 @@ from nexar_sandbox.graphql.resolvers import parts
 
 @dataclass(frozen=True, slots=True)
 class SupCompanyBucket:
-    """Hits of a company."""
-
     company: records.Company
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class SupCategoryBucket:
-    """Hits of a category."""
-
     category: records.Category
     count: int
 
@@ -79,16 +75,12 @@ class SupSpecAgg:
 
 @dataclass(frozen=True, slots=True)
 class SupAttributeGroup:
-    """A group of attributes."""
-
     name: str
     attributes: list[records.CatalogAttribute]
 
 
 @dataclass(frozen=True, slots=True)
 class SupAppliedFilter:
-    """A filter that the search applied."""
-
     shortname: str
     name: str
     values: tuple[str, ...]

@@ -9,7 +9,6 @@ from graphql import GraphQLFieldResolver
 from nexar_sandbox.catalog import records, store
 from nexar_sandbox.graphql import context
 from nexar_sandbox.graphql.resolvers import aggregations, parts
-from nexar_sandbox.kit.wording import counted
 
 
 class SupBlurb(NamedTuple):
@@ -115,7 +114,7 @@ def blurb(category: records.Category, info: context.Info) -> SupBlurb:
     """Return a text about the category, composed of catalog data."""
     num_parts = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
-    text = f"{category.name}: {counted(num_parts, 'part')} in the catalog."
+    text = f"{category.name}: {num_parts} {'part' if num_parts == 1 else 'parts'} in the catalog."
     content = f"{text} Among them {', '.join(below)}." if below else text
     return SupBlurb(category.name, category.path, text, content, text, category.name)
 

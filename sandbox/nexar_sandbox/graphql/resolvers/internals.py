@@ -30,8 +30,6 @@ _SELF, _SAME_NUMBER, _OTHER = 1.0, 0.9, 0.5
 
 
 class SupPartExtras(NamedTuple):
-    """A part as extras show it."""
-
     record: records.Part
     confidence: float = _SELF
 

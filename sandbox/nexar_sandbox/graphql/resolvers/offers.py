@@ -166,8 +166,6 @@ def _opaque(kind: str, offer: views.OfferView) -> str:
 
 
 class SupPartOffer(NamedTuple):
-    """An offer with its part and market."""
-
     part_id: str
     seller_id: str
     offer: views.OfferView
