@@ -56,7 +56,7 @@ def _check_options(pages: dict[str, Page], commands: list[list[str]]) -> None:
 
 
 def test_configuration_for_real_credentials_loads(pages: dict[str, Page], tmp_path: Path) -> None:
-    (block,) = pages["docs/how-to/real-credentials.md"].blocks("yaml", "our.yaml")
+    (block,) = pages["docs/how-to/connect.md"].blocks("yaml", "our.yaml")
     file = tmp_path / "our.yaml"
     file.write_text(block.text)
     loaded = loader.load(file, SECRETS).applications["bom-tool"]

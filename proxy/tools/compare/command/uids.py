@@ -99,8 +99,7 @@ def _reason(recorded_response: "recorder.RecordedResponse", body: "v3_response.R
 
 def _table(learned: "uid_learning.LearnedUids", source: str) -> str:
     lines = [
-        f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn.",
-        "# The setting `uids` names this file: docs/how-to/real-credentials.md.",
+        f"# v3 uids, learnt from {_quoted(source)} by v3bridge uids learn. Setting `uids`: docs/how-to/connect.md."
     ]
     for kind, entries in learned.lines.items():
         lines.append(f"{kind}:")

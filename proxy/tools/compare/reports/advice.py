@@ -93,7 +93,7 @@ def _rules(result: ComparisonResult) -> Iterator[str]:
 
 def _ready(result: ComparisonResult) -> Iterator[str]:
     if result.verdict == "ready" and result.complete:
-        yield "Point the clients at the candidate, as docs/how-to/real-credentials.md describes."
+        yield "Point the clients at the candidate, as docs/how-to/connect.md describes."
     elif result.verdict == "inconclusive" and not any(row.verdict == "inconclusive" for row in result.rows):
         yield "Compare more requests: there are too few for a verdict."
     elif result.verdict == "not ready":
