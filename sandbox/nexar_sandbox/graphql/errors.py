@@ -73,18 +73,19 @@ class ErrorFormat:
         return {"message": message, **place, "extensions": {**coded, "remote": remote, "schemaName": schema_name}}
 
     def part_limit(self, limit: int) -> dict[str, Any]:
-        """Return the part limit is exceeded: no path, no locations, no code."""
+        """Return the error of an exceeded part limit: no path, no locations, no code."""
         message = self._behavior.part_limit_message.format(limit=limit)
         return self.stitched(message, None, [], code=self._behavior.part_limit_code)
 
     def limit(self, message: str, path: list[str | int], locations: list[dict[str, int]]) -> dict[str, Any]:
-        """Return an argument of a root field is out of its range."""
+        """Return the error of an argument of a root field that is out of its range."""
         return self.stitched(message, path if self._behavior.range_error_path else None, locations)
 
     def unauthorized(
         self, token: str | None, expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]
     ) -> RequestError:
-        """Return the token is missing (None), invalid or expired. `path` None: the document could not be parsed."""
+        """Return the error of a token that is missing (None), invalid or expired. `path` None: the document could not be
+        parsed."""
         behavior = self._behavior
         message, code = (
             (EXPIRED_TOKEN, "AuthExpiredToken")
@@ -98,18 +99,18 @@ class ErrorFormat:
         return RequestError(status, [error], null_data=behavior.token_error_data, json_status=None)
 
     def out_of_scope(self, path: list[str | int], locations: list[dict[str, int]], schema_name: str) -> dict[str, Any]:
-        """Return the token lacks a scope that the operation needs. Not in the contract: message and code are those of
+        """Return the error of a token that lacks a needed scope. Not in the contract: message and code are those of
         the service's software, Hot Chocolate (contract graphql.md §3.3)."""
         message = "The current user is not authorized to access this resource."
         return self.stitched(message, path, locations, schema_name, self._behavior.scope_error_code)
 
     def document(self, errors: Sequence[dict[str, Any]]) -> RequestError:
-        """Return the document, its operation name or a variable is invalid."""
+        """Return the error of an invalid document, operation name or variable."""
         behavior = self._behavior
         return RequestError(behavior.document_error_status, errors, json_status=behavior.document_error_status_json)
 
     def variable(self, error: GraphQLError) -> dict[str, Any]:
-        """Return an invalid value of a variable; an error without a location is about the operation and has no code."""
+        """Return the error of a variable's value; one without a location is about the operation and has no code."""
         if not error.nodes:
             return {**error.formatted}
         is_null = "of non-null type" in error.message
@@ -137,17 +138,17 @@ def missing_feature(name: str, field: str) -> str:
 
 
 def bad_request(message: str, code: str, status: int = 400) -> RequestError:
-    """Return the request is not a GraphQL request (codes of contract graphql.md §3.3)."""
+    """Return the error of what is not a GraphQL request (codes of contract graphql.md §3.3)."""
     return RequestError(status, [{"message": message, "extensions": {"code": code}}], json_status=None)
 
 
 def too_large(limit: int) -> RequestError:
-    """Return the body is longer than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
+    """Return the error of a body of more than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
     return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
 
 
 def unsupported(reason: str) -> RequestError:
-    """Return the content type is not supported (ours)."""
+    """Return the error of an unsupported content type (ours)."""
     return bad_request(f"The content type must be application/json in UTF-8; {reason}.", "HC0009", status=415)
 
 
@@ -158,18 +159,18 @@ def not_acceptable(accept: str) -> RequestError:
 
 
 def not_safe() -> RequestError:
-    """Return a GET is not a query; the message of the service's software, which has no code for it."""
+    """Return the error of a GET that is not a query; the message of the service's software, which has no code for it."""
     return RequestError(405, [{"message": "The specified operation kind is not allowed."}], json_status=None)
 
 
 def no_socket() -> RequestError:
-    """Return a subscription was sent by POST (ours)."""
+    """Return the error of a subscription by POST (ours)."""
     message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
     return RequestError(400, [{"message": message}], json_status=None)
 
 
 def not_persisted(code: str) -> RequestError:
-    """Return a persisted query is requested; there are none (contract graphql.md §3.3)."""
+    """Return the error of a persisted query; there are none (contract graphql.md §3.3)."""
     return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": code}}])
 
 
@@ -180,7 +181,7 @@ def no_introspection() -> RequestError:
 
 
 def timed_out(seconds: float) -> RequestError:
-    """Return the execution exceeded its timeout, which is formatted as in .NET."""
+    """Return the error of an exceeded timeout, which is formatted as in .NET."""
     whole_seconds, fraction = divmod(round(seconds * 1e7), 10**7)
     time = f"{whole_seconds // 3600:02}:{whole_seconds // 60 % 60:02}:{whole_seconds % 60:02}" + (
         f".{fraction:07}" if fraction else ""
@@ -190,7 +191,7 @@ def timed_out(seconds: float) -> RequestError:
 
 
 def too_complex(limit: int) -> RequestError:
-    """Return the response has more fields than `limit`."""
+    """Return the error of a response with more fields than `limit`."""
     message = "The maximum allowed operation complexity was exceeded."
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 

@@ -125,7 +125,7 @@ def _lower(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:
-    """Return a name, or a word of one, is like the pattern."""
+    """Return true if a name, or a word of one, is like the pattern."""
     return any(like(text) for name in names for text in (name, *_WORD.findall(name)))
 
 

@@ -63,7 +63,7 @@ def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
 
 
 def category_pictures(category: records.Category) -> list[dict[str, object]]:
-    """Return a category had one set of pictures, but the root had none."""
+    """Return one set of pictures; none for the root."""
     if category.parent_id == category.id:
         return []
     url = f"https://sigma.octopart.com/category/{category.id}.jpg"
