@@ -84,8 +84,8 @@ class ErrorFormat:
     def unauthorized(
         self, token: str | None, expired: bool, path: list[str | int] | None, locations: list[dict[str, int]]
     ) -> RequestError:
-        """Return the error of a token that is missing (None), invalid or expired. `path` None: the document could not be
-        parsed."""
+        """Return the error of a token that is missing (None), invalid or expired. `path` None: the document could not
+        be parsed."""
         behavior = self._behavior
         message, code = (
             (EXPIRED_TOKEN, "AuthExpiredToken")
@@ -143,7 +143,7 @@ def bad_request(message: str, code: str, status: int = 400) -> RequestError:
 
 
 def too_large(limit: int) -> RequestError:
-    """Return the error of a body of more than `limit` bytes (message ours; HC0010 is the code of the service's software)."""
+    """Return the error of a body of more than `limit` bytes (message ours; HC0010 is the service's software's)."""
     return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
 
 
@@ -159,7 +159,7 @@ def not_acceptable(accept: str) -> RequestError:
 
 
 def not_safe() -> RequestError:
-    """Return the error of a GET that is not a query; the message of the service's software, which has no code for it."""
+    """Return the error of a GET that is not a query, as the service's software has it, without a code."""
     return RequestError(405, [{"message": "The specified operation kind is not allowed."}], json_status=None)
 
 

@@ -17,6 +17,7 @@ from graphql import (
     GraphQLList,
     GraphQLNonNull,
     ListValueNode,
+    Node,
     NullValueNode,
     ObjectValueNode,
     OperationDefinitionNode,
@@ -49,69 +50,55 @@ from graphql.validation.rules.variables_in_allowed_position import allowed_varia
 
 from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
 
+SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
-def literal_errors(
-    node: ValueNode, expected: GraphQLInputType, argument: str, specification: str
-) -> Iterator[GraphQLError]:
+
+def _error(message: str, nodes: Node | list[Node], section: str, **extensions: str) -> GraphQLError:
+    """Return an error that names the section of the specification, and further extensions before it."""
+    return GraphQLError(message, nodes, extensions={**extensions, "specifiedBy": SPECIFICATION + section})
+
+
+def literal_errors(node: ValueNode, expected: GraphQLInputType, argument: str) -> Iterator[GraphQLError]:
     if isinstance(node, VariableNode):
         return
     bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
     if isinstance(bare, GraphQLList) and isinstance(node, ListValueNode):
         for item in node.values:
-            yield from literal_errors(item, bare.of_type, argument, specification)
+            yield from literal_errors(item, bare.of_type, argument)
     elif isinstance(bare, GraphQLList) and not isinstance(node, NullValueNode):
-        yield from literal_errors(node, bare.of_type, argument, specification)
+        yield from literal_errors(node, bare.of_type, argument)
     elif isinstance(bare, GraphQLInputObjectType) and isinstance(node, ObjectValueNode):
-        yield from _object_faults(node, bare, specification)
+        yield from _object_faults(node, bare)
     elif not _fits(node, expected):
-        yield _wrong_type(node, expected, argument, specification)
+        yield _error(
+            "The specified argument value does not match the argument type.",
+            node,
+            "Values-of-Correct-Type",
+            argument=argument,
+            argumentValue=print_ast(node),
+            locationType=str(expected),
+        )
 
 
-def _object_faults(
-    node: ObjectValueNode, expected: GraphQLInputObjectType, specification: str
-) -> Iterator[GraphQLError]:
+def _object_faults(node: ObjectValueNode, expected: GraphQLInputObjectType) -> Iterator[GraphQLError]:
     given_fields = {field.name.value: field for field in node.fields}
     for name, field in given_fields.items():
         known = expected.fields.get(name)
         if known is None:
             message = f"The specified input object field `{name}` does not exist."
-            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Field-Names"}
-            yield GraphQLError(message, field, extensions=extensions)
+            yield _error(message, field, "Input-Object-Field-Names", field=name)
         else:
-            yield from literal_errors(field.value, known.type, name, specification)
+            yield from literal_errors(field.value, known.type, name)
     for name, known in expected.fields.items():
         if name not in given_fields and is_required_input_field(known):
-            extensions = {"field": name, "specifiedBy": specification + "Input-Object-Required-Fields"}
-            yield GraphQLError(f"`{name}` is a required field and cannot be null.", node, extensions=extensions)
+            message = f"`{name}` is a required field and cannot be null."
+            yield _error(message, node, "Input-Object-Required-Fields", field=name)
 
 
 def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
     errors: list[GraphQLError] = []
     validate_input_literal(node, expected, lambda error, _path: errors.append(error))
     return not errors
-
-
-def _wrong_type(node: ValueNode, expected: GraphQLInputType, argument: str, specification: str) -> GraphQLError:
-    extensions = {
-        "argument": argument,
-        "argumentValue": print_ast(node),
-        "locationType": str(expected),
-        "specifiedBy": specification + "Values-of-Correct-Type",
-    }
-    message = "The specified argument value does not match the argument type."
-    return GraphQLError(message, node, extensions=extensions)
-
-
-SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
-
-
-def required_argument(parent: str, node: FieldNode, argument: str) -> GraphQLError:
-    where = {"type": parent, "field": node.name.value, "argument": argument}
-    return GraphQLError(
-        f"The argument `{argument}` is required.",
-        node,
-        extensions={**where, "specifiedBy": SPECIFICATION + "Required-Arguments"},
-    )
 
 
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
@@ -124,14 +111,10 @@ class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
         if not parent or self.context.get_field_def():
             return
         name = node.name.value
-        extensions = {
-            "type": str(parent),
-            "field": name,
-            "responseName": node.alias.value if node.alias else name,
-            "specifiedBy": SPECIFICATION + "Field-Selections-on-Objects-Interfaces-and-Unions-Types",
-        }
         message = self.message.format(field=name, type=parent)
-        self.report_error(GraphQLError(message, node, extensions=extensions))
+        section = "Field-Selections-on-Objects-Interfaces-and-Unions-Types"
+        shown = node.alias.value if node.alias else name
+        self.report_error(_error(message, node, section, type=str(parent), field=name, responseName=shown))
 
 
 class KnownArgumentNames(KnownArgumentNamesRule):
@@ -141,14 +124,9 @@ class KnownArgumentNames(KnownArgumentNamesRule):
         field, parent = self.context.get_field_def(), self.context.get_parent_type()
         if self.context.get_argument() or not field or not parent:
             return
-        extensions = {
-            "type": str(parent),
-            "field": args[3][-1].name.value,
-            "argument": arg_node.name.value,
-            "specifiedBy": SPECIFICATION + "Argument-Names",
-        }
-        message = f"The argument `{arg_node.name.value}` does not exist."
-        self.report_error(GraphQLError(message, arg_node, extensions=extensions))
+        name, of = arg_node.name.value, args[3][-1].name.value
+        message = f"The argument `{name}` does not exist."
+        self.report_error(_error(message, arg_node, "Argument-Names", type=str(parent), field=of, argument=name))
 
 
 class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
@@ -157,7 +135,11 @@ class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
         given_names = {argument.name.value for argument in field_node.arguments or ()}
         for name, argument in (field.args if field else {}).items():
             if name not in given_names and is_required_argument(argument):
-                self.report_error(required_argument(str(self.context.get_parent_type()), field_node, name))
+                message, of = f"The argument `{name}` is required.", field_node.name.value
+                parent = str(self.context.get_parent_type())
+                self.report_error(
+                    _error(message, field_node, "Required-Arguments", type=parent, field=of, argument=name)
+                )
         return None
 
 
@@ -169,18 +151,21 @@ class ScalarLeafs(ScalarLeafsRule):
         if not kind or not node.selection_set or not is_leaf_type(get_named_type(kind)):
             return
         name = node.name.value
-        extensions = {
-            "declaringType": str(self.context.get_parent_type()),
-            "field": name,
-            "type": str(kind),
-            "responseName": node.alias.value if node.alias else name,
-            "specifiedBy": SPECIFICATION + "Leaf-Field-Selections",
-        }
         message = (
             f"`{name}` returns a scalar value. Selections on scalars or enums are never allowed, "
             "because they are the leaf nodes of any GraphQL query."
         )
-        self.report_error(GraphQLError(message, node, extensions=extensions))
+        self.report_error(
+            _error(
+                message,
+                node,
+                "Leaf-Field-Selections",
+                declaringType=str(self.context.get_parent_type()),
+                field=name,
+                type=str(kind),
+                responseName=node.alias.value if node.alias else name,
+            )
+        )
 
 
 class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
@@ -189,7 +174,7 @@ class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
     def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
         argument = self.context.get_argument()
         if argument:
-            for error in literal_errors(node.value, argument.type, node.name.value, SPECIFICATION):
+            for error in literal_errors(node.value, argument.type, node.name.value):
                 self.report_error(error)
             # The literal is checked as a whole; the values inside are not visited.
             return SKIP
@@ -205,9 +190,8 @@ class NoUndefinedVariables(NoUndefinedVariablesRule):
         missing = dict.fromkeys(name for name in used if name not in declared)
         # One error names all of them; graphql-core has one for each.
         if missing:
-            extensions = {"specifiedBy": SPECIFICATION + "All-Variable-Uses-Defined"}
             message = f"The following variables were not declared: {', '.join(missing)}."
-            self.report_error(GraphQLError(message, operation, extensions=extensions))
+            self.report_error(_error(message, operation, "All-Variable-Uses-Defined"))
 
 
 class NoUnusedVariables(NoUnusedVariablesRule):
@@ -218,9 +202,8 @@ class NoUnusedVariables(NoUnusedVariablesRule):
         declared = (node.variable.name.value for node in operation.variable_definitions or ())
         unused = [name for name in declared if name not in used]
         if unused:
-            extensions = {"specifiedBy": SPECIFICATION + "All-Variables-Used"}
             message = f"The following variables were not used: {', '.join(unused)}."
-            self.report_error(GraphQLError(message, operation, extensions=extensions))
+            self.report_error(_error(message, operation, "All-Variables-Used"))
 
 
 class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
@@ -236,14 +219,17 @@ class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
             default = definition.default_value
             if allowed_variable_usage(self.context.schema, kind, default, place, usage.default_value):
                 continue
-            extensions = {
-                "variable": name,
-                "variableType": str(kind),
-                "locationType": str(place),
-                "specifiedBy": SPECIFICATION + "All-Variable-Usages-are-Allowed",
-            }
             message = f"The variable `{name}` is not compatible with the type of the current location."
-            self.report_error(GraphQLError(message, [definition, usage.node], extensions=extensions))
+            self.report_error(
+                _error(
+                    message,
+                    [definition, usage.node],
+                    "All-Variable-Usages-are-Allowed",
+                    variable=name,
+                    variableType=str(kind),
+                    locationType=str(place),
+                )
+            )
 
 
 SERVICE_RULES = (

@@ -2,13 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import records, store
 from nexar_sandbox.graphql import context
 from nexar_sandbox.graphql.resolvers import aggregations, parts
+
+_Listed = TypeVar("_Listed", records.Company, records.Category)
 
 
 class SupBlurb(NamedTuple):
@@ -30,7 +32,7 @@ def manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    selected = select(info.context.catalog.manufacturers(), ids, slugs, info.context.behavior.list_size)
+    selected = select(info.context.catalog.manufacturers(), "slug", ids, slugs, info.context.behavior.list_size)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return selected
@@ -51,28 +53,24 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
 def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
-    return select(info.context.catalog.sellers(), ids, slugs, info.context.behavior.list_size)
+    return select(info.context.catalog.sellers(), "slug", ids, slugs, info.context.behavior.list_size)
 
 
 def select(
-    companies: Iterable[records.Company], ids: list[str] | None, slugs: list[str] | None, most: int | None
-) -> list[records.Company]:
-    """Return the companies with one of the ids or slugs; all, or the first ones, if neither is given."""
-    if ids is None and slugs is None:
-        return list(companies)[:most]
-    wanted_ids, wanted_slugs = set(ids or ()), set(slugs or ())
-    return [company for company in companies if company.id in wanted_ids or company.slug in wanted_slugs]
+    listed: Iterable[_Listed], key: str, ids: list[str] | None, keys: list[str] | None, most: int | None = None
+) -> list[_Listed]:
+    """Return those with one of the ids, or one of the keys; all, or the first ones, if neither is given."""
+    if ids is None and keys is None:
+        return list(listed)[:most]
+    wanted_ids, wanted_keys = set(ids or ()), set(keys or ())
+    return [each for each in listed if each.id in wanted_ids or getattr(each, key) in wanted_keys]
 
 
 def categories(
     _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
 ) -> list[records.Category]:
     """Return the categories with one of the ids or paths; all if neither is given."""
-    all_categories = info.context.catalog.categories()
-    if ids is None and paths is None:
-        return list(all_categories)
-    wanted_ids, wanted_paths = set(ids or ()), set(paths or ())
-    return [category for category in all_categories if category.id in wanted_ids or category.path in wanted_paths]
+    return select(info.context.catalog.categories(), "path", ids, paths)
 
 
 def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:
