@@ -55,7 +55,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
     for a lifetime. `runs_out_at` is null where the parts last until then, `exhausted_until` where upstream has not
     refused the quota as exhausted ("ever": until it is cleared); `part_limit` is the limit that it named then, 0 for a
-    plan without parts.
+    plan without parts. `limit` is that of the configuration, or `part_limit` where that is lower.
     """
 
     application: str
@@ -116,6 +116,9 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
     ends = snapshot.periods.month_ends if account.period == "month" else None
     days = [snapshot.counted(account.name, day) for day in quota_accounts.last_days(snapshot.now, forecast.DAYS)]
     exhausted = snapshot.exhausted.get(account.name)
+    part_limit = classify.part_limit(exhausted.reason) if exhausted else None
+    # What the upstream says holds for the running period: it knows its plan, and who else uses it.
+    limit = min((each for each in (account.limit, part_limit) if each is not None), default=None)
     return UsageRow(
         application=application,
         key=key,
@@ -123,13 +126,13 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         used=usage.used,
         uncertain=usage.uncertain,
         reserved=usage.reserved,
-        limit=account.limit,
-        remaining=None if account.limit is None else max(0, account.limit - counted),
-        percent=None if not account.limit else round(100 * counted / account.limit, 1),
+        limit=limit,
+        remaining=None if limit is None else max(0, limit - counted),
+        percent=None if not limit else round(100 * counted / limit, 1),
         resets_at=_time(ends),
-        runs_out_at=_time(forecast.runs_out(counted, account.limit, ends, days, snapshot.now)),
+        runs_out_at=_time(forecast.runs_out(counted, limit, ends, days, snapshot.now)),
         exhausted_until=_time(exhausted.until if exhausted else None),
-        part_limit=classify.part_limit(exhausted.reason) if exhausted else None,
+        part_limit=part_limit,
     )
 
 

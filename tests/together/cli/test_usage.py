@@ -132,6 +132,18 @@ def test_plan_without_parts_is_shown_without_a_date(
     assert "The store is empty" not in done.stdout
 
 
+def test_limit_that_the_upstream_has_named_holds_for_the_period(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
+) -> None:
+    reason = "You have exceeded your part limit of 960."
+    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() + 600, reason)))
+    row = cells(run_command("usage", "--config", str(config_file)).stdout)["shop", ""]
+    assert (row[3], row[4], row[7].startswith("exhausted until")) == ("960", "0", True)
+    # It is over with the period.
+    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() - 1, reason)))
+    assert cells(run_command("usage", "--config", str(config_file)).stdout)["shop", ""][3] == "1,000"
+
+
 def test_json_equals_the_table(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
 ) -> None:
