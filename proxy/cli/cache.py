@@ -39,8 +39,10 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print entries, bytes and ages of the shared cache by application."""
+    from proxy.gateway.cache import shared_usage
+
     settings = used_store.configured(config_file)
-    usages = _with_cache(settings, lambda cache: cache.cache_usage())
+    usages = _with_cache(settings, shared_usage.usage)
     now = clock.SystemClock().now()
     rows = [_row(usage, now) for usage in usages]
     if as_json:
@@ -67,12 +69,15 @@ def clear(
 
 
 async def _clear(settings: config.Config, cache: "CacheStore", application: str | None) -> int:
-    from proxy.gateway.cache import clearing
+    from proxy.gateway.cache import clearing, shared_usage
     from proxy.stores import open as opening
 
     store = await opening.open_store(settings.store, clock.SystemClock())
     try:
-        return await clearing.clear(store, cache, application)
+        # The shared cache first: a process whose memory is cleared would read its entries again.
+        deleted = await shared_usage.clear(cache, application)
+        await clearing.note_clearing(store, application)
+        return deleted
     finally:
         await store.aclose()
 

@@ -162,6 +162,47 @@ async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store:
         assert (environment.billed_parts, environment.sandbox.request_counts.graphql - asked) == (billed, 0)
 
 
+async def test_part_that_any_service_has_brought_is_paid_once_a_day(start: StartEnvironment, store: str) -> None:
+    """By number with other limits and fields, and by uid, in turn by two services, after a restart, for 23 hours."""
+    programs = [("", 10), ("&include[]=descriptions", 1), ("&include[]=specs", 3), ("&hide[]=offers", 20)]
+    async with start() as environment:
+        chosen = settings(environment, store, cache={"seconds": 84_600}, application={"features": "all"})
+        uids: list[str] = []
+        for seconds in (0, 6 * 60, 23 * 3600):
+            environment.time.advance(seconds)
+            async with others(environment, chosen, chosen) as services:
+                for turn, (more, limit) in enumerate(programs):
+                    queries = [{**each, "limit": limit} for each in (A, B, C)]
+                    response = await services[turn % 2].get(target(*queries, more=more))
+                    uids = uids or [part["uid"] for result in response.json["results"] for part in result["items"]]
+                    path = f"/v3/parts/get_multi?apikey={running_proxy.KEY}{more}" + "".join(
+                        f"&uid[]={uid}" for uid in uids
+                    )
+                    # What a service has stored is found by the other one only once it is there.
+                    await stored(environment, store, 3 + len(uids))
+                    assert set((await services[1 - turn % 2].get(path)).json) == set(uids)
+        assert environment.billed_parts == len(uids)
+
+
+async def test_reference_to_an_entry_that_is_gone_costs_one_part(start: StartEnvironment, tmp_path: Path) -> None:
+    """As where the part is no longer among those of a number."""
+    store = f"sqlite:{tmp_path}/state.sqlite"
+    async with start() as environment:
+        chosen = settings(environment, store, cache={"seconds": 84_600})
+        async with others(environment, chosen) as (one,):
+            response = await one.get(target({**A, "limit": 3}))
+            uids = [part["uid"] for part in response.json["results"][0]["items"]]
+            await stored(environment, store, 4)
+            key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=True)
+            fresher = settings(environment, store, cache={"seconds": 84_600}, application={"apikeys": (key,)})
+            async with others(environment, fresher) as (two,):
+                refreshed = await two.proxy.get(target({**A, "limit": 1}), headers={"Cache-Control": "no-cache"})
+                assert refreshed.headers["x-parts-cost"] == "1"
+        async with others(environment, chosen) as (three,):
+            found = [figures(await three.get(f"/v3/parts/{uid}?apikey={running_proxy.KEY}")) for uid in uids]
+            assert found == [("hit", 0), ("miss", 1), ("miss", 1)]
+
+
 async def test_smaller_projection_is_made_from_shared_records(start: StartEnvironment, store: str) -> None:
     async with start() as environment, others(environment, *[settings(environment, store)] * 3) as (one, two, three):
         await one.get(target(A, more="&include[]=specs"))

@@ -12,7 +12,7 @@ import structlog
 from proxy import errors
 from proxy.gateway.cache.shared import SharedCache
 from proxy.kit.periodic import PeriodicTask
-from proxy.stores.protocols import CacheStore, NoteStore
+from proxy.stores.protocols import NoteStore
 
 NOTES = "cache cleared"  # kind of the notes; the owner is the application
 ALL = "*"  # owner of the note for all applications, whose names begin with a letter or a digit
@@ -26,7 +26,7 @@ async def note_clearing(store: NoteStore, application: str | None) -> None:
     await store.put_note(NOTES, application or ALL, secrets.token_hex(8))
 
 
-async def clear(store: NoteStore, shared: SharedCache | CacheStore | None, application: str | None) -> int:
+async def clear(store: NoteStore, shared: SharedCache | None, application: str | None) -> int:
     """Clear the caches of all processes; return how many entries of the shared cache are deleted. Raises
     StoreUnavailable."""
     # The shared cache first: a process whose memory is cleared would read its entries again.

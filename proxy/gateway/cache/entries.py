@@ -186,21 +186,28 @@ class ResponseCache:
         because an entry there ends with its oldest records."""
         now = self._clock.monotonic()
         stored_at_zero = self._clock.now() - now  # monotonic times mean nothing to other processes
+        page = _page_of(key.key)
+        limit = page.limit if page is not None and not page.start else 0
         return [
-            CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored)
+            CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored, limit)
             for each in self._variants(key)
             if now - each.stored <= (self._fresh_until(each) - each.stored) / 2
         ]
 
     def add(self, key: CacheKey, shared_records: Sequence[CachedRecords]) -> None:
-        """Add records of the shared cache for what is left of their lifetime. Those from the future are ignored: the
-        clock was set back, so that their age is not known."""
+        """Add records of the shared cache for what is left of their lifetime: of a match those of its first page, for a
+        part also those of another query that has it. Those from the future are ignored: the clock was set back, so that
+        their age is not known."""
+        if shared_records and shared_records[0].limit and not _uid_of(key.key):
+            key = key._replace(key=(*key.key[:-1], shared_records[0].limit))  # type: ignore[index]
         now, monotonic = self._clock.now(), self._clock.monotonic()
         variants = [
             _Variant(each.fields, each.records, each.hits, each.details, monotonic - max(age, 0.0), {})
             for each in shared_records
             if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
         ]
+        if _uid_of(key.key):
+            variants = [part for each in variants if (part := _part(each, key)) is not None]
         newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.stored)
         useful: list[_Variant] = []
         for variant in newest_first:
@@ -243,15 +250,13 @@ class ResponseCache:
         filtered out."""
         if _uid_of(key.key):
             return
-        scope, until = key.key[0], self._end(variant)  # type: ignore[index]
-        uids = UID.findall(variant.records)
-        for uid in uids:
-            part: Hashable = (scope, PART, uid.decode())
+        until, parts = self._end(variant), part_keys(key.key, variant.records)
+        for part in parts:
             self._holders.put(part, key.key, memory_of(0), until)
             if all(older.fields <= variant.fields for older in self._entries.get(part) or ()):
                 self._entries.remove(part)
         page = _page_of(key.key)
-        if page is not None and page.limit and len(uids) == min(page.limit, max(0, variant.hits - page.start)):
+        if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
             self._holders.put(page.query, key.key, memory_of(0), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
@@ -268,6 +273,19 @@ class ResponseCache:
     def _end(self, variant: _Variant) -> float:
         """Return when a variant must no longer be used, not even stale."""
         return variant.stored + self._lifetime
+
+
+def shared_name(key: Hashable) -> Hashable:
+    """Return what names the entry of a key in the shared cache: all first pages of a match are one."""
+    page = _page_of(key)
+    return key if page is None or page.start else page.query
+
+
+def part_keys(key: Hashable, records: bytes) -> list[Hashable]:
+    """Return the keys of queries by uid for the parts in the records of another query."""
+    if _uid_of(key):
+        return []
+    return [(key[0], PART, uid.decode()) for uid in UID.findall(records)]  # type: ignore[index]
 
 
 class _Page(NamedTuple):

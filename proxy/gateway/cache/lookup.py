@@ -96,7 +96,7 @@ class QueryCache:
         results = [get(key, renderer) for key in keys]
         if self.shared is not None:
             misses = [n for n, result in enumerate(results) if not result]
-            digests = {n: digest for n in misses if (digest := self.shared.key(application, keys[n])) is not None}
+            digests = {n: digest for n in misses if (digest := self.shared.key(application, keys[n].key)) is not None}
             for position, records in zip(digests, await self.shared.peek([*digests.values()]), strict=True):
                 # One at a time: a small cache may not have room for all.
                 entries.add(keys[position], records)

@@ -20,6 +20,7 @@ import structlog
 
 from proxy import config, errors
 from proxy.gateway.applications import Application
+from proxy.gateway.cache import shared_usage
 from proxy.gateway.cache.cached_records import UNREADABLE, CachedRecords, EntryFormat
 from proxy.gateway.cache.shared_keys import SharedKeys
 from proxy.kit.clock import Clock
@@ -260,7 +261,8 @@ class SharedCache:
         if keys:
             async with self._breaker.guard("look_up", WRITE_TIMEOUT):
                 entries = await self._store.look_up(keys, self._clock.now() - self._seconds, claim=False)
-        return [[] if content is None else self._decoded(content) for content, _ in entries]
+        found = [[] if content is None else self._decoded(content) for content, _ in entries]
+        return await self._followed(found)
 
     async def wait(
         self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
@@ -283,9 +285,10 @@ class SharedCache:
         return [lookups.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
 
     def put(self, application: Application, key: bytes, records: list[CachedRecords]) -> None:
-        """Store the records of a query soon, and release the claim on it then."""
+        """Store the records of a query, or a reference, soon, and release the claim on it then."""
         if records and not self._breaker.is_open:
-            self._writes.put(application.name, key, records)
+            name = shared_usage.references_of(application.name) if records[0].holder else application.name
+            self._writes.put(name, key, records)
 
     async def flush(self) -> None:
         """Wait until the results so far are stored, or could not be."""
@@ -293,12 +296,12 @@ class SharedCache:
 
     async def usage(self) -> list[CacheUsage]:
         """Return the usage of every application with entries, by name. Raises StoreUnavailable."""
-        return await self._store.cache_usage()
+        return await shared_usage.usage(self._store)
 
     async def clear(self, application: str | None) -> int:
         """Delete the entries of an application, or all; return how many. Raises StoreUnavailable."""
         await self.flush()  # else what is waiting would be stored after it
-        return await self._store.clear(application)
+        return await shared_usage.clear(self._store, application)
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""
@@ -344,10 +347,31 @@ class SharedCache:
                 if decoded_bytes > DECODED_MAX:
                     await asyncio.sleep(0)
                     decoded_bytes = 0
+            followed = await self._followed([each.records for each in lookups.values()])
         except asyncio.CancelledError:
             self.release(key for key, (_, claimed) in zip(keys, entries, strict=True) if claimed)
             raise
-        return lookups
+        return {
+            key: each if each.records is records else each._replace(records=records)
+            for (key, each), records in zip(lookups.items(), followed, strict=True)
+        }
+
+    async def _followed(self, found: list[list[CachedRecords]]) -> list[list[CachedRecords]]:
+        """Replace references by the records of the entries that they name; by none where those are gone."""
+        holders = list({each[0].holder for each in found if each and each[0].holder})
+        if not holders:
+            return found
+        fresh_from = self._clock.now() - self._seconds
+        contents = self._store.look_up_now(holders, fresh_from, False)
+        if contents is None:
+            contents = [CacheLookup(None, claimed=False)] * len(holders)
+            async with self._breaker.guard("look_up", LOOK_UP_TIMEOUT):
+                contents = await self._store.look_up(holders, fresh_from, claim=False)
+        records = {
+            holder: [] if content is None else self._decoded(content)
+            for holder, (content, _) in zip(holders, contents, strict=True)
+        }
+        return [records[each[0].holder] if each and each[0].holder else each for each in found]
 
     def _decoded(self, content: bytes) -> list[CachedRecords]:
         """Return the records of an entry; none of one that cannot be read."""

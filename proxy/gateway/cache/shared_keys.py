@@ -1,6 +1,7 @@
 """Keys of the shared cache: what an entry depends on, as a digest."""
 
 import hashlib
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ import msgspec
 from proxy import __version__, config
 from proxy.gateway.applications import Application
 from proxy.gateway.cache.cached_records import FORMAT
-from proxy.gateway.cache.entries import CacheKey
+from proxy.gateway.cache.entries import shared_name
 
 
 def namespace(settings: config.Config, upstream: config.UpstreamSettings, *files: str | None) -> bytes:
@@ -32,7 +33,7 @@ class SharedKeys:
         self._scope = scope
         self._digests: dict[str, tuple[Application, Any]] = {}
 
-    def key(self, application: Application, query: CacheKey) -> bytes | None:
+    def key(self, application: Application, query: Hashable) -> bytes | None:
         """Return the key of a query: a digest, keyed by the application's secret, so that neither applications nor
         readers of the store can tell what was asked. None for text that JSON cannot hold."""
         begun = self._digests.get(application.name)
@@ -40,7 +41,7 @@ class SharedKeys:
         if begun is None or begun[0] is not application:
             begun = self._digests[application.name] = application, _application_digest(self._scope, application)
         try:
-            text = msgspec.json.encode(query.key)
+            text = msgspec.json.encode(shared_name(query))
         except UnicodeEncodeError:
             return None
         digest = begun[1].copy()

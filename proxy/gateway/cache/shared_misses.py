@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from proxy.gateway.applications import Application
-from proxy.gateway.cache.entries import RenderedResult, ResponseCache
+from proxy.gateway.cache.entries import RenderedResult, ResponseCache, part_keys
 from proxy.gateway.cache.shared import WAIT_SECONDS, SharedCache, SharedLookup
 from proxy.gateway.queries import QuerySet
 
@@ -35,7 +35,9 @@ class SharedMisses:
         """Return the results that the shared cache has. It claims what it does not have, so that no other worker
         executes it: `release` must follow."""
         keys, application = self._queries.keys, self._application
-        self._digests = {n: digest for n in positions if (digest := self._shared.key(application, keys[n])) is not None}
+        self._digests = {
+            n: digest for n in positions if (digest := self._shared.key(application, keys[n].key)) is not None
+        }
         return await self._take(self._digests, await self._shared.look_up([*self._digests.values()]))
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
@@ -59,11 +61,19 @@ class SharedMisses:
         return results
 
     def store(self, position: int) -> None:
-        """Store the entry of a query, which this process has, in the shared cache, too."""
+        """Store the entry of a query, which this process has, in the shared cache, too, and references to it for its
+        parts."""
         key = self._queries.keys[position]
-        digest = self._digests.get(position) or self._shared.key(self._application, key)
-        if digest is not None:
-            self._shared.put(self._application, digest, self._entries.cached_records(key))
+        digest = self._digests.get(position) or self._shared.key(self._application, key.key)
+        records = self._entries.cached_records(key)
+        if digest is None or not records:
+            return
+        self._shared.put(self._application, digest, records)
+        reference = records[0]._replace(records=b"", details=None, limit=0, holder=digest)
+        for part in part_keys(key.key, records[0].records):
+            part_digest = self._shared.key(self._application, part)
+            if part_digest is not None:
+                self._shared.put(self._application, part_digest, [reference])
 
     def release(self) -> None:
         """Release what was claimed, unless its result is about to be stored."""
