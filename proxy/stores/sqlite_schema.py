@@ -16,6 +16,7 @@ BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
 
 _TRIES = 50  # at switching a new file to WAL mode, which several workers may do at the same moment
 _PAUSE = 0.1  # seconds between two of them
+_FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")  # the second: no room for the file beside it
 
 # A caller's texts are held once: a day of 20 000 callers takes half a megabyte, with their texts it would take three.
 _SCHEMA = """
@@ -64,7 +65,8 @@ def connect(path: Path, *, reads_only: bool = False) -> sqlite3.Connection:
     except OSError as error:
         raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
     except sqlite3.Error as error:
-        raise errors.ConfigError(f"store: {path}: cannot be used: {error}") from error
+        reason = "the disk is full" if error.sqlite_errorname in _FULL else error
+        raise errors.ConfigError(f"store: {path}: cannot be used: {reason}") from error
 
 
 def _opened(path: Path, reading: str = "") -> sqlite3.Connection:

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,32 @@ def read_only(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """Let a folder be on a full disk meanwhile, with its files. Skips the test where this user may not mount."""
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    if shutil.which("mount") is None or _mount("-t", "tmpfs", "-o", "size=1m", "none", folder):
+        pytest.skip("mounting is not permitted")
+    try:
+        shutil.copytree(copy, folder, dirs_exist_ok=True)
+        with suppress(OSError), (folder / "rest").open("wb", buffering=0) as rest:
+            while rest.write(bytes(4096)):
+                pass
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
 def _mount(*arguments: str | Path) -> int:
     return subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode
+
+
+async def settled(store: str) -> None:
+    """Wait until the store has the usage that is noted in the journal."""
+    async with asyncio.timeout(SECONDS):
+        while not (await ledger(store))["unlimited"].used:
+            await asyncio.sleep(0.05)
 
 
 async def stop(process: "subprocess.Popen[str]") -> None:
@@ -84,14 +108,16 @@ async def test_full_disk_fails_readiness_is_logged_once_and_loses_no_usage(
     with serving(configured, stderr=subprocess.PIPE) as (process, url):
         assert [(await ask(session, url, name, "SN74S74N"))[0] for name in ("limited", "unlimited")] == [200, 200]
         assert await ready(session, url) == (200, {})
+        await settled(store)
         usual = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, NO_SPACE)
         status, reasons = await ready(session, url)
         assert (status, list(reasons)) == (503, ["store"])
         assert reasons["store"].startswith("the store (SQLite) cannot be used: ")
+        # Each heartbeat fails and each reading succeeds, which proves nothing. No usage waits to be written yet.
+        await asyncio.sleep(3 * REFRESH_SECONDS)
         assert (await ask(session, url, "unlimited", "1N4007"))[0] == 200
         status, body = await ask(session, url, "limited", "1N4007")
         assert (status, body["message"]) == (503, reasons["store"])
-        await asyncio.sleep(3 * REFRESH_SECONDS)  # each reads the store, which works, and writes to it
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, usual)
         async with asyncio.timeout(SECONDS):
             while (await ready(session, url))[0] != 200:
@@ -112,9 +138,7 @@ async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
 ) -> None:
     with serving(configured) as (process, url):
         assert (await ask(session, url, "unlimited", "SN74S74N"))[0] == 200
-        async with asyncio.timeout(SECONDS):
-            while not (await ledger(store))["unlimited"].used:  # noted in the journal, settled soon
-                await asyncio.sleep(0.05)
+        await settled(store)
         before = sandbox.part_usage.used("unlimited")
         for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite*"):
             if file.suffix not in (".journal", ".intents"):
@@ -149,14 +173,14 @@ async def test_overwritten_store_is_named_by_readiness(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_truncated_files_beside_the_store_end_no_process_and_book_nothing_wrong(
+async def test_truncated_files_beside_the_store_are_logged_end_no_process_and_book_nothing_wrong(
     sandbox: nexar_sandbox.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession, workers: int
 ) -> None:
     """Of the shared cache, its claims, intents and the journal. A mapped file that is truncated would be SIGBUS."""
-    text = configured.read_text().replace("cache: {seconds: 0}", "")
+    text = configured.read_text().replace("cache: {seconds: 0}", "").replace("level: error", "level: warning")
     configured.write_text(text.replace("listen: {metrics: true}", f"listen: {{metrics: true, workers: {workers}}}"))
     parts = ["SN74S74N", "1N4007", "NE555P", "LM358N", "BC547B", "1N4148", "SN74S74N", "NE555P"]
-    with serving(configured) as (process, url):
+    with serving(configured, stderr=subprocess.PIPE) as (process, url):
         for number, mpn in enumerate(parts * 2):
             for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite.*"):
                 if file.is_file():
@@ -165,6 +189,10 @@ async def test_truncated_files_beside_the_store_end_no_process_and_book_nothing_
             assert statuses == [200, 200]
         assert process.poll() is None
         await stop(process)
+        assert process.stderr is not None
+        log = process.stderr.read()
+    for warning in ("intents restored", "shared cache deleted"):
+        assert warning in log
     for name, state in (await ledger(store)).items():
         assert (state.used + state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0)
 
@@ -190,7 +218,14 @@ async def test_read_only_mount_is_named_by_readiness(
         await stop(process)
 
 
-@pytest.mark.parametrize("trouble", ["read-only mount", "full disk"])
+@pytest.mark.parametrize(
+    "trouble,reason",
+    [
+        ("read-only mount", "cannot be opened: Read-only file system"),
+        ("full disk", "cannot be used: the disk is full"),
+        ("files that may not grow", "cannot be used: disk I/O error"),
+    ],
+)
 async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
     sandbox: nexar_sandbox.Sandbox,
     configured: Path,
@@ -198,6 +233,7 @@ async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
     session: aiohttp.ClientSession,
     tmp_path: Path,
     trouble: str,
+    reason: str,
 ) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
@@ -208,14 +244,14 @@ async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
     command = [sys.executable, "-m", "proxy", "usage", "--config", str(configured)]
 
     def usage(*options: str) -> "subprocess.CompletedProcess[str]":
-        limit = ["prlimit", f"--fsize={NO_SPACE[0]}"] if trouble == "full disk" else []
+        limit = ["prlimit", f"--fsize={NO_SPACE[0]}"] if trouble == "files that may not grow" else []
         return subprocess.run([*limit, *command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    with read_only(folder) if trouble == "read-only mount" else nullcontext():
+    with {"read-only mount": read_only, "full disk": full}.get(trouble, nullcontext)(folder):
         read = await asyncio.to_thread(usage, "--json")
         reopened = await asyncio.to_thread(usage, "--reopen", "limited")
     used = {row["application"]: row["used"] for row in json.loads(read.stdout)}
     assert (read.returncode, read.stderr, used["limited"]) == (0, "", sandbox.part_usage.used("limited"))
     assert (reopened.returncode, reopened.stdout) == (2, "")
-    assert reopened.stderr.startswith(f"v3bridge: store: {folder}/state.sqlite: cannot be ")
+    assert reopened.stderr == f"v3bridge: store: {folder}/state.sqlite: {reason}\n"
     assert await asyncio.to_thread(lambda: subprocess.run([*command, "--reopen", "limited"], cwd=ROOT).returncode) == 0
