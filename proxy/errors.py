@@ -23,6 +23,7 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   │   ├── CircuitBreakerOpen 503 nothing is sent after repeated failures
     │   │   └── DeadlineExceeded   503 the time limit passed before the upstream had a fair share of it
     │   ├── UpstreamUnreadable 502  the response cannot be decoded
+    │   │   └── OversizedOperation 502  it has more bytes than allowed, or the operation is too complex
     │   ├── UpstreamFault      502  5xx from upstream (503 is passed on)
     │   ├── CredentialsRefused 502  client id, secret or token are not accepted
     │   ├── TokenLimit         503  the rate limit of token requests is exceeded
@@ -238,9 +239,25 @@ class TokenLimit(ServerError):
 
 
 class QueryRefused(ServerError):
-    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query."""
+    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
+
+    `fields` are the names that it gives beside the message: the path of fields that failed, or an unknown field.
+    """
 
     status = 502
+
+    def __init__(self, message: str, *, fields: frozenset[str] = frozenset(), may_be_billed: bool = False) -> None:
+        super().__init__(message, may_be_billed=may_be_billed)
+        self.fields = fields
+
+
+class OversizedOperation(UpstreamUnreadable):
+    """The operation is too complex for the upstream, or its response has more bytes than allowed: a smaller one may
+    succeed. `parts` and `queries` are those of the operation that was sent."""
+
+    def __init__(self, message: str, *, may_be_billed: bool = False) -> None:
+        super().__init__(message, may_be_billed=may_be_billed)
+        self.parts = self.queries = 0
 
 
 class StoreUnavailable(ServerError):

@@ -6,7 +6,7 @@ last ones (telemetry/activity.py) do. Built once from the configuration.
 
 import hashlib
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
@@ -18,6 +18,8 @@ from proxy.upstream.auth import identity
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)
+BATCH_BYTES = 4_000_000  # of the parts in a response: reading more at once would delay other requests
+MEAN_SHARE = 0.2  # of the latest response in the running mean of a part's size
 # The vendor's guide for those who leave v3, where the operator has no page of their own.
 MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
 
@@ -54,12 +56,28 @@ class Sunset:
 
 @dataclass(slots=True)
 class PlanKnowledge:
-    """What responses of the upstream have shown of an application's plan: features that it has, whether it refuses
-    whole parts, and for which features it refuses them with fewer fields, too."""
+    """What responses of the upstream have shown of an application's plan: features that it has, and whether one that is
+    configured was refused; whether whole parts are refused, and for which features also those with fewer fields; how
+    many parts an operation may have, and their mean size."""
 
     shown: set[str] = field(default_factory=set)
+    is_less_than_configured: bool = False
     refuses_whole: bool = False
     refused: set[frozenset[str]] = field(default_factory=set)
+    accepted_parts: int = model.PARTS_MAX
+    part_bytes: float = 0.0
+
+    @property
+    def batch_parts(self) -> int:
+        """How many parts an operation may return: as many as the upstream accepts, and BATCH_BYTES hold."""
+        fitting = BATCH_BYTES // self.part_bytes if self.part_bytes else model.PARTS_MAX
+        return max(1, min(self.accepted_parts, int(fitting)))
+
+    def measure(self, sizes: Sequence[int]) -> None:
+        """Add the sizes of parts in bytes to their running mean."""
+        if sizes:
+            mean = sum(sizes) / len(sizes)
+            self.part_bytes += (mean - self.part_bytes) * (MEAN_SHARE if self.part_bytes else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +107,8 @@ class Application:
         the upstream refuses whole parts: then only requested fields are fetched."""
         if self.plan.refuses_whole:
             return None
-        return self.features if self.is_plan_known else frozenset(self.plan.shown)
+        is_known = self.is_plan_known and not self.plan.is_less_than_configured
+        return self.features if is_known else frozenset(self.plan.shown)
 
 
 @dataclass(frozen=True, slots=True)

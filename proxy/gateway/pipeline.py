@@ -10,14 +10,15 @@ reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from proxy import errors, model
-from proxy.gateway.applications import Client
+from proxy.gateway.applications import Application, Client
 from proxy.gateway.cache.coalescing import Claim, SecondAttempt, StalledWork
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
@@ -46,6 +47,9 @@ from proxy.upstream.batching import Batcher
 
 T = TypeVar("T")
 QueryClaim = Claim[Hashable, Lookup, RenderedResult]
+REFUSALS = (errors.QueryRefused, errors.OversizedOperation)
+WORD = re.compile(r"\w+")
+NO_RESULTS: Mapping[int, RenderedResult] = {}
 Watch = stalls.StallWatch[tuple[QueryClaim, list[int]]]
 """Watch for a stall of queries of a claim, at these positions."""
 
@@ -132,8 +136,9 @@ class Pipeline:
     async def _resolve_parts(
         self, request: GatewayRequest, queries: Callable[[GatewayRequest], QuerySet]
     ) -> list[RenderedResult]:
-        """Resolve queries, of whole parts if they are configured. Where the upstream refuses those, resolve the queries
-        with only the fields that they show; if that helps, do so from now on for this application."""
+        """Resolve queries, of whole parts if they are configured. Those that the upstream refuses, or whose response is
+        too large, are resolved once more, and what helped is remembered for the application: a smaller batch, parts
+        without a feature of the plan, or only the fields that the queries show."""
         application, as_shown = request.client.application, request._replace(is_whole=False)
         if application.plan.refused and (narrow := queries(as_shown)).features in application.plan.refused:
             results = await self.resolve(as_shown, narrow)
@@ -141,23 +146,55 @@ class Pipeline:
                 application.plan.refused.discard(narrow.features)
             return results
         results = await self.resolve(request, queries(request))
-        refused = {n: r.failure for n, r in enumerate(results) if isinstance(r.failure, errors.QueryRefused)}
+        refused = {n: r.failure for n, r in enumerate(results) if isinstance(r.failure, REFUSALS)}
         if not refused:
             return results
+        kept = {n: result for n, result in enumerate(results) if n not in refused}
         narrow = queries(as_shown)
-        results = await self.resolve(as_shown, narrow)
+        is_whole = self._adapt(application, refused.values(), narrow.features)
+        if is_whole:
+            results = await self.resolve(request, queries(request), kept)
+        else:
+            results = await self.resolve(as_shown, narrow, kept)
         if any(results[n].error is None for n in refused):
-            application.plan.refuses_whole = True
-            reason = next(iter(refused.values()))
-            log.warning("whole parts refused", application=application.name, reason=str(reason))
+            if not is_whole:
+                application.plan.refuses_whole = True
+                reason = next(iter(refused.values()))
+                log.warning("whole parts refused", application=application.name, reason=str(reason))
         elif narrow.features:
             application.plan.refused.add(narrow.features)
-        return results
+        # No third attempt: a refusal is the error of its query now.
+        return [r._replace(failure=None) if isinstance(r.failure, errors.QueryRefused) else r for r in results]
 
-    async def resolve(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult]:
-        """Resolve queries to results: hits from a cache, misses by this request or one that executes them already."""
+    def _adapt(
+        self, application: Application, refusals: Iterable[errors.BridgeError | None], requested: Set[str]
+    ) -> bool:
+        """Let an application's batches be smaller, and its parts be without features that the upstream refuses, except
+        requested ones. Return whether whole parts may succeed now."""
+        plan, may_succeed = application.plan, True
+        for refusal in refusals:
+            named: Set[str] = frozenset()
+            if isinstance(refusal, errors.QueryRefused):
+                named = self._projections.features_named(refusal.fields | set(WORD.findall(refusal.message)))
+            if isinstance(refusal, errors.OversizedOperation) and refusal.queries > 1:
+                plan.accepted_parts = min(plan.accepted_parts, max(1, refusal.parts // 2))
+                log.warning("batches made smaller", application=application.name, parts=plan.accepted_parts)
+            elif named:
+                plan.shown -= named
+                plan.is_less_than_configured = True  # a refusal may name one of several
+                may_succeed = may_succeed and named.isdisjoint(requested)
+                log.warning("feature refused", application=application.name, features=sorted(named))
+            else:
+                may_succeed = False
+        return may_succeed
+
+    async def resolve(
+        self, request: GatewayRequest, queries: QuerySet, kept: Mapping[int, RenderedResult] = NO_RESULTS
+    ) -> list[RenderedResult]:
+        """Resolve queries to results: hits from a cache, misses by this request or one that executes them already;
+        those that are kept of an earlier attempt stay as they are."""
         steps.lap("compile")  # of the projection, if it is a new one, by the constructor of the queries
-        lookup = self._cache.look_up(request, queries)
+        lookup = self._cache.look_up(request, queries, kept)
         steps.lap("look up")
         try:
             await lookup.look_up_shared()
@@ -307,7 +344,7 @@ class _Operations:
         try:
             with steps.step("execute"):
                 steps.add(operation=operation.document.name, queries=len(operation.positions))
-                results = await self._execute_reserved(request, operation, watch)
+                results = await self._execute_reserved(request, operation, watch, is_whole)
         except errors.QueryRefused as refusal:
             failure = refusal if is_whole else None  # `_resolve_parts` resolves these queries again
             results = [OperationResult([], 0, refusal.message, failure=failure)] * len(operation.positions)
@@ -316,18 +353,29 @@ class _Operations:
         return dict(zip(operation.positions, results, strict=True))
 
     async def _execute_reserved(
-        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None
+        self, request: GatewayRequest, operation: PlannedOperation, watch: Watch | None, is_whole: bool
     ) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
+        application = client.application
         reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
-            results = await self._upstream.execute(operation, client.application.credentials, metadata.since, watch)
+            results = await self._upstream.execute(
+                operation, application.credentials, metadata.since, watch, application.plan.batch_parts
+            )
+        except errors.QueryRefused as refusal:
+            # A refusal returns no parts. Only that of whole parts, after which they are fetched, is uncertain usage.
+            if is_whole:
+                metadata.cost += await reservation.release(refusal)
+            else:
+                await reservation.settle(0)
+            raise
         except BaseException as error:
             metadata.cost += await reservation.release(error)
             raise
         returned = sum(len(each.parts) for each in results)
         metadata.cost += returned
-        self._metrics.parts[client.application.name,] += returned
+        self._metrics.parts[application.name,] += returned
+        application.plan.measure([len(record) for each in results for record in each.records])
         await reservation.settle(returned)
         return results
 

@@ -113,6 +113,7 @@ class MatchQueries:
         self._decode = compiled.part.decode
         self.features = compiled.fetched.features
         self._context = request.context
+        self._knowledge = request.client.application.plan
         self._queries = [query for query in parameters.queries if query.error is None]
         # By all queries of the request, not by its misses: else a cached neighbor would change which operation
         # answers.
@@ -124,7 +125,10 @@ class MatchQueries:
         is_whole = len(positions) == len(self._parameters.queries)
         queries = tuple(self._queries[n] for n in positions)
         misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
-        return match.MatchPlan(misses, self._documents, self._decode, self._context, self._single_query)
+        batch = self._knowledge.batch_parts
+        return match.MatchPlan(
+            misses, self._documents, self._decode, self._context, self._single_query, batch_parts=batch
+        )
 
 
 class UidQueries:
@@ -134,6 +138,7 @@ class UidQueries:
         self._compiled = projections.parts(request.projection, request.known_features)
         self.features = self._compiled.fetched.features
         self._context = request.context
+        self._knowledge = request.client.application.plan
         self.uids = parts.valid_uids(uids)
         self.keys = [
             # The uid is part of the context, because a mapping reads it: a redirected part lists the uid it was
@@ -145,8 +150,9 @@ class UidQueries:
 
     def plan(self, positions: list[int]) -> ExecutionPlan:
         uids = [self.uids[n] for n in positions]
-        compiled = self._compiled
-        return _UidPlan(parts.operations(uids, compiled.document, compiled.part.decode, self._context), len(uids))
+        compiled, batch = self._compiled, self._knowledge.batch_parts
+        operations = parts.operations(uids, compiled.document, compiled.part.decode, self._context, batch)
+        return _UidPlan(operations, len(uids))
 
 
 class _UidPlan(NamedTuple):

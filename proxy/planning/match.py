@@ -42,12 +42,15 @@ class MatchPlan:
         decode: Callable[[bytes], list[Any]],
         market: MappingContext,
         single: SingleQuery,
+        *,
+        batch_parts: int = PARTS_MAX,
     ) -> None:
         self._request = request
         self._documents = documents
         self._decode = decode
         self._market = {"country": market.country, "currency": market.currency}
         self._single = single
+        self._batch_parts = batch_parts
         self._partial: set[int] = set()
         self._unranked: set[int] = set()
         self._narrowed: dict[int, exact_match.FilteredMatches] = {}
@@ -81,7 +84,7 @@ class MatchPlan:
                 yield self._search(self._documents.search_mpn, position, sent, exact_match.literal(number))
             else:
                 batched.append((position, sent, sent.limit))
-        yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(batched))
+        yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(batched, self._batch_parts))
 
     def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
         """Return whether matches may not come first in the result. A query without a number has nothing to compare."""
@@ -150,13 +153,13 @@ class MatchPlan:
 
 
 def chunks(
-    queries: list[tuple[int, PartsMatchQuery, int]],
+    queries: list[tuple[int, PartsMatchQuery, int]], parts_max: int
 ) -> Iterator[tuple[tuple[int, PartsMatchQuery, int], ...]]:
-    """Yield the queries in order, in groups of at most 100 queries and at most 100 parts in total."""
+    """Yield the queries in order, in groups of at most so many queries, and so many parts in total."""
     group: list[tuple[int, PartsMatchQuery, int]] = []
     parts = 0
     for entry in queries:
-        if group and (parts + entry[2] > PARTS_MAX or len(group) == PARTS_MAX):
+        if group and (parts + entry[2] > parts_max or len(group) == parts_max):
             yield tuple(group)
             group, parts = [], 0
         group.append(entry)

@@ -19,16 +19,21 @@ def valid_uids(uids: list[str]) -> list[str]:
 
 
 def operations(
-    uids: list[str], document: Document, decode: Callable[[bytes], list[Any]], context: MappingContext
+    uids: list[str],
+    document: Document,
+    decode: Callable[[bytes], list[Any]],
+    context: MappingContext,
+    batch_parts: int = PARTS_MAX,
 ) -> list[PlannedOperation]:
-    """Return the operations for uids; positions are indexes into `uids`. Each part that is found is billed."""
+    """Return the operations for uids, each of at most `batch_parts`; positions are indexes into `uids`. Each part that
+    is found is billed."""
     market = {"country": context.country, "currency": context.currency}
     return [
         PlannedOperation(
             document, {"ids": chunk, **market}, len(chunk), _read, tuple(range(first, first + len(chunk))), decode
         )
-        for first in range(0, len(uids), PARTS_MAX)
-        for chunk in [uids[first : first + PARTS_MAX]]
+        for first in range(0, len(uids), batch_parts)
+        for chunk in [uids[first : first + batch_parts]]
     ]
 
 

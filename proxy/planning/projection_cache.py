@@ -3,7 +3,7 @@
 Clients use few projections and repeat them; the least recently used are evicted.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, NamedTuple, TypeVar
 
 import cachetools
@@ -117,6 +117,18 @@ class ProjectionCache:
         key = ("numbered", projection, known)
         return self._cached(key, lambda: self._compile(projection, self._numbered_needs(), known, document))
 
+    def features_named(self, names: Set[str]) -> frozenset[str]:
+        """Return the features that are among some names, or whose fields are: those that the others are below."""
+        return frozenset(
+            {
+                feature
+                for feature, fields in self._gated().items()
+                for field in fields
+                if field.rpartition(".")[0] not in fields
+                and not names.isdisjoint((feature, field.rpartition(".")[2].partition(":")[0]))
+            }
+        )
+
     def count(self, counted: frozenset[str]) -> Document:
         """Return the document of a search that selects only hits and some aggregations."""
         return self._cached(("count", counted), lambda: documents.count(counted))
@@ -170,12 +182,15 @@ class ProjectionCache:
 
     def _fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
         """Return what is fetched for the mapping of a part."""
-        ungated = self._whole(NO_FEATURES).fields
-        gated = {feature: self._whole(frozenset({feature})).fields - ungated for feature in self._features}
-        asked = frozenset({feature for feature, fields in gated.items() if part.fields & fields})
+        asked = frozenset({feature for feature, fields in self._gated().items() if part.fields & fields})
         if known is None or not self.is_whole:
             return Fetched(part.selection, part.fields, asked)
         return self._whole(known & self._features | asked)
+
+    def _gated(self) -> dict[str, frozenset[str]]:
+        """Return the fields that each feature adds to a part."""
+        ungated = self._whole(NO_FEATURES).fields
+        return {feature: self._whole(frozenset({feature})).fields - ungated for feature in self._features}
 
     def _whole(self, features: frozenset[str]) -> Fetched:
         def make() -> Fetched:

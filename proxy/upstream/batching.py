@@ -88,9 +88,9 @@ class _Batch:
     context: contextvars.Context | None = None
     task: asyncio.Task[None] | None = None
 
-    def has_room(self, queries: BatchableQueries[Any]) -> bool:
-        """Return whether one operation can carry these queries, too."""
-        return max(self.parts + queries.parts_max, self.query_count + len(queries.positions)) <= PARTS_MAX
+    def has_room(self, queries: BatchableQueries[Any], parts_max: int) -> bool:
+        """Return whether one operation of at most so many parts can carry these queries, too."""
+        return max(self.parts + queries.parts_max, self.query_count + len(queries.positions)) <= parts_max
 
     def add(self, pending: _PendingQueries) -> None:
         """Add the queries of a caller."""
@@ -127,14 +127,16 @@ class Batcher:
         credentials: Credentials,
         since: float,
         watch: stalls.StallWatch[Any] | None = None,
+        parts_max: int = PARTS_MAX,
     ) -> list[T]:
-        """Return the result of each query; the time limit began at `since`. Raises the errors of GraphQLClient."""
+        """Return the result of each query; the time limit began at `since`. They are sent with others up to
+        `parts_max`. Raises the errors of GraphQLClient."""
         watches = () if watch is None else (watch,)
         if not self._enabled:
             return queries.decoded(await self._send(queries, credentials, since, watches))
         loop = asyncio.get_running_loop()
         pending = _PendingQueries(queries, since, watch, loop.create_future())
-        batch = self._add(pending, credentials, loop)
+        batch = self._add(pending, credentials, loop, parts_max)
         try:
             results = await pending.results
             steps.lap("batch", merged=results is not None)
@@ -155,11 +157,13 @@ class Batcher:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _add(self, pending: _PendingQueries, credentials: Credentials, loop: asyncio.AbstractEventLoop) -> _Batch:
+    def _add(
+        self, pending: _PendingQueries, credentials: Credentials, loop: asyncio.AbstractEventLoop, parts_max: int
+    ) -> _Batch:
         """Add queries to the open batch of their key, or to a new one, which is flushed soon."""
         key = credentials, pending.queries.batch_key
         batch = self._open.get(key)
-        if batch is None or not batch.has_room(pending.queries):
+        if batch is None or not batch.has_room(pending.queries, parts_max):
             batch = _Batch(credentials, key)
             # Behind the callbacks that are ready now, among them requests of the same turn.
             if pending.queries.batch_key is None:
@@ -228,7 +232,7 @@ class Batcher:
 
     async def _send_group(self, batch: _Batch) -> None:
         """Send one operation, within the time limit of the latest caller. If the upstream refuses it, send the queries
-        of each caller separately: one invalid query must not fail the others."""
+        of each caller separately: one invalid query must not fail the others. A field fails them all."""
         group, credentials = batch.group, batch.credentials
         first, *others = (pending.queries for pending in group)
         # Of the latest: an earlier caller has a time limit of its own, and the others must not lose theirs.
@@ -236,7 +240,10 @@ class Batcher:
         try:
             results = await self._send(first.merged(others), credentials, since, _watches(group))
             self._metrics.batched_requests[()] += len(group)
-        except errors.QueryRefused:
+        except errors.QueryRefused as refusal:
+            if refusal.fields:
+                _fail(group, refusal)
+                return
             await asyncio.gather(*(self._send_separately(pending, credentials) for pending in group))
         except Exception as error:
             _fail(group, error)
@@ -274,7 +281,11 @@ class Batcher:
         watches: Sequence[stalls.StallWatch[Any]],
     ) -> list[T]:
         record = OperationRecord(queries=len(queries.positions))
-        data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
+        try:
+            data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
+        except errors.OversizedOperation as error:
+            error.parts, error.queries = queries.parts_max, len(queries.positions)
+            raise
         results = queries.read(data)
         record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):

@@ -28,6 +28,8 @@ OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
 FAILURE_STATUSES = {500, 502, 503, 504}
 FAILURE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed or timed out
 FAILURE_MESSAGE = "Unexpected Execution Error"
+TOO_COMPLEX = "HC0047"
+LISTS_OF_PARTS = {"results", "part", "parts"}  # in paths, between the root field and the fields of a part
 
 _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 # Grouped digits are accepted, although the documented messages have none.
@@ -123,8 +125,8 @@ def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool
 def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now: float) -> T:
     """Return the data of a response whose token was accepted.
 
-    Raises QuotaExhausted, TooManyRequests, QueryRefused, UpstreamFault or UpstreamUnreadable. `now` is in
-    seconds since 1970. Errors in a response with data do not count, except that of an exhausted quota.
+    Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, UpstreamFault or UpstreamUnreadable. `now`
+    is in seconds since 1970. Errors in a response with data do not count, except that of an exhausted quota.
     """
     messages = [error.message for error in _errors(envelope)]
     # First: it comes under 500 as well as 200, and must not look like a failure that is retried.
@@ -140,7 +142,7 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
             f"{SERVICE} failed: {shortened(messages[0])}"
         )
     if messages:
-        raise errors.QueryRefused(shortened("; ".join(dict.fromkeys(messages))))
+        raise _refusal(shortened("; ".join(dict.fromkeys(messages))), _errors(envelope))
     if fault := http_post.server_error(
         reply, SERVICE, now, may_be_billed=True
     ):  # sent by a proxy in front of the service
@@ -170,11 +172,28 @@ def _is_out_of_scope(error: model.GraphQLError) -> bool:
 def _is_service_failure(reply: http_post.HttpResponse, graphql_errors: Sequence[model.GraphQLError]) -> bool:
     """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
     return bool(graphql_errors) and (
-        reply.status in FAILURE_STATUSES
+        # A field that failed may leave no data, which is a 500, too (contract graphql.md §3.3).
+        (reply.status in FAILURE_STATUSES and not _failed_fields(graphql_errors))
         or any((each.extensions or {}).get("code") in FAILURE_CODES for each in graphql_errors)
         # All of them: one such error beside others says that a field failed, not the service.
         or all(each.message.startswith(FAILURE_MESSAGE) for each in graphql_errors)
     )
+
+
+def _refusal(message: str, graphql_errors: Sequence[model.GraphQLError]) -> errors.ServerError:
+    """Return the error of a refused operation. Fields that failed were executed, so it may be billed."""
+    if any((each.extensions or {}).get("code") == TOO_COMPLEX for each in graphql_errors):
+        return errors.OversizedOperation(message, may_be_billed=True)
+    failed = _failed_fields(graphql_errors)
+    unknown = {(each.extensions or {}).get("field") for each in graphql_errors}
+    fields = failed | {field for field in unknown if isinstance(field, str)}
+    return errors.QueryRefused(message, fields=frozenset(fields), may_be_billed=bool(failed))
+
+
+def _failed_fields(graphql_errors: Sequence[model.GraphQLError]) -> set[str]:
+    """Return the names of the fields of parts that the errors are about."""
+    paths = [each.path for each in graphql_errors if isinstance(each.path, list)]
+    return {step for path in paths for step in path[1:] if isinstance(step, str)} - LISTS_OF_PARTS
 
 
 def _check_part_limit(messages: list[str], now: float) -> None:

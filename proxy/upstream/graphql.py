@@ -84,8 +84,8 @@ class GraphQLClient:
         monotonic seconds, if an earlier request of the same caller began it. `record` becomes that of the attempt that
         succeeds; the caller, who can read the data, adds the parts to it. `watches` get a stall of the request.
 
-        Raises QuotaExhausted, TooManyRequests, QueryRefused, CredentialsRefused, TokenLimit, UpstreamUnreachable,
-        CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
+        Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
+        UpstreamUnreachable, CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
         """
         started = self._clock.monotonic() if since is None else since
         self._retry.budget.deposit()

@@ -65,7 +65,7 @@ async def post(
 ) -> HttpResponse:
     """Send `request` and return the response, whatever its status; the current attempt is `active_request.attempt`.
 
-    Raises UpstreamUnreachable and UpstreamUnreadable.
+    Raises UpstreamUnreachable, UpstreamUnreadable and OversizedOperation.
     """
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -112,7 +112,7 @@ async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: A
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
         # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
         without_frames = error.with_traceback(None)
-        raise errors.UpstreamUnreadable(message, may_be_billed=request.billed) from without_frames
+        raise errors.OversizedOperation(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
         message = f"{request.service} did not answer in time: {exceeded_limit(error, attempt, session.timeout)}"
         kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded

@@ -5,7 +5,7 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -68,9 +68,9 @@ class QueryCache:
         if self.shared is not None:
             self.refreshed.add(application)
 
-    def look_up(self, request: GatewayRequest, queries: QuerySet) -> "Lookup":
-        """Look up the queries of a request."""
-        return Lookup(self, request, queries)
+    def look_up(self, request: GatewayRequest, queries: QuerySet, known: Mapping[int, RenderedResult]) -> "Lookup":
+        """Look up the queries of a request, except those with known results."""
+        return Lookup(self, request, queries, known)
 
     async def peek(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult | None]:
         """Return the results of queries that are cached, None for the others. Claims nothing."""
@@ -107,7 +107,9 @@ class QueryCache:
 class Lookup:
     """Queries of one request, the results that are known, and `misses`: the positions of those that are not."""
 
-    def __init__(self, cache: QueryCache, request: GatewayRequest, queries: QuerySet) -> None:
+    def __init__(
+        self, cache: QueryCache, request: GatewayRequest, queries: QuerySet, known: Mapping[int, RenderedResult]
+    ) -> None:
         self._cache = cache
         self._entries = cache.entries
         self._in_flight = cache.in_flight
@@ -121,11 +123,12 @@ class Lookup:
         self._results: dict[int, RenderedResult] = {}
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None and not request.refresh:
-            cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys)}
+            cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys) if n not in known}
             oldest = self._metrics.clock.monotonic() - request.metadata.max_age
             self._results = {n: each for n, each in cached.items() if each is not None and each.stored > oldest}
             if self._results:
                 self._count("hit", self._results, "memory")
+        self._results |= known
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
     async def look_up_shared(self) -> None:

@@ -103,7 +103,7 @@ limits = st.lists(st.integers(0, 20), max_size=150)
 @given(limits)
 def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int]) -> None:
     queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
-    portions = list(match.chunks(queries))
+    portions = list(match.chunks(queries, 100))
     assert [entry for portion in portions for entry in portion] == queries
     assert all(portion and len(portion) <= 100 for portion in portions)
     assert all(sum(limit for _, _, limit in portion) <= 100 for portion in portions)
@@ -112,7 +112,7 @@ def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int
 @given(limits)
 def test_neighboring_portions_cannot_be_merged(wanted: list[int]) -> None:
     queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
-    portions = list(match.chunks(queries))
+    portions = list(match.chunks(queries, 100))
     for one, next_ in itertools.pairwise(portions):
         assert len(one) == 100 or sum(limit for _, _, limit in one) + next_[0][2] > 100
 

@@ -117,6 +117,36 @@ def test_service_failure_is_no_query_refusal(status: int, error: Any, seen: int)
     assert found.value.status == seen
 
 
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    "error, fields",
+    [
+        (fault("unknown text", path=["supMultiMatch", 0, "parts", 2, "specs"]), frozenset({"specs"})),
+        (
+            fault("unknown text", path=["supSearch", "results", 0, "part", "sellers", 1, "offers"]),
+            frozenset({"sellers", "offers"}),
+        ),
+    ],
+)
+def test_field_that_failed_is_named_and_may_be_billed(status: int, error: Any, fields: frozenset[str]) -> None:
+    with pytest.raises(errors.QueryRefused) as found:
+        judged(reply(status, {"errors": [error], "data": None}))
+    assert (found.value.fields, found.value.may_be_billed) == (fields, True)
+
+
+def test_unknown_field_is_named_and_not_billed() -> None:
+    error = fault("The field `specs` does not exist.", extensions={"type": "SupPart", "field": "specs"})
+    with pytest.raises(errors.QueryRefused) as found:
+        judged(reply(400, {"errors": [error]}))
+    assert (found.value.fields, found.value.may_be_billed) == (frozenset({"specs"}), False)
+
+
+def test_operation_that_is_too_complex_is_no_refused_query() -> None:
+    with pytest.raises(errors.OversizedOperation) as found:
+        judged(reply(400, {"errors": [fault("too complex", extensions={"code": "HC0047"})]}))
+    assert found.value.may_be_billed
+
+
 def test_long_refusal_is_truncated() -> None:
     with pytest.raises(errors.QueryRefused) as found:
         judged(reply(200, {"errors": [fault("words " * 1000)]}))
