@@ -127,9 +127,7 @@ def test_unrecorded_source_has_a_stable_digest(book: dict[str, uids.Uids]) -> No
     assert book["Source"].is_computed(digest("Somebody new"))
 
 
-def test_site_uids_override_shipped_ones_which_stay_accepted(
-    site_uids: Callable[[str], dict[str, uids.Uids]],
-) -> None:
+def test_site_uids_override_shipped_ones_which_stay_accepted(site_uids: Callable[[str], dict[str, uids.Uids]]) -> None:
     ours = site_uids(
         "Seller:\n"
         f'  - {{uid: "{NEW}", name: "RS Components", year: 2014}}\n'

@@ -7,7 +7,8 @@ import itertools
 import os
 import random
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from service.stores.test_protocols_cache import SIZE, A, B, C, contents, record
+from service.stores.test_protocols_cache import NOW, SIZE, A, B, C, claims, contents, record
 from support import log_lines
 
 from proxy import errors
@@ -30,89 +31,88 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite.cache"
 
 
+Opens = Callable[..., CacheFile]
+
+
 @pytest.fixture
-async def cache(file: Path, manual_clock: clock.ManualClock) -> AsyncIterator[CacheFile]:
-    opened = CacheFile(file, SIZE, manual_clock)
-    yield opened
-    await opened.aclose()
+async def open_file(file: Path, manual_clock: clock.ManualClock) -> AsyncIterator[Opens]:
+    """Opens the file, or another one, each time as another process would; closed with the test."""
+    async with AsyncExitStack() as stack:
+
+        def opened(size: int = SIZE, path: Path = file) -> CacheFile:
+            cache = CacheFile(path, size, manual_clock)
+            stack.push_async_callback(cache.aclose)
+            return cache
+
+        yield opened
 
 
-async def test_files_are_readable_by_the_owner_only(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    await cache.put([record(A, manual_clock.now())])
+@pytest.fixture
+def cache(open_file: Opens) -> CacheFile:
+    return open_file()
+
+
+async def test_files_are_readable_by_the_owner_only(cache: CacheFile, file: Path) -> None:
+    await cache.put([record(A)])
     await cache.look_up([A, B], 0.0, claim=True)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()}
     assert modes == dict.fromkeys([f"state.sqlite.cache{end}" for end in ("", ".claims")], 0o600)
 
 
 @pytest.mark.parametrize("damage", [b"not a database at all" * 400, b""])
-async def test_damaged_file_is_replaced(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, damage: bytes
-) -> None:
+async def test_damaged_file_is_replaced(cache: CacheFile, file: Path, damage: bytes) -> None:
     file.write_bytes(damage)
     with log_lines.collected() as output:
         assert await contents(cache, A) == [None]
-        await cache.put([record(A, manual_clock.now())])
+        await cache.put([record(A)])
         assert await contents(cache, A) == [b"content"]
     assert output.getvalue().count("shared cache deleted") == (1 if damage else 0)
 
 
-async def test_file_damaged_while_it_is_open_is_replaced(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    now = manual_clock.now()
-    await cache.put([record(number.to_bytes(16, "big"), now, bytes(3000)) for number in range(200)])
+async def test_file_damaged_while_it_is_open_is_replaced(cache: CacheFile, file: Path, open_file: Opens) -> None:
+    await cache.put([record(number.to_bytes(16, "big"), bytes(3000)) for number in range(200)])
     await cache.aclose()
     content = bytearray(file.read_bytes())
     content[4096:] = b"\xff" * (len(content) - 4096)
     file.write_bytes(content)
-    opened = CacheFile(file, SIZE, manual_clock)
+    opened = open_file()
     assert await contents(opened, bytes(16)) == [None]
-    await opened.put([record(A, now)])
+    await opened.put([record(A)])
     assert await contents(opened, A) == [b"content"]
-    await opened.aclose()
 
 
-async def test_deleted_file_is_begun_anew(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, manual_clock.now())])
+async def test_deleted_file_is_begun_anew(cache: CacheFile, file: Path, open_file: Opens) -> None:
+    await cache.put([record(A)])
     for path in file.parent.glob("state.sqlite.cache*"):
         path.unlink()
     assert await contents(cache, A) == [None]
-    await cache.put([record(B, manual_clock.now())])
-    other = CacheFile(file, SIZE, manual_clock)
+    await cache.put([record(B)])
+    other = open_file()
     assert await contents(other, A, B) == [None, b"content"]
-    await other.aclose()
 
 
-async def test_unusable_folder_is_an_error(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
+async def test_unusable_folder_is_an_error(tmp_path: Path, open_file: Opens) -> None:
     (tmp_path / "file").touch()
-    cache = CacheFile(tmp_path / "file" / "state.sqlite.cache", SIZE, manual_clock)
+    cache = open_file(path=tmp_path / "file" / "state.sqlite.cache")
     for work in (cache.look_up([A], 0.0, claim=True), cache.put([]), cache.cache_usage(), cache.clear(None)):
         with pytest.raises(errors.StoreUnavailable, match="shared cache"):
             await work
-    await cache.aclose()
 
 
-async def test_file_of_another_version_is_replaced(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    await cache.put([record(A, manual_clock.now())])
+async def test_file_of_another_version_is_replaced(cache: CacheFile, file: Path, open_file: Opens) -> None:
+    await cache.put([record(A)])
     await cache.aclose()
     with file.open("r+b") as opened:
         opened.write(b"v3bridge cache 0")
-    other = CacheFile(file, SIZE, manual_clock)
+    other = open_file()
     with log_lines.collected() as output:
         assert await contents(other, A) == [None]
     assert "shared cache deleted" in output.getvalue()
-    await other.aclose()
 
 
-async def test_entries_beyond_a_day_are_deleted_after_the_clock_is_set_back(
-    cache: CacheFile, manual_clock: clock.ManualClock
-) -> None:
-    await cache.put([record(A, manual_clock.now() + 10 * 86_400)])
-    await cache.put([record(B, manual_clock.now()), record(C, manual_clock.now())])
+async def test_entries_beyond_a_day_are_deleted_after_the_clock_is_set_back(cache: CacheFile) -> None:
+    await cache.put([record(A, stored=NOW + 10 * 86_400)])
+    await cache.put([record(B), record(C)])
     assert await contents(cache, A, B) == [None, b"content"]
 
 
@@ -120,42 +120,37 @@ async def test_everything_that_has_expired_is_deleted_at_once(
     cache: CacheFile, manual_clock: clock.ManualClock
 ) -> None:
     """While nothing is stored, as a service that nobody uses."""
-    now = manual_clock.now()
-    await cache.put([record(A, now, life=86_400)])
-    await cache.put([record(number.to_bytes(16, "big"), now) for number in range(2001)])
+    await cache.put([record(A, life=86_400)])
+    await cache.put([record(number.to_bytes(16, "big")) for number in range(2001)])
     manual_clock.advance(61)
     await cache.put([])
     assert [usage.entries for usage in await cache.cache_usage()] == [1]
 
 
 async def test_expired_entries_are_overwritten(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, manual_clock.now(), b"PLANTED"), record(B, manual_clock.now(), b"STAYS", life=600)])
+    await cache.put([record(A, b"PLANTED"), record(B, b"STAYS", life=600)])
     manual_clock.advance(61)
     await cache.put([])
     assert (b"PLANTED" in file.read_bytes(), b"STAYS" in file.read_bytes()) == (False, True)
 
 
-async def test_cleared_entries_are_overwritten(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
-    now = manual_clock.now()
+async def test_cleared_entries_are_overwritten(cache: CacheFile, file: Path) -> None:
     for stored in (b"earlier copy", b"later copy"):
-        await cache.put([record(A, now, stored, name="shop"), record(B, now, b"of another")])
+        await cache.put([record(A, stored, name="shop"), record(B, b"of another")])
     assert await cache.clear("shop") == 1
     assert b"copy" not in file.read_bytes()
     assert await contents(cache, A, B) == [None, b"of another"]
 
 
-async def test_remains_of_evicted_entries_are_cleared(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    now = manual_clock.now()
+async def test_remains_of_evicted_entries_are_cleared(cache: CacheFile, file: Path) -> None:
     for number in range(400):
-        await cache.put([record(number.to_bytes(16, "big"), now, b"secret" * (100 + number % 7), name="shop")])
+        await cache.put([record(number.to_bytes(16, "big"), b"secret" * (100 + number % 7), name="shop")])
     assert await cache.clear("shop") > 0
     assert b"secret" not in file.read_bytes()
 
 
 async def test_look_up_whose_claims_fail_halfway_leaves_none(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+    cache: CacheFile, monkeypatch: pytest.MonkeyPatch, open_file: Opens
 ) -> None:
     lock, requests = fcntl.fcntl, itertools.count(1)
 
@@ -169,21 +164,17 @@ async def test_look_up_whose_claims_fail_halfway_leaves_none(
         patch.setattr(fcntl, "fcntl", one_lock_left)
         with pytest.raises(errors.StoreUnavailable, match="No locks available"):
             await cache.look_up([A, B], 0.0, claim=True)
-    other = CacheFile(file, SIZE, manual_clock)
-    assert [claimed for _, claimed in await other.look_up([A, B], 0.0, claim=True)] == [True, True]
-    await other.aclose()
+    other = open_file()
+    assert await claims(other, A, B) == [True, True]
 
 
-async def test_failed_look_up_releases_its_claims(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
+async def test_failed_look_up_releases_its_claims(cache: CacheFile, file: Path, open_file: Opens) -> None:
     file.mkdir(parents=True)
     with pytest.raises(errors.StoreUnavailable):
         await cache.look_up([A], 0.0, claim=True)
     file.rmdir()
-    other = CacheFile(file, SIZE, manual_clock)
-    assert [claimed for _, claimed in await other.look_up([A], 0.0, claim=True)] == [True]
-    await other.aclose()
+    other = open_file()
+    assert await claims(other, A) == [True]
 
 
 def content_of(key: bytes, size: int) -> bytes:
@@ -194,15 +185,13 @@ def content_of(key: bytes, size: int) -> bytes:
 @given(sizes=st.lists(st.integers(0, 400_000), min_size=1, max_size=40), batch=st.integers(1, 7))
 @example(sizes=[10] + [240_000] * 5, batch=1)
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_what_is_found_is_what_was_stored_last(
-    cache: CacheFile, manual_clock: clock.ManualClock, sizes: list[int], batch: int
-) -> None:
+async def test_what_is_found_is_what_was_stored_last(cache: CacheFile, sizes: list[int], batch: int) -> None:
     """However the ring is filled: no entry is mistaken for another, the newest are there, the limit holds."""
     await cache.clear(None)
     records = []
     for number, size in enumerate(sizes):
         key = number.to_bytes(8, "big") * 2
-        records.append(record(key, manual_clock.now(), content_of(key, size)))
+        records.append(record(key, content_of(key, size)))
     for start in range(0, len(records), batch):
         await cache.put(records[start : start + batch])
     found = await contents(cache, *(each.key for each in records))
@@ -217,24 +206,22 @@ async def test_what_is_found_is_what_was_stored_last(
     assert sum(usage.entries for usage in await cache.cache_usage()) == sum(content is not None for content in found)
 
 
-async def test_file_stays_below_its_size(cache: CacheFile, file: Path, manual_clock: clock.ManualClock) -> None:
+async def test_file_stays_below_its_size(cache: CacheFile, file: Path) -> None:
     for number in range(300):
-        await cache.put([record(number.to_bytes(16, "big"), manual_clock.now(), bytes(10_000))])
+        await cache.put([record(number.to_bytes(16, "big"), bytes(10_000))])
     assert file.stat().st_size <= SIZE
 
 
-async def test_writers_and_readers_side_by_side_mistake_no_entry(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
+async def test_writers_and_readers_side_by_side_mistake_no_entry(cache: CacheFile, open_file: Opens) -> None:
     """While two caches overwrite the ring again and again, a third reads what they store."""
-    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(2)]
+    caches = [open_file() for _ in range(2)]
     keys = [number.to_bytes(8, "big") * 2 for number in range(200)]
 
     async def write(writer: CacheFile, seed: int) -> None:
         chosen = random.Random(seed)
         for _ in range(60):
             batch = [(key, chosen.randrange(20_000)) for key in chosen.sample(keys, 8)]
-            await writer.put([record(key, manual_clock.now(), content_of(key, size)) for key, size in batch])
+            await writer.put([record(key, content_of(key, size)) for key, size in batch])
 
     writing = [asyncio.create_task(write(writer, seed)) for seed, writer in enumerate(caches)]
     hits = 0
@@ -244,34 +231,27 @@ async def test_writers_and_readers_side_by_side_mistake_no_entry(
             hits += content is not None
     await asyncio.gather(*writing)
     assert hits
-    for each in caches:
-        await each.aclose()
 
 
 @pytest.mark.parametrize("place", [0, 10**6, 2**63])
-async def test_slot_of_the_index_that_points_nowhere_is_a_miss(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, place: int
-) -> None:
+async def test_slot_of_the_index_that_points_nowhere_is_a_miss(cache: CacheFile, file: Path, place: int) -> None:
     """As a process that is killed while it writes may leave it."""
-    await cache.put([record(A, manual_clock.now())])
+    await cache.put([record(A)])
     header = file.read_bytes()
     slot = header.index(A[8:] + (SIZE - ring_start(SLOTS_MIN)).to_bytes(8, "little"))
     with file.open("r+b") as opened:
         opened.seek(slot + 8)
         opened.write(place.to_bytes(8, "little"))
     assert await contents(cache, A) == [None]
-    await cache.put([record(A, manual_clock.now(), b"again")])
+    await cache.put([record(A, b"again")])
     assert await contents(cache, A) == [b"again"]
 
 
 @pytest.mark.parametrize("size", [0, 5_000, 100_000])
-async def test_truncated_file_is_begun_anew(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, size: int
-) -> None:
+async def test_truncated_file_is_begun_anew(cache: CacheFile, file: Path, size: int, open_file: Opens) -> None:
     """As by a person who wants its space back. The file of claims goes with it, and what is claimed stays so."""
-    now = manual_clock.now()
-    other = CacheFile(file, SIZE, manual_clock)
-    await cache.put([record(bytes([n]) * 16, now, bytes(10_000)) for n in range(200, 220)])
+    other = open_file()
+    await cache.put([record(bytes([n]) * 16, bytes(10_000)) for n in range(200, 220)])
     assert await claims(cache, A) == [True]
     assert await claims(other, A, B) == [False, True]
     with log_lines.collected() as output:
@@ -280,62 +260,51 @@ async def test_truncated_file_is_begun_anew(
         for each in (cache, other):
             each.look_up_now([C], 0.0, False)
             await contents(each, C)
-            await each.put([record(C, now)])
+            await each.put([record(C)])
         for each in (cache, other):
             assert await contents(each, C) == [b"content"]
     assert output.getvalue().count("shared cache deleted") == (1 if size < ring_start(SLOTS_MIN) else 0)
     assert (await claims(cache, B), await claims(other, A)) == ([False], [False])
-    await other.aclose()
 
 
-async def test_records_that_contradict_each_other_are_begun_anew(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    now = manual_clock.now()
-    await cache.put([record(A, now)])
+async def test_records_that_contradict_each_other_are_begun_anew(cache: CacheFile, file: Path) -> None:
+    await cache.put([record(A)])
     with file.open("r+b") as opened:
         opened.seek(ring_start(SLOTS_MIN))
         opened.write(b"\xff" * 100)
     with log_lines.collected() as output:
         await cache.put([])
     assert output.getvalue().count("shared cache deleted") == 1
-    await cache.put([record(B, now)])
+    await cache.put([record(B)])
     assert await contents(cache, A, B) == [None, b"content"]
 
 
-async def test_damaged_file_is_replaced_once_by_several_processes(file: Path, manual_clock: clock.ManualClock) -> None:
+async def test_damaged_file_is_replaced_once_by_several_processes(
+    file: Path, cache: CacheFile, open_file: Opens
+) -> None:
     file.write_bytes(b"no cache" * 1000)
-    caches = [CacheFile(file, SIZE, manual_clock) for _ in range(5)]
+    caches = [open_file() for _ in range(5)]
     with log_lines.collected() as output:
-        await asyncio.gather(
-            *(each.put([record(bytes([n]) * 16, manual_clock.now())]) for n, each in enumerate(caches))
-        )
+        await asyncio.gather(*(each.put([record(bytes([n]) * 16)]) for n, each in enumerate(caches)))
     assert output.getvalue().count("shared cache deleted") >= 1
     for each in caches:
         assert await contents(each, *(bytes([n]) * 16 for n in range(5))) == [b"content"] * 5
-        await each.aclose()
 
 
-async def test_changed_size_is_applied_once_and_by_writers_only(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
+async def test_changed_size_is_applied_once_and_by_writers_only(cache: CacheFile, open_file: Opens) -> None:
     """Services with different settings, and `v3bridge cache`, do not delete each other's entries again and again."""
-    other = CacheFile(file, 2 * SIZE, manual_clock)
-    now = manual_clock.now()
-    await cache.put([record(A, now)])
+    other = open_file(2 * SIZE)
+    await cache.put([record(A)])
     assert await contents(other, A) == [b"content"]
     assert await other.clear("nobody") == 0
-    await other.put([record(B, now)])
+    await other.put([record(B)])
     for each in (cache, other, cache):
-        await each.put([record(C, now)])
+        await each.put([record(C)])
     assert await contents(cache, A, B, C) == [None, b"content", b"content"]
-    await other.aclose()
 
 
-async def test_entry_that_is_not_in_the_page_cache_is_read_by_the_thread(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
-    await cache.put([record(A, manual_clock.now(), bytes(100_000))])
+async def test_entry_that_is_not_in_the_page_cache_is_read_by_the_thread(cache: CacheFile, file: Path) -> None:
+    await cache.put([record(A, bytes(100_000))])
     await contents(cache)
     with file.open("r+b") as opened:
         os.fsync(opened.fileno())
@@ -351,15 +320,9 @@ async def test_many_keys_are_left_to_the_thread(cache: CacheFile) -> None:
     assert cache.look_up_now([bytes([n]) * 16 for n in range(LOOP_MAX + 1)], 0.0, False) is None
 
 
-async def claims(cache: CacheFile, *keys: bytes) -> list[bool]:
-    return [claimed for _, claimed in await cache.look_up(keys, 0.0, claim=True)]
-
-
-async def test_claims_hold_against_another_process(
-    cache: CacheFile, file: Path, manual_clock: clock.ManualClock
-) -> None:
+async def test_claims_hold_against_another_process(cache: CacheFile, open_file: Opens) -> None:
     assert await claims(cache, A, B) == [True, True]
-    other = CacheFile(file, SIZE, manual_clock)
+    other = open_file()
     assert await claims(other, A, B, C) == [False, False, True]
     assert await claims(cache, C) == [False]
     await cache.release([A, B])

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from service.stores.test_protocols_cache import SIZE, A, B, record
+from service.stores.test_protocols_cache import NOW, SIZE, A, B, record
 
 from proxy.stores.cache_ring import READ_BYTES, SLOTS_MIN, CacheRing, ring_start
-
-NOW = 1_700_000_000.0
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def ring(file: Path) -> Iterator[CacheRing]:
 
 def test_record_of_another_key_is_a_miss(ring: CacheRing, file: Path) -> None:
     """As a slot of the index may point to it after a crash of the system, which wrote only some pages."""
-    ring.append([record(A, NOW, b"of A"), record(B, NOW, b"of B")])
+    ring.append([record(A, b"of A"), record(B, b"of B")])
     places = {entry.key: entry.place.to_bytes(8, "little") for entry in ring.entries(NOW)}
     content = file.read_bytes()
     assert content.count(A[8:] + places[A], 0, ring_start(SLOTS_MIN)) == 1
@@ -37,7 +35,7 @@ def test_record_of_another_key_is_a_miss(ring: CacheRing, file: Path) -> None:
 def test_record_that_is_overwritten_while_it_is_read_is_a_miss(
     ring: CacheRing, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ring.append([record(A, NOW, b"a" * 2 * READ_BYTES)])
+    ring.append([record(A, b"a" * 2 * READ_BYTES)])
     writer, read = CacheRing(file, SIZE), os.pread
 
     def read_then_overwrite(descriptor: int, size: int, start: int) -> bytes:
@@ -45,7 +43,7 @@ def test_record_that_is_overwritten_while_it_is_read_is_a_miss(
         if size == READ_BYTES:  # the first part of the record
             monkeypatch.undo()
             for number in range(SIZE // 10_000):
-                writer.append([record(number.to_bytes(16, "big"), NOW, bytes(10_000))])
+                writer.append([record(number.to_bytes(16, "big"), bytes(10_000))])
         return data
 
     monkeypatch.setattr(os, "pread", read_then_overwrite)

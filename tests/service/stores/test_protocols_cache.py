@@ -16,6 +16,7 @@ from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore, CacheUs
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 3))
 SIZE = 1_048_576
+NOW = clock.ManualClock().now()
 LEASE = 0.6
 ALWAYS = float("inf")  # fresh from: no entry is
 
@@ -44,7 +45,9 @@ def cache(open_cache: OpenCache) -> CacheStore:
     return open_cache()
 
 
-def record(key: bytes, stored: float, content: bytes = b"content", name: str = "demo", life: float = 60) -> CacheRecord:
+def record(
+    key: bytes, content: bytes = b"content", *, stored: float = NOW, name: str = "demo", life: float = 60
+) -> CacheRecord:
     return CacheRecord(key, name, stored, stored + life, content)
 
 
@@ -60,18 +63,15 @@ def test_store_in_memory_has_no_shared_cache(manual_clock: clock.ManualClock) ->
     assert opening.open_cache(config.StoreUrl("memory:"), SIZE, LEASE, manual_clock) is None
 
 
-async def test_entries_are_found_by_others_in_the_order_asked(
-    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock
-) -> None:
-    now = manual_clock.now()
-    await cache.put([record(A, now, b"a\0\xff"), record(B, now, b"")])
+async def test_entries_are_found_by_others_in_the_order_asked(cache: CacheStore, open_cache: OpenCache) -> None:
+    await cache.put([record(A, b"a\0\xff"), record(B, b"")])
     assert await contents(open_cache(), C, B, A) == [None, b"", b"a\0\xff"]
 
 
 async def test_later_entry_replaces_the_one_before(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, manual_clock.now(), b"first")])
+    await cache.put([record(A, b"first")])
     manual_clock.advance(5)
-    await cache.put([record(A, manual_clock.now(), b"second, longer")])
+    await cache.put([record(A, b"second, longer", stored=manual_clock.now())])
     assert await contents(cache, A) == [b"second, longer"]
     (usage,) = await cache.cache_usage()
     now = manual_clock.now()
@@ -79,21 +79,19 @@ async def test_later_entry_replaces_the_one_before(cache: CacheStore, manual_clo
 
 
 async def test_expired_entry_is_deleted(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, manual_clock.now(), life=60), record(B, manual_clock.now(), life=7200)])
+    await cache.put([record(A, life=60), record(B, life=7200)])
     manual_clock.advance(61)
     await cache.put([])
     assert await contents(cache, A, B) == [None, b"content"]
     assert [usage.entries for usage in await cache.cache_usage()] == [1]
 
 
-async def test_missing_and_old_entries_are_claimed_by_one_owner(
-    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock
-) -> None:
-    other, now = open_cache(), manual_clock.now()
-    await cache.put([record(A, now), record(B, now - 30)])
-    found = await cache.look_up([A, B, C], now - 10, claim=True)
+async def test_missing_and_old_entries_are_claimed_by_one_owner(cache: CacheStore, open_cache: OpenCache) -> None:
+    other = open_cache()
+    await cache.put([record(A), record(B, stored=NOW - 30)])
+    found = await cache.look_up([A, B, C], NOW - 10, claim=True)
     assert found == [CacheLookup(b"content", False), CacheLookup(b"content", True), CacheLookup(None, True)]
-    assert await claims(other, A, B, C, fresh_from=now - 10) == [False, False, False]
+    assert await claims(other, A, B, C, fresh_from=NOW - 10) == [False, False, False]
     assert await claims(other, A, fresh_from=ALWAYS) == [True]
 
 
@@ -102,12 +100,10 @@ async def test_without_claim_nothing_is_claimed(cache: CacheStore, open_cache: O
     assert await claims(open_cache(), A) == [True]
 
 
-async def test_claim_ends_when_its_entry_is_stored(
-    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock
-) -> None:
+async def test_claim_ends_when_its_entry_is_stored(cache: CacheStore, open_cache: OpenCache) -> None:
     other = open_cache()
     await claims(cache, A, B)
-    await cache.put([record(A, manual_clock.now())])
+    await cache.put([record(A)])
     assert await other.look_up([A, B], 1.0, claim=True) == [CacheLookup(b"content", False), CacheLookup(None, False)]
 
 
@@ -136,43 +132,36 @@ async def test_renewed_claim_lasts_longer_than_its_lease(cache: CacheStore, open
     assert await claims(other, A, B) == [False, True]
 
 
-async def test_look_up_at_once_finds_the_same(
-    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock, persistent_kind: str
-) -> None:
-    other, now = open_cache(), manual_clock.now()
-    assert cache.look_up_now([A], now, True) is None  # the file has to be opened
-    await cache.put([record(A, now), record(B, now - 30)])
+async def test_look_up_at_once_finds_the_same(cache: CacheStore, open_cache: OpenCache, persistent_kind: str) -> None:
+    other = open_cache()
+    assert cache.look_up_now([A], NOW, True) is None  # the file has to be opened
+    await cache.put([record(A), record(B, stored=NOW - 30)])
     await claims(cache)
-    found = cache.look_up_now([A, B, C], now - 10, True)
+    found = cache.look_up_now([A, B, C], NOW - 10, True)
     expected = [CacheLookup(b"content", False), CacheLookup(b"content", True), CacheLookup(None, True)]
     assert found == (None if persistent_kind == "redis" else expected)
-    assert await claims(other, B, C, fresh_from=now - 10) == [found is None] * 2
+    assert await claims(other, B, C, fresh_from=NOW - 10) == [found is None] * 2
 
 
-async def test_entry_that_would_replace_many_is_not_stored(
-    cache: CacheStore, open_cache: OpenCache, manual_clock: clock.ManualClock
-) -> None:
-    now = manual_clock.now()
-    await cache.put([record(A, now)])
+async def test_entry_that_would_replace_many_is_not_stored(cache: CacheStore, open_cache: OpenCache) -> None:
+    await cache.put([record(A)])
     await claims(cache, B)
-    await cache.put([record(B, now, bytes(SIZE // 3)), record(C, now)])
+    await cache.put([record(B, bytes(SIZE // 3)), record(C)])
     assert await contents(cache, A, B, C) == [b"content", None, b"content"]
     assert await claims(open_cache(), B) == [True]
 
 
-async def test_usage_is_by_application(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    now = manual_clock.now()
+async def test_usage_is_by_application(cache: CacheStore) -> None:
     assert await cache.cache_usage() == []
-    await cache.put([record(A, now), record(B, now - 20), record(C, now, b"x" * 1000, name="other")])
+    await cache.put([record(A), record(B, stored=NOW - 20), record(C, b"x" * 1000, name="other")])
     demo, other = await cache.cache_usage()
-    assert (demo.application, demo.entries, demo.oldest, demo.newest) == ("demo", 2, now - 20, now)
+    assert (demo.application, demo.entries, demo.oldest, demo.newest) == ("demo", 2, NOW - 20, NOW)
     assert (other.application, other.entries) == ("other", 1)
     assert other.bytes >= 1000 > demo.bytes >= 14
 
 
-async def test_clear_deletes_one_application_or_all(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    now = manual_clock.now()
-    await cache.put([record(A, now), record(B, now, name="other"), record(C, now)])
+async def test_clear_deletes_one_application_or_all(cache: CacheStore) -> None:
+    await cache.put([record(A), record(B, name="other"), record(C)])
     assert await cache.clear("nobody") == 0
     assert await cache.clear("demo") == 2
     assert await contents(cache, A, B, C) == [None, b"content", None]
@@ -180,19 +169,20 @@ async def test_clear_deletes_one_application_or_all(cache: CacheStore, manual_cl
     assert await cache.cache_usage() == []
 
 
-async def test_clear_deletes_thousands(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    now = manual_clock.now()
+async def test_clear_deletes_thousands(cache: CacheStore) -> None:
     keys = [number.to_bytes(16, "big") for number in range(2_500)]
-    await cache.put([record(key, now, name="other" if number % 5 == 0 else "demo") for number, key in enumerate(keys)])
+    await cache.put([record(key, name="other" if number % 5 == 0 else "demo") for number, key in enumerate(keys)])
     assert await cache.clear("demo") == 2_000
     assert [usage.entries for usage in await cache.cache_usage()] == [500]
 
 
-async def test_oldest_entries_make_room(open_cache: OpenCache, manual_clock: clock.ManualClock) -> None:
+async def test_oldest_entries_make_room(
+    open_cache: OpenCache, manual_clock: clock.ManualClock, cache: CacheStore
+) -> None:
     cache, content = open_cache(SIZE), bytes(range(256)) * 40  # about 10 KB
     keys = [number.to_bytes(16, "big") for number in range(300)]
     for key in keys:
-        await cache.put([record(key, manual_clock.now(), content)])
+        await cache.put([record(key, content, stored=manual_clock.now())])
         manual_clock.advance(0.01)
     kept = [content is not None for content in await contents(cache, *keys)]
     first = kept.index(True)
@@ -221,7 +211,7 @@ async def test_look_up_agrees_with_a_dictionary(
     for step in steps:
         match step:
             case ("put", bytes(key), int(life), bytes(content)):
-                await cache.put([record(key, manual_clock.now(), content, life=life)])
+                await cache.put([record(key, content, stored=manual_clock.now(), life=life)])
                 expected[key] = manual_clock.now() + life, content
             case ("pass", int(seconds)):
                 manual_clock.advance(seconds)

@@ -91,8 +91,7 @@ async def test_failure_of_a_new_connection_is_not_retried(open_session: OpenSess
 
 
 async def test_connection_closed_after_a_delay_is_not_stale(
-    open_session: OpenSession,
-    monkeypatch: pytest.MonkeyPatch,
+    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The service may have worked until then, and have billed it."""
     monkeypatch.setattr(http_post, "IDLE_CLOSE_SECONDS", 0.0)
@@ -124,9 +123,7 @@ async def test_second_failure_is_final(open_session: OpenSession) -> None:
     ],
 )
 async def test_malformed_response_is_unreadable_and_not_retried(
-    open_session: OpenSession,
-    answer: bytes,
-    message: str,
+    open_session: OpenSession, answer: bytes, message: str
 ) -> None:
     raw = Raw([OK, answer], [OK])
     async with raw.running() as url, open_session() as session:
@@ -151,10 +148,7 @@ def limits(**seconds: float) -> config.TimeoutSettings:
     ],
 )
 async def test_timeout_is_unreachable_and_names_its_limit(
-    open_session: OpenSession,
-    answer: Any,
-    timeouts: Any,
-    limit: str,
+    open_session: OpenSession, answer: Any, timeouts: Any, limit: str
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
@@ -178,10 +172,7 @@ async def test_timeout_is_unreachable_and_names_its_limit(
     ],
 )
 async def test_fair_time_is_half_of_the_shorter_limit(
-    open_session: OpenSession,
-    timeouts: Any,
-    seconds: float,
-    fair: bool,
+    open_session: OpenSession, timeouts: Any, seconds: float, fair: bool
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
@@ -238,20 +229,14 @@ async def test_free_request_is_never_uncertain_usage(open_session: OpenSession) 
             assert not found.value.may_be_billed
 
 
-async def test_closed_port_is_unreachable(
-    open_session: OpenSession,
-    closed_port: int,
-) -> None:
+async def test_closed_port_is_unreachable(open_session: OpenSession, closed_port: int) -> None:
     async with open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
             await http_post.post(session, request(f"http://127.0.0.1:{closed_port}/"))
     assert not found.value.may_be_billed
 
 
-async def test_compressed_response_is_decompressed(
-    serve: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_compressed_response_is_decompressed(serve: Any, open_session: OpenSession) -> None:
     async def packed(_: web.Request) -> web.Response:
         return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
 
@@ -259,10 +244,7 @@ async def test_compressed_response_is_decompressed(
         assert (await http_post.post(session, request(url))).body == b"plain"
 
 
-async def test_cookies_are_not_stored(
-    serve: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_cookies_are_not_stored(serve: Any, open_session: OpenSession) -> None:
     cookies = []
 
     async def baking(got: web.Request) -> web.Response:
@@ -306,10 +288,7 @@ async def test_redirect_is_a_response(open_session: OpenSession) -> None:
     assert raw.requests == 1
 
 
-async def test_header_injection_is_prevented(
-    open_session: OpenSession,
-    serve: Any,
-) -> None:
+async def test_header_injection_is_prevented(open_session: OpenSession, serve: Any) -> None:
     async def never(_: web.Request) -> web.Response:
         raise AssertionError
 

@@ -19,10 +19,7 @@ OpenSession = Callable[..., aiohttp.ClientSession]
 MOST = 1_000_000
 
 
-async def test_response_within_its_bound_is_complete(
-    serve: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_response_within_its_bound_is_complete(serve: Any, open_session: OpenSession) -> None:
     body = b"x" * MOST
 
     async def exactly(_: web.Request) -> web.Response:
@@ -35,9 +32,7 @@ async def test_response_within_its_bound_is_complete(
 
 @pytest.mark.parametrize("announced", [True, False])
 async def test_endless_response_is_cancelled_as_possibly_billed(
-    serve: Any,
-    open_session: OpenSession,
-    announced: bool,
+    serve: Any, open_session: OpenSession, announced: bool
 ) -> None:
     sent = 0
     connections: list[Any] = []
@@ -62,10 +57,7 @@ async def test_endless_response_is_cancelled_as_possibly_billed(
     assert sent < 16 * MOST
 
 
-async def test_compression_bomb_is_cancelled_before_decompression(
-    serve: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_compression_bomb_is_cancelled_before_decompression(serve: Any, open_session: OpenSession) -> None:
     bomb = gzip.compress(bytes(400_000_000), 1)
 
     async def packed(_: web.Request) -> web.Response:
@@ -101,10 +93,7 @@ async def test_endless_head_is_unreadable(open_session: OpenSession) -> None:
             await http_post.post(session, request(url))
 
 
-async def test_error_holds_no_part_of_the_cancelled_response(
-    serve: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_error_holds_no_part_of_the_cancelled_response(serve: Any, open_session: OpenSession) -> None:
     """Errors keep their frames, and form cycles that the garbage collector finds late."""
 
     async def endless(got: web.Request) -> web.StreamResponse:

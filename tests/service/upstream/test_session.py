@@ -67,10 +67,7 @@ async def ask(session: Any, url: str) -> str:
     return (await http_post.post(session, request(url))).body.decode()
 
 
-async def test_certificate_of_an_unknown_authority_is_refused(
-    serve_tls: Any,
-    open_session: OpenSession,
-) -> None:
+async def test_certificate_of_an_unknown_authority_is_refused(serve_tls: Any, open_session: OpenSession) -> None:
     async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
             await ask(session, url)
@@ -78,18 +75,14 @@ async def test_certificate_of_an_unknown_authority_is_refused(
 
 
 async def test_ca_file_adds_a_trusted_authority(
-    serve_tls: Any,
-    open_session: OpenSession,
-    authority: CertificateAuthority,
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         assert await ask(session, url) == "ok"
 
 
 async def test_certificate_for_another_name_is_refused(
-    serve_tls: Any,
-    open_session: OpenSession,
-    authority: CertificateAuthority,
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
@@ -97,9 +90,7 @@ async def test_certificate_for_another_name_is_refused(
 
 
 async def test_client_certificate_is_sent(
-    serve_tls: Any,
-    open_session: OpenSession,
-    authority: CertificateAuthority,
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     cert, key = authority.issue("client")
     shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
@@ -108,10 +99,7 @@ async def test_client_certificate_is_sent(
 
 
 async def test_one_file_can_hold_certificate_and_key(
-    serve_tls: Any,
-    open_session: OpenSession,
-    authority: CertificateAuthority,
-    tmp_path: Path,
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority, tmp_path: Path
 ) -> None:
     cert, key = authority.issue("client")
     both = tmp_path / "both.pem"
@@ -122,9 +110,7 @@ async def test_one_file_can_hold_certificate_and_key(
 
 
 async def test_missing_client_certificate_is_refused(
-    serve_tls: Any,
-    open_session: OpenSession,
-    authority: CertificateAuthority,
+    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
     async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable):
@@ -160,9 +146,7 @@ async def test_http_proxy_sees_only_an_encrypted_tunnel(
     assert "Proxy-Authorization" not in head
 
 
-async def test_proxy_credentials_are_sent_to_the_proxy(
-    open_session: OpenSession,
-) -> None:
+async def test_proxy_credentials_are_sent_to_the_proxy(open_session: OpenSession) -> None:
     proxy = ForwardingProxy()
     async with proxy.running() as address:
         proxy_address = config.ProxyAddress(f"http://me:the%20word@{address}")
@@ -173,9 +157,7 @@ async def test_proxy_credentials_are_sent_to_the_proxy(
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
 
 
-async def test_refusing_proxy_is_named_with_its_status(
-    open_session: OpenSession,
-) -> None:
+async def test_refusing_proxy_is_named_with_its_status(open_session: OpenSession) -> None:
     proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     async with (
         proxy.running() as address,

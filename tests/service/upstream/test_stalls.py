@@ -110,9 +110,7 @@ async def test_slow_response_stalls_far_beyond_the_typical_duration(
     assert watcher.told == [sending]
 
 
-async def test_one_long_request_changes_the_typical_duration_briefly(
-    requests: stalls.StallDetector,
-) -> None:
+async def test_one_long_request_changes_the_typical_duration_briefly(requests: stalls.StallDetector) -> None:
     for _ in range(50):
         requests.end("op", 0.1, None)
     assert requests.limit("op") == 1.0
@@ -200,8 +198,7 @@ async def test_timer_runs_only_while_requests_are_in_flight(metrics: metering.Me
 
 
 async def test_received_bytes_of_a_response_are_known(
-    serve: Any,
-    open_session: Callable[..., aiohttp.ClientSession],
+    serve: Any, open_session: Callable[..., aiohttp.ClientSession]
 ) -> None:
     go_on = asyncio.Event()
 

@@ -165,10 +165,7 @@ STORED = st.lists(st.tuples(st.floats(-90_000, 90_000), st.sets(st.sampled_from(
 
 @given(ages=STORED, lifetime=st.tuples(st.integers(1, 86_400), st.integers(0, 86_400)), later=st.integers(0, 200_000))
 def test_no_shared_record_is_used_beyond_its_lifetime(
-    renderer: Renderers,
-    ages: Iterable[tuple[float, set[str]]],
-    lifetime: tuple[int, int],
-    later: int,
+    renderer: Renderers, ages: Iterable[tuple[float, set[str]]], lifetime: tuple[int, int], later: int
 ) -> None:
     """Whenever it was stored, by whatever clock: fresh for `seconds`, stale for the rest, gone after a day."""
     time = clock.ManualClock()
