@@ -1,13 +1,17 @@
 """Tests of compiled mapping rules: v3 values and selection sets, in every kind of projection."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
+from service import executed_lines
 
 from proxy import model
+from proxy.kit import shipped
 from proxy.mapping import compiler, loader
+from proxy.model import Projection
 
 Map = Callable[..., Any]
 
@@ -233,3 +237,25 @@ def test_order_is_independent_of_shown_fields(load: Callable[..., loader.Mapping
     hidden = compiler.compile_object(mappings, "Part", model.Projection(hide=paths("x.sku")))
     assert hidden.selection == "mpn offers { sku }"
     assert "sorted" in hidden.source
+
+
+BOOK = loader.load(shipped.path("mappings"))
+
+
+def lines(projection: Projection) -> int:
+    def compiling() -> Generator[None, None, None]:
+        compiler.compile_object(BOOK, "Part", projection)
+        yield
+
+    return executed_lines.count_per_slice(compiling())[0]
+
+
+@pytest.mark.parametrize("name", ["show", "hide", "cut"])
+def test_compile_time_is_linear_in_the_named_paths(name: str) -> None:
+    def of(count: int) -> int:
+        paths = frozenset(("specs", f"key{n}", "value") for n in range(count))
+        return lines(structs.replace(Projection(include=frozenset({"specs"})), **{name: paths}))
+
+    of(1)  # parses the paths of the mapping files, which are cached
+    none, some, twice = of(1), of(50), of(100)
+    assert twice - none <= 2.2 * (some - none)

@@ -12,6 +12,7 @@ from support.comparison_server import serve
 
 from proxy.kit import clock
 from proxy.traffic import http_side
+from proxy.traffic.http_side import RequestPacer, base_url
 
 KEY = "c4n4ry-of-the-old-side"
 
@@ -272,3 +273,90 @@ async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
         responses.append(await side.fetch(request("/v3/brands/search", client="erp"), "1"))
     assert all(response.failure for response in responses)
     assert KEY not in json.dumps([response.failure for response in responses])
+
+
+@pytest.mark.parametrize(
+    "text,base",
+    [
+        ("https://old/v3", "https://old/v3"),
+        ("https://old/v3/", "https://old/v3"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v3"),
+        ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/v3"),
+        ("https://host/api/v3", "https://host/api/v3"),
+        ("https://host/mounted", "https://host/mounted/v3"),
+        ("http://[::1]:8080", "http://[::1]:8080/v3"),
+    ],
+)
+def test_v3_path_is_appended_once(text: str, base: str) -> None:
+    assert base_url(text) == base
+
+
+@pytest.mark.parametrize(
+    "text,why",
+    [
+        ("old/v3", "is no http:// or https:// address"),
+        ("ftp://old/v3", "is no http:// or https:// address"),
+        ("http://", "is no http:// or https:// address"),
+        ("http://host:port", "is no address"),
+        ("http://host:99999999", "is no address"),
+        ("https://me:secret@old/v3", "holds a name or a password, which everybody sees on a command line"),
+        ("https://old/v3?apikey=secret", "goes on after its path"),
+    ],
+)
+def test_invalid_address_error_has_no_secrets(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
+        base_url(text)
+    assert "secret" not in str(raised.value)
+
+
+def waiting(time: Any) -> Any:
+    async def sleep(seconds: Any) -> None:
+        time.advance(seconds)
+
+    return sleep
+
+
+async def test_requests_are_evenly_spaced() -> None:
+    time = clock.ManualClock(0.0)
+    pace, began = RequestPacer(4, time, waiting(time)), []
+    for _ in range(5):
+        await pace.turn()
+        began.append(time.monotonic())
+    assert began == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+async def test_unused_rate_is_not_accumulated() -> None:
+    time = clock.ManualClock(0.0)
+    pace = RequestPacer(2, time, waiting(time))
+    await pace.turn()
+    time.advance(100)
+    await pace.turn()
+    await pace.turn()
+    assert time.monotonic() == 100.5
+
+
+async def test_concurrent_requests_get_distinct_times() -> None:
+    time, slept = clock.ManualClock(0.0), []
+
+    async def sleep(seconds: Any) -> None:
+        slept.append(seconds)
+
+    pace = RequestPacer(2, time, sleep)
+    await asyncio.gather(*(pace.turn() for _ in range(4)))
+    assert slept == [0.5, 1.0, 1.5]
+
+
+async def test_missing_rate_causes_no_delay() -> None:
+    time = clock.ManualClock(0.0)
+    pace = RequestPacer(0, time, waiting(time))
+    for _ in range(100):
+        await pace.turn()
+    assert time.monotonic() == 0.0
+
+
+async def test_requested_pause_is_respected() -> None:
+    time = clock.ManualClock(0.0)
+    pace = RequestPacer(0, time, waiting(time))
+    pace.hold(7)
+    await pace.turn()
+    assert time.monotonic() == 7

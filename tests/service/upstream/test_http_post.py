@@ -1,9 +1,13 @@
 """Tests of misbehaving connections, over real sockets."""
 
 import asyncio
+import contextlib
 import gzip
+import tracemalloc
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -317,3 +321,215 @@ async def test_cancelled_caller_leaves_no_reusable_connection(open_session: Open
         with pytest.raises(asyncio.CancelledError):
             await first
         assert (await http_post.post(session, request(url))).body == b"ok"
+
+
+TEXT = b"a body of thirty-two characters." * 3
+PACKED = gzip.compress(TEXT)
+
+
+def response(*fields: str, body: bytes = b"", status: str = "200 OK") -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode() + body
+
+
+def chunks(body: bytes, size: int, extension: bytes = b"", trailer: bytes = b"") -> bytes:
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    coded = b"".join(b"%X%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces)
+    return coded + b"0\r\n" + trailer + b"\r\n"
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+GZIP = "Content-Encoding: gzip"
+BODIES = {
+    "with a length": (response(f"Content-Length: {len(TEXT)}", body=TEXT), TEXT),
+    "empty": (response("Content-Length: 0"), b""),
+    "fields in other cases": (response(f"CONTENT-LENGTH:{len(TEXT)} ", body=TEXT), TEXT),
+    "in one chunk": (response(CHUNKED, body=chunks(TEXT, 999)), TEXT),
+    "in chunks": (response(CHUNKED, body=chunks(TEXT, 7)), TEXT),
+    "in chunks with extensions": (response(CHUNKED, body=chunks(TEXT, 30, extension=b";a=b")), TEXT),
+    "in chunks with a trailer": (response(CHUNKED, body=chunks(TEXT, 30, trailer=b"X-Sum: 1\r\nX-More: 2\r\n")), TEXT),
+    "no chunks": (response(CHUNKED, body=chunks(b"", 1)), b""),
+    "compressed": (response(GZIP, f"Content-Length: {len(PACKED)}", body=PACKED), TEXT),
+    "compressed in chunks": (response(CHUNKED, GZIP, body=chunks(PACKED, 11)), TEXT),
+    "compressed otherwise": (
+        response("Content-Encoding: deflate", CHUNKED, body=chunks(zlib.compress(TEXT), 11)),
+        TEXT,
+    ),
+    "with repeated fields": (
+        response("Set-Cookie: a=1", f"Content-Length: {len(TEXT)}", "Set-Cookie: b=2", body=TEXT),
+        TEXT,
+    ),
+}
+
+
+class Pieces(Raw):
+    """A server that sends its responses in pieces of some bytes."""
+
+    def __init__(self, size: int, *connections: list[bytes]) -> None:
+        super().__init__(*connections)
+        self.size = size
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        whole = bytearray()
+
+        async def drain() -> None:
+            while whole:
+                writer.write(whole[: self.size])
+                del whole[: self.size]
+                await asyncio.sleep(0)
+
+        await super()._serve(reader, SimpleNamespace(write=whole.extend, drain=drain))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1, 13, 10_000])
+@pytest.mark.parametrize("name", BODIES)
+async def test_body_is_whole_and_its_connection_reused(open_session: OpenSession, name: str, size: int) -> None:
+    answer, body = BODIES[name]
+    raw = Pieces(size, [answer, OK, answer])
+    async with raw.running() as url, open_session() as session:
+        assert (await http_post.post(session, request(url))).body == body
+        assert (await http_post.post(session, request(url))).body == b"ok"
+        assert (await http_post.post(session, request(url))).body == body
+
+
+async def test_status_and_retry_after_are_passed_on(open_session: OpenSession) -> None:
+    raw = Raw([response("Retry-After:  120", "Content-Length: 2", body=b"no", status="503 Later")])
+    async with raw.running() as url, open_session() as session:
+        assert (await http_post.post(session, request(url)))[:3] == (503, b"no", "120")
+
+
+async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSession) -> None:
+    raw = Raw([response("Connection: close", "Content-Length: 2", body=b"ok"), b""], [OK])
+    async with raw.running() as url, open_session() as session:
+        for _ in range(2):
+            assert (await http_post.post(session, request(url))).body == b"ok"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response("Content-Length: 2", body=b"ok, and more than that"),
+        response(CHUNKED, body=chunks(b"ok", 9) + b"more"),
+        response(CHUNKED, body=b"five\r\nab"),
+        response(CHUNKED, body=b"2\r\nabc\r\n0\r\n\r\n"),
+        response(CHUNKED, body=b"-1\r\nab"),
+        response(CHUNKED, body=b"1" * 20_000),
+        response(CHUNKED, GZIP, body=chunks(b"not compressed", 99)),
+    ],
+)
+async def test_invalid_body_is_unreadable_and_may_be_billed(open_session: OpenSession, answer: bytes) -> None:
+    raw = Raw([answer], [OK])
+    async with raw.running() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreadable, match="the service sent") as found:
+            await http_post.post(session, request(url))
+        assert found.value.may_be_billed
+        assert (await http_post.post(session, request(url))).body == b"ok"
+
+
+async def test_chunks_beyond_the_bound_are_refused(open_session: OpenSession) -> None:
+    raw = Raw([response(CHUNKED, GZIP, body=chunks(gzip.compress(bytes(5_000)), 9))])
+    async with raw.running() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreadable, match="more than 4999 bytes"):
+            await http_post.post(session, request(url)._replace(max_bytes=4_999))
+
+
+MOST = 1_000_000
+
+
+async def test_response_within_its_bound_is_complete(serve: Any, open_session: OpenSession) -> None:
+    body = b"x" * MOST
+
+    async def exactly(_: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    async with serve(exactly) as url, open_session() as session:
+        asked = request(url)._replace(max_bytes=MOST)
+        assert (await http_post.post(session, asked)).body == body
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_endless_response_is_cancelled_as_possibly_billed(
+    serve: Any, open_session: OpenSession, announced: bool
+) -> None:
+    sent = 0
+    connections: list[Any] = []
+
+    async def endless(got: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        connections.append(got.transport)
+        response = web.StreamResponse(headers={"Content-Length": str(10**12)} if announced else {})
+        await response.prepare(got)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65_536)
+                sent += 65_536
+        return response
+
+    async with serve(endless) as url, open_session() as session:
+        for _ in range(2):
+            with pytest.raises(errors.UpstreamUnreadable, match=f"more than {MOST} bytes") as caught:
+                await http_post.post(session, request(url)._replace(max_bytes=MOST))
+            assert caught.value.may_be_billed
+    assert connections[0] is not connections[1]
+    assert sent < 16 * MOST
+
+
+async def test_compression_bomb_is_cancelled_before_decompression(serve: Any, open_session: OpenSession) -> None:
+    bomb = gzip.compress(bytes(400_000_000), 1)
+
+    async def packed(_: web.Request) -> web.Response:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    tracemalloc.start()
+    try:
+        async with serve(packed) as url, open_session() as session:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            with pytest.raises(errors.UpstreamUnreadable, match="more than"):
+                await http_post.post(session, request(url)._replace(max_bytes=MOST))
+            assert tracemalloc.get_traced_memory()[1] - before < 60_000_000
+    finally:
+        tracemalloc.stop()
+
+
+async def test_endless_head_is_unreadable(open_session: OpenSession) -> None:
+    class Heads(Raw):
+        async def _closing(self, reader: Any, writer: Any) -> None:
+            with contextlib.suppress(ConnectionError):
+                await super()._closing(reader, writer)
+
+        async def _serve(self, reader: Any, writer: Any) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\n")
+            for number in range(100_000):
+                writer.write(b"X-%d: %s\r\n" % (number, b"x" * 4_000))
+                await writer.drain()
+
+    async with Heads().running() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreadable):
+            await http_post.post(session, request(url))
+
+
+async def test_error_holds_no_part_of_the_cancelled_response(serve: Any, open_session: OpenSession) -> None:
+    """Errors keep their frames, and form cycles that the garbage collector finds late."""
+
+    async def endless(got: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(got)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 65_536)
+        return response
+
+    caught_errors = []
+    async with serve(endless) as url, open_session() as session:
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                with pytest.raises(errors.UpstreamUnreadable) as caught:
+                    await http_post.post(session, request(url)._replace(max_bytes=MOST))
+                caught_errors.append(caught.value)
+            held = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert len(caught_errors) == 10
+    assert held < 8 * MOST

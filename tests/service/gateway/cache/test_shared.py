@@ -8,12 +8,17 @@ from typing import Any
 
 import prometheus_client
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from support import running_proxy
 
 from proxy import config, errors, model
 from proxy.gateway.applications import Application
 from proxy.gateway.cache import shared
 from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.gateway.cache.entries import CacheKey
+from proxy.gateway.cache.shared_keys import namespace
 from proxy.kit import clock
 from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
@@ -133,8 +138,8 @@ def cache(open_cache: Opens, store: DictionaryCache) -> shared.SharedCache:
     return open_cache(store)
 
 
-def key_of(cache: shared.SharedCache, number: int) -> bytes:
-    key = cache.key(application(), query(number))
+def key_of(cache: shared.SharedCache, *parts: object) -> bytes:
+    key = cache.key(application(), query(*parts))
     assert key is not None
     return key
 
@@ -391,3 +396,85 @@ async def test_lease_of_a_claim_is_renewed_while_its_owner_works(
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.05)
     assert store.renewed.count(keys[0]) == 5 > store.renewed.count(keys[1])
+
+
+def test_upstreams_have_separate_entries() -> None:
+    def scope(**changes: Any) -> bytes:
+        upstream = config.UpstreamSettings(
+            **{"graphql_url": "https://one/graphql", "token_url": "https://one", **changes}
+        )
+        return namespace(running_proxy.settings("https://one/graphql", "https://one"), upstream)
+
+    others = [{}, {"graphql_url": "https://two/graphql"}, {"site": "altium"}, {"scope": "other.domain"}]
+    assert len({scope(**each) for each in others}) == len(others)
+
+
+APPLICATIONS = st.builds(
+    application,
+    name=st.sampled_from(["demo", "other"]),
+    id_=st.sampled_from(["id", "id\0", "i"]),
+    secret=st.sampled_from(["", "d", "secret"]),
+    country=st.sampled_from(["US", "DE"]),
+    plan=st.sets(st.sampled_from(["TECH_SPECS", "DATASHEETS"])),
+)
+QUERIES = st.lists(st.one_of(st.none(), st.booleans(), st.integers(0, 3), st.text('ab"\\,', max_size=3)), max_size=4)
+
+
+@given(pairs=st.lists(st.tuples(APPLICATIONS, QUERIES, st.sampled_from([b"one", b"two"])), min_size=2, max_size=2))
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_keys_are_equal_only_for_the_same_application_and_query(
+    open_cache: Opens, pairs: list[tuple[Application, list[Any], bytes]]
+) -> None:
+    identities, keys = [], []
+    for app, parts, scope in pairs:
+        cache = open_cache(DictionaryCache(), scope)
+        keys.append(cache.key(app, CacheKey(tuple(parts), CONTEXT)))
+        secret = app.credentials.client_secret
+        identities.append(
+            (
+                *(app.name, app.credentials.client_id, secret and secret.reveal()),
+                *(app.context, app.features, json.dumps(parts), scope),
+            )
+        )
+    assert (keys[0] == keys[1]) == (identities[0] == identities[1])
+
+
+async def test_key_of_text_that_json_cannot_hold_is_none(cache: shared.SharedCache) -> None:
+    assert cache.key(application(), query("\udc80")) is None
+
+
+async def test_peek_finds_what_was_flushed_and_claims_nothing(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    await cache.flush()  # nothing to store
+    known, unknown = key_of(cache, "known"), key_of(cache, "unknown")
+    cache.put(application(), known, records(time.now()))
+    await cache.flush()
+    assert list(store.entries) == [known]
+    found, missing = await cache.peek([known, unknown])
+    assert [len(found), missing] == [1, []]
+    assert store.claims == {}
+    assert await cache.peek([]) == []
+
+
+async def test_peek_tries_a_store_again_that_has_just_failed(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    known = key_of(cache, "known")
+    cache.put(application(), known, records(time.now()))
+    await cache.flush()
+    store.away = True
+    assert await cache.peek([known]) == [[]]
+    store.away = False
+    assert len((await cache.peek([known]))[0]) == 1
+
+
+async def test_close_stores_what_waits_until_the_end_of_its_oldest_selection(
+    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
+) -> None:
+    cache.start()
+    key, now = key_of(cache, 1), time.now()
+    cache.put(application(), key, [*records(now), *records(now - 50)])
+    await cache.close()
+    assert [(entry.stored, entry.until) for entry in store.entries.values()] == [(now, now - 50 + SETTINGS.lifetime)]
+    assert store.operations[-1] == "aclose"

@@ -1,11 +1,18 @@
 """Tests of the diff of two responses: one difference each, of the right kind, at its path."""
 
+import copy
+import random
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from deepdiff import DeepDiff
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import v3_responses
 
-from proxy.tools.compare.judging import diff
+from proxy.tools.compare.judging import diff, paths
 from proxy.tools.compare.judging.findings import ABSENT, Difference
 from proxy.traffic import v3_response
 from proxy.traffic.v3_response import JsonDocument
@@ -373,3 +380,232 @@ def test_lone_surrogates_are_compared_like_text() -> None:
 
 def test_decimal_differs_from_a_similar_object() -> None:
     assert seen({"a": [Decimal("1.5")]}, {"a": [{"Decimal": "1.5"}]}) == [("type", "a[*]", "a[1.5]")]
+
+
+NAMED = ("uid", "sku", "reference", "seller", "mpn")  # what identifies: another of these is another element
+KINDS = {
+    "values_changed": "value",
+    "type_changes": "type",
+    "dictionary_item_added": "extra",
+    "iterable_item_added": "extra",
+    "dictionary_item_removed": "missing",
+    "iterable_item_removed": "missing",
+}
+
+
+def deep(baseline: Any, candidate: Any, **options: Any) -> DeepDiff:
+    return DeepDiff(
+        baseline, candidate, ignore_private_variables=False, threshold_to_diff_deeper=0, view="tree", **options
+    )
+
+
+def oracle(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
+    """Kind, path, old and new of what DeepDiff finds."""
+    levels = [(KINDS[kind], level) for kind, levels in deep(baseline, candidate).items() for level in levels]
+    return Counter(
+        (kind, path_of(level.path(output_format="list")), str(level.t1), str(level.t2)) for kind, level in levels
+    )
+
+
+def path_of(steps: list[Any]) -> str:
+    """A path of indexes and keys as diff writes it: elements are `[*]`, a price break's amount is the break."""
+    path = paths.ROOT
+    for at, step in enumerate(steps):
+        in_break = at > 2 and isinstance(steps[at - 1], int) and steps[at - 3] == "prices"
+        if isinstance(step, int):
+            path = path if in_break else paths.each(path)
+        else:
+            path = paths.each(path) if at == 0 and v3_responses.is_uid(step) else paths.field(path, step)
+    return path
+
+
+def ours(baseline: Any, candidate: Any) -> Counter[tuple[str, str, str, str]]:
+    absent = {"UNSET": "not present"}
+    words = (
+        (each.kind, each.path, *(absent.get(str(side), str(side)) for side in (each.baseline, each.candidate)))
+        for each in diff.diff(baseline, candidate)
+    )
+    return Counter(("value" if kind == "format" else kind, path, one, other) for kind, path, one, other in words)
+
+
+def spots(value: Any) -> list[tuple[Any, Any]]:
+    """Return the paths whose value can change without a change of element: fields, and amounts of price breaks."""
+    objects = v3_responses.containers(value, dict)
+    fields = [(each, key) for each in objects for key in each if key not in NAMED and not v3_responses.is_uid(key)]
+    priced = [each for found in objects for each in v3_responses.containers(found.get("prices"), list)]
+    return fields + [(each, 1) for each in priced if len(each) == 2 and isinstance(each[1], str)]
+
+
+def change(value: Any, rng: random.Random, times: int) -> Any:
+    """The value with so many changes that DeepDiff and diff must tell alike: none to what identifies."""
+    made = copy.deepcopy(value)
+    for _ in range(times):
+        found = spots(made)
+        if not found:
+            return made
+        container, at = rng.choice(found)
+        do = rng.choice(["set", "drop", "add", "pop"])
+        if do == "set" or isinstance(container, list):
+            container[at] = (
+                f"other {rng.random()}" if rng.random() < 0.7 else rng.choice([None, True, 12, {"candidate": 1}])
+            )
+        elif do == "drop":
+            del container[at]
+        elif do == "add":
+            container[f"new{rng.randint(0, 9)}"] = [1, 2]
+        elif isinstance(container[at], list) and container[at]:
+            container[at].pop()
+    return made
+
+
+@given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 4))
+def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times: Any) -> None:
+    made = change(value, rng, times)
+    assert ours(value, made) == oracle(value, made)
+
+
+@given(v3_responses.RESPONSES, v3_responses.RESPONSES, v3_responses.RANDOM)
+@settings(max_examples=50)
+def test_differences_equal_those_of_deepdiff(value: Any, other: Any, rng: Any) -> None:
+    for made in (other, copy.deepcopy(value), change(value, rng, 1)):
+        assert bool(diff.diff(value, made)) == bool(deep(value, made))
+
+
+@given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 2))
+@settings(max_examples=50)
+def test_differences_without_order_equal_those_of_deepdiff(value: Any, rng: Any, times: Any) -> None:
+    made = change(value, rng, times)
+    for each in v3_responses.containers(made, list):
+        if not v3_responses.is_break(each):
+            rng.shuffle(each)
+    found = [each for each in diff.diff(value, made) if each.kind != "order"]
+    assert bool(found) == bool(deep(value, made, ignore_order=True, report_repetition=True))
+
+
+@given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
+@settings(max_examples=50)
+def test_differences_of_any_json_equal_those_of_deepdiff(baseline: Any, candidate: Any) -> None:
+    assert bool(diff.diff(baseline, candidate)) == bool(deep(baseline, candidate))
+
+
+def again(value: Any, rng: random.Random) -> Any:
+    """Return a deep copy with the keys in another order."""
+    if isinstance(value, dict):
+        keys = list(value)
+        rng.shuffle(keys)
+        return {key: again(value[key], rng) for key in keys}
+    return [again(each, rng) for each in value] if isinstance(value, list) else copy.copy(value)
+
+
+def alike(baseline: Any, candidate: Any) -> bool:
+    """Compare like `same`, in the simplest way."""
+    if type(baseline) is not type(candidate):
+        return False
+    if isinstance(baseline, dict):
+        return baseline.keys() == candidate.keys() and all(alike(baseline[key], candidate[key]) for key in baseline)
+    if isinstance(baseline, list):
+        return len(baseline) == len(candidate) and all(map(alike, baseline, candidate))
+    return str(baseline) == str(candidate)
+
+
+def shuffled(value: Any, rng: random.Random) -> Any:
+    """All lists in another order, but not the two halves of a price break."""
+    if isinstance(value, dict):
+        return {key: shuffled(each, rng) for key, each in value.items()}
+    if not isinstance(value, list):
+        return value
+    made = [each if isinstance(each, list) else shuffled(each, rng) for each in value]
+    rng.shuffle(made)
+    return made
+
+
+def prices(found: dict[str, Any]) -> Any:
+    return found.get("prices")
+
+
+def changed(value: Any, rng: random.Random) -> tuple[Any, bool]:
+    """One thing in it is another now; whether there was anything to change."""
+    made = copy.deepcopy(value)
+    whole = [*v3_responses.containers(made, dict), *v3_responses.containers(made, list)]
+    spots = [(each, at) for each in whole for at in (each if isinstance(each, dict) else range(len(each)))]
+    if not spots:
+        return made, False
+    container, at = rng.choice(spots)
+    before = container[at]
+    others = [None, True, 1, 0, Decimal("1.0"), "1", "1.0", [], {}, [before], {"uid": before}]
+    container[at] = rng.choice([other for other in others if not alike(other, before)])
+    return made, True
+
+
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
+def test_value_does_not_differ_from_itself(value: Any, rng: Any) -> None:
+    assert diff.diff(value, again(value, rng)) == []
+
+
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
+def test_differences_exist_exactly_for_unequal_values(baseline: Any, candidate: Any) -> None:
+    assert (diff.diff(baseline, candidate) == []) == alike(baseline, candidate)
+
+
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
+def test_every_single_change_is_found(value: Any, rng: Any) -> None:
+    made, any_ = changed(value, rng)
+    assert bool(diff.diff(value, made)) == any_
+
+
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.RANDOM)
+def test_missing_and_extra_are_symmetric(value: Any, rng: Any) -> None:
+    made, _ = changed(changed(shuffled(value, rng), rng)[0], rng)
+    mirrored = {"missing": "extra", "extra": "missing"}
+    forth = Counter(
+        (each.kind, each.path, repr(each.baseline), repr(each.candidate)) for each in diff.diff(value, made)
+    )
+    back = diff.diff(made, value)
+    places = {"order"}  # an order is told by the baseline's places
+    assert Counter({key: count for key, count in forth.items() if key[0] not in places}) == Counter(
+        (mirrored.get(each.kind, each.kind), each.path, repr(each.candidate), repr(each.baseline))
+        for each in back
+        if each.kind not in places
+    )
+    assert Counter(each.path for each in back if each.kind == "order") == Counter(
+        path for kind, path, _, _ in forth.elements() if kind == "order"
+    )
+
+
+@given(st.one_of(v3_responses.RESPONSES, v3_responses.ANY_JSON), v3_responses.ANY_JSON, v3_responses.RANDOM)
+def test_additional_list_element_is_one_difference(value: Any, added: Any, rng: Any) -> None:
+    made = copy.deepcopy(value)
+    breaks = [
+        each for found in v3_responses.containers(made, dict) for each in v3_responses.containers(prices(found), list)
+    ]
+    inside = {id(part) for whole in breaks for part in whole}
+    lists = [each for each in v3_responses.containers(made, list) if id(each) not in inside]
+    if not lists:
+        return
+    longer = rng.choice(lists)
+    longer.insert(rng.randint(0, len(longer)), rng.choice([added, *copy.deepcopy(longer)]))
+    assert [each.kind for each in diff.diff(value, made)] == ["extra"]
+    assert [each.kind for each in diff.diff(made, value)] == ["missing"]
+
+
+@given(v3_responses.RESPONSES, v3_responses.RANDOM)
+def test_reordered_v3_list_is_only_an_order_difference(value: Any, rng: Any) -> None:
+    assert {each.kind for each in diff.diff(value, shuffled(value, rng))} <= {"order"}
+
+
+@given(
+    st.lists(v3_responses.ANY_JSON),
+    st.sampled_from(["results", "items", "offers", "other", "queries"]),
+    v3_responses.RANDOM,
+)
+def test_reordered_list_is_only_an_order_difference(elements: Any, name: Any, rng: Any) -> None:
+    other = list(elements)
+    rng.shuffle(other)
+    found = diff.diff({name: elements}, {name: other})
+    assert [each.kind for each in found] == ([] if alike(elements, other) else ["order"])
+
+
+@given(v3_responses.ANY_JSON, v3_responses.ANY_JSON)
+def test_differences_of_a_kind_have_distinct_paths(baseline: Any, candidate: Any) -> None:
+    found = Counter((each.kind, each.place) for each in diff.diff(baseline, candidate))
+    assert set(found.values()) <= {1}

@@ -1,9 +1,17 @@
 """Tests of untrusted text in reports: invisible characters are escaped, long texts are truncated."""
 
+import io
+import json
+from collections.abc import Callable
+from xml.etree import ElementTree
+
 import pytest
+from rich.console import Console
+from support import comparison_result
 
 from proxy.tools.compare import results
-from proxy.tools.compare.reports import visible
+from proxy.tools.compare.reports import html, junit, markdown, terminal, visible
+from proxy.tools.compare.results import ComparisonResult
 
 
 @pytest.mark.parametrize(
@@ -38,3 +46,46 @@ def test_text_of_the_maximum_length_is_complete() -> None:
 
 def test_lone_surrogate_becomes_encodable_text() -> None:
     assert results.encodable("a\ud800\x1b") == "a\\ud800\x1b"
+
+
+LONG = "x" * 10_000_000
+
+
+def printed(result: ComparisonResult) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    terminal.render(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+SHORT_REPORTS = {"html": html.render, "junit": junit.render, "markdown": markdown.render, "terminal": printed}
+REPORTS = {**SHORT_REPORTS, "json": results.render_json}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports_of_hostile_data_can_be_encoded(name: str) -> None:
+    render: Callable[[ComparisonResult], str] = REPORTS[name]
+    for control in (comparison_result.HOSTILE, "".join(map(chr, range(0x3000))), "\ud800\udfff\ufffe\uffff"):
+        assert render(comparison_result.hostile_result(control)).encode()
+
+
+@pytest.mark.parametrize("name", SHORT_REPORTS)
+def test_huge_fields_are_truncated_with_a_note(name: str) -> None:
+    text = SHORT_REPORTS[name](comparison_result.hostile_result(LONG))
+    assert len(text) < 400_000
+    assert "characters more" in text.replace("\n", " ").replace("  ", " ") or "left out" in text
+
+
+def test_json_report_keeps_values_unchanged() -> None:
+    written = json.loads(results.render_json(comparison_result.result(notes=(LONG, "\x00\x1b</script>"))))
+    assert written["notes"] == [LONG, "\x00\x1b</script>"]
+
+
+def test_xml_of_hostile_data_is_well_formed_and_holds_the_text() -> None:
+    top = ElementTree.fromstring(junit.render(comparison_result.hostile_result()))
+    assert "</script><script>window.hacked=1" in (top.find("testsuite/testcase/failure").text or "")  # type: ignore[union-attr]
+
+
+def test_template_syntax_in_data_is_text() -> None:
+    text = html.render(comparison_result.hostile_result("{{7*7}}{% raw %}"))
+    assert "{{7*7}}{% raw %}" in text
