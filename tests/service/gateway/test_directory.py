@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import weakref
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,9 +52,19 @@ def maker(id_: str, name: str) -> Any:
     return SimpleNamespace(id=id_, name=name, aliases=[], homepageUrl=None)
 
 
-@pytest.fixture
-def manual_clock() -> clocks.ManualClock:
-    return clocks.ManualClock()
+class _Lists(directory.Directory):
+    """The lists of an upstream, with a clock that the test turns."""
+
+    def __init__(self, upstream: _Upstream) -> None:
+        self.clock = clocks.ManualClock()
+        super().__init__(LIST_DEFINITIONS, upstream, DAY, WHOLE, self.clock)  # type: ignore[arg-type]
+
+    async def makers(self, ago: float = 0.0) -> directory.Listing:
+        """Return the manufacturers for a request that started some seconds ago."""
+        return await self.listing("Brand", WHO, self.clock.monotonic() - ago)
+
+    async def size(self, ago: float = 0.0) -> int:
+        return len(await self.makers(ago))
 
 
 @pytest.fixture
@@ -62,15 +73,10 @@ def upstream() -> _Upstream:
 
 
 @pytest.fixture
-async def kept(upstream: _Upstream, manual_clock: clocks.ManualClock) -> Any:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
-    yield lists
-    await lists.close()
-
-
-async def size(lists: directory.Directory, time: clocks.ManualClock, ago: float = 0.0) -> int:
-    """Return the number of manufacturers for a request that started some seconds ago."""
-    return len(await lists.listing("Brand", WHO, time.monotonic() - ago))
+async def lists(upstream: _Upstream) -> AsyncIterator[_Lists]:
+    opened = _Lists(upstream)
+    yield opened
+    await opened.close()
 
 
 async def settled() -> None:
@@ -79,28 +85,24 @@ async def settled() -> None:
         await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_list_is_fetched_once_for_concurrent_callers(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
-    assert await asyncio.gather(*(size(kept, manual_clock) for _ in range(20))) == [2] * 20
-    assert await size(kept, manual_clock) == 2
+async def test_list_is_fetched_once_for_concurrent_callers(lists: _Lists, upstream: _Upstream) -> None:
+    assert await asyncio.gather(*(lists.size() for _ in range(20))) == [2] * 20
+    assert await lists.size() == 2
     assert upstream.asked == ["supManufacturers"]
 
 
-async def test_old_list_is_refreshed_in_the_background(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
-    await size(kept, manual_clock)
+async def test_old_list_is_refreshed_in_the_background(lists: _Lists, upstream: _Upstream) -> None:
+    await lists.size()
     upstream.names.append("Vishay")
-    manual_clock.advance(DAY - 1)
-    assert await size(kept, manual_clock) == 2
+    lists.clock.advance(DAY - 1)
+    assert await lists.size() == 2
     assert len(upstream.asked) == 1
-    manual_clock.advance(1)
+    lists.clock.advance(1)
     upstream.gate.clear()
-    assert [await size(kept, manual_clock) for _ in range(5)] == [2] * 5  # no caller waits for the refresh
+    assert [await lists.size() for _ in range(5)] == [2] * 5  # no caller waits for the refresh
     upstream.gate.set()
     await settled()
-    assert await size(kept, manual_clock) == 3
+    assert await lists.size() == 3
     assert len(upstream.asked) == 2
 
 
@@ -108,129 +110,117 @@ async def test_old_list_is_refreshed_in_the_background(
     "error", [errors.UpstreamUnreachable("gone"), errors.CredentialsRefused("no"), errors.QueryRefused("no")]
 )
 async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, error: Exception
+    lists: _Lists, upstream: _Upstream, error: Exception
 ) -> None:
-    await size(kept, manual_clock)
-    manual_clock.advance(DAY)
+    await lists.size()
+    lists.clock.advance(DAY)
     upstream.error = error
     for _ in range(5):
-        assert await size(kept, manual_clock) == 2
+        assert await lists.size() == 2
         await settled()
     assert len(upstream.asked) == 2
     upstream.error, upstream.names = None, ["Vishay"]
-    manual_clock.advance(directory.PAUSE_SECONDS)
-    assert await size(kept, manual_clock) == 2
+    lists.clock.advance(directory.PAUSE_SECONDS)
+    assert await lists.size() == 2
     await settled()
-    assert (await size(kept, manual_clock), len(upstream.asked)) == (1, 3)
+    assert (await lists.size(), len(upstream.asked)) == (1, 3)
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
 async def test_possibly_incomplete_list_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
+    lists: _Lists, upstream: _Upstream, names: list[str], failures: int
 ) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
-    await size(kept, manual_clock)
+    await lists.size()
     upstream.names, upstream.failures = names, failures
-    manual_clock.advance(DAY)
+    lists.clock.advance(DAY)
     for asked in (2, 3):
-        assert await size(kept, manual_clock) == 3
+        assert await lists.size() == 3
         await settled()
-        assert (await size(kept, manual_clock), len(upstream.asked)) == (3, asked)
-        manual_clock.advance(directory.PAUSE_SECONDS)
+        assert (await lists.size(), len(upstream.asked)) == (3, asked)
+        lists.clock.advance(directory.PAUSE_SECONDS)
     upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
-    await size(kept, manual_clock)
+    await lists.size()
     await settled()
-    assert await size(kept, manual_clock) == 2
+    assert await lists.size() == 2
 
 
-async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_list_that_stays_small_is_accepted_after_a_second_lifetime(lists: _Lists, upstream: _Upstream) -> None:
     upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
-    await size(kept, manual_clock)
+    await lists.size()
     upstream.names = ["Vishay"]
-    manual_clock.advance(2 * DAY)
-    await size(kept, manual_clock)
+    lists.clock.advance(2 * DAY)
+    await lists.size()
     await settled()
-    assert await size(kept, manual_clock) == 1
+    assert await lists.size() == 1
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
 async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock, names: list[str], failures: int
+    lists: _Lists, upstream: _Upstream, names: list[str], failures: int
 ) -> None:
     upstream.names, upstream.failures = names, failures
-    assert await size(kept, manual_clock) == len(names)
+    assert await lists.size() == len(names)
     upstream.names, upstream.failures = ["Vishay", "Yageo"], 0
-    assert await size(kept, manual_clock) == len(names)
-    manual_clock.advance(directory.PAUSE_SECONDS)
-    await size(kept, manual_clock)
+    assert await lists.size() == len(names)
+    lists.clock.advance(directory.PAUSE_SECONDS)
+    await lists.size()
     await settled()
-    assert await size(kept, manual_clock) == 2
-    manual_clock.advance(DAY - 1)
-    assert (await size(kept, manual_clock), len(upstream.asked)) == (2, 2)
+    assert await lists.size() == 2
+    lists.clock.advance(DAY - 1)
+    assert (await lists.size(), len(upstream.asked)) == (2, 2)
 
 
-async def test_untranslatable_list_does_not_replace_a_good_one(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
-    await size(kept, manual_clock)
-    manual_clock.advance(DAY)
+async def test_untranslatable_list_does_not_replace_a_good_one(lists: _Lists, upstream: _Upstream) -> None:
+    await lists.size()
+    lists.clock.advance(DAY)
     upstream.ids = "x"
     for _ in range(3):
-        assert await size(kept, manual_clock) == 2
+        assert await lists.size() == 2
         await settled()
     assert len(upstream.asked) == 2
 
 
 async def test_untranslatable_record_is_left_out(
-    kept: directory.Directory, upstream: _Upstream, monkeypatch: pytest.MonkeyPatch, manual_clock: clocks.ManualClock
+    lists: _Lists, upstream: _Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def execute(operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
         return SimpleNamespace(supManufacturers=[maker("1", "Yageo"), maker("none", "Odd"), maker("2", "Vishay")])
 
     monkeypatch.setattr(upstream, "execute", execute)
-    listing = await kept.listing("Brand", WHO, manual_clock.monotonic())
+    listing = await lists.makers()
     assert (len(listing), listing.skipped) == (2, 1)
 
 
-async def test_unexpected_refresh_error_keeps_the_list(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
-    await size(kept, manual_clock)
-    manual_clock.advance(DAY)
+async def test_unexpected_refresh_error_keeps_the_list(lists: _Lists, upstream: _Upstream) -> None:
+    await lists.size()
+    lists.clock.advance(DAY)
     upstream.error = RuntimeError("unexpected")
     for _ in range(3):
-        assert await size(kept, manual_clock) == 2
+        assert await lists.size() == 2
         await settled()
     assert len(upstream.asked) == 2
 
 
-async def test_missing_list_raises_the_error_and_the_next_caller_retries(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_missing_list_raises_the_error_and_the_next_caller_retries(lists: _Lists, upstream: _Upstream) -> None:
     upstream.error = errors.UpstreamUnreachable("gone")
-    outcomes = await asyncio.gather(*(size(kept, manual_clock) for _ in range(3)), return_exceptions=True)
+    outcomes = await asyncio.gather(*(lists.size() for _ in range(3)), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
     assert len(upstream.asked) == 1
     upstream.error = None
-    assert await size(kept, manual_clock) == 2
+    assert await lists.size() == 2
 
 
-async def test_untranslatable_first_list_is_an_upstream_error(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_untranslatable_first_list_is_an_upstream_error(lists: _Lists, upstream: _Upstream) -> None:
     upstream.ids = "x"
     with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
-        await size(kept, manual_clock)
+        await lists.size()
 
 
-async def test_cancelled_caller_does_not_cancel_the_fetch(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_cancelled_caller_does_not_cancel_the_fetch(lists: _Lists, upstream: _Upstream) -> None:
     upstream.gate.clear()
-    first = asyncio.create_task(size(kept, manual_clock))
-    second = asyncio.create_task(size(kept, manual_clock))
+    first = asyncio.create_task(lists.size())
+    second = asyncio.create_task(lists.size())
     await asyncio.sleep(0)
     first.cancel()
     upstream.gate.set()
@@ -238,26 +228,22 @@ async def test_cancelled_caller_does_not_cancel_the_fetch(
     assert len(upstream.asked) == 1
 
 
-async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(lists: _Lists, upstream: _Upstream) -> None:
     upstream.gate.clear()
-    others = asyncio.create_task(size(kept, manual_clock))
+    others = asyncio.create_task(lists.size())
     for ago in (WHOLE - 0.01, WHOLE, WHOLE + 5):
         with pytest.raises(errors.UpstreamUnreachable, match=r"Brand.* in time") as caught:
-            await size(kept, manual_clock, ago)
+            await lists.size(ago)
         assert not caught.value.may_be_billed
     upstream.gate.set()
     assert await others == 2
-    assert await size(kept, manual_clock, WHOLE + 5) == 2
+    assert await lists.size(WHOLE + 5) == 2
     assert len(upstream.asked) == 1
 
 
-async def test_large_list_does_not_block_the_event_loop(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
+async def test_large_list_does_not_block_the_event_loop(lists: _Lists, upstream: _Upstream) -> None:
     upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
-    building = asyncio.create_task(size(kept, manual_clock))
+    building = asyncio.create_task(lists.size())
     turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
     while not building.done():
         await asyncio.sleep(0.001)
@@ -266,39 +252,34 @@ async def test_large_list_does_not_block_the_event_loop(
     assert turns > 5
 
 
-async def test_close_cancels_a_running_refresh(upstream: _Upstream, manual_clock: clocks.ManualClock) -> None:
-    lists = directory.Directory(LIST_DEFINITIONS, upstream, DAY, WHOLE, manual_clock)  # type: ignore[arg-type]
-    await size(lists, manual_clock)
-    manual_clock.advance(DAY)
+async def test_close_cancels_a_running_refresh(lists: _Lists, upstream: _Upstream) -> None:
+    await lists.size()
+    lists.clock.advance(DAY)
     upstream.gate.clear()
-    await size(lists, manual_clock)
+    await lists.size()
     await lists.close()
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_list_is_exempt_from_garbage_collection(
-    kept: directory.Directory, monkeypatch: pytest.MonkeyPatch, manual_clock: clocks.ManualClock
-) -> None:
+async def test_a_list_is_exempt_from_garbage_collection(lists: _Lists, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "exempt", gc.freeze)  # as it is outside of the tests
     gc.unfreeze()
     try:
-        await size(kept, manual_clock)
-        listing = await kept.listing("Brand", WHO, manual_clock.monotonic())
+        await lists.size()
+        listing = await lists.makers()
         assert gc.get_freeze_count() > 0
         assert not any(tracked is listing for tracked in gc.get_objects())
     finally:
         gc.unfreeze()
 
 
-async def test_a_replaced_list_is_freed_without_garbage_collection(
-    kept: directory.Directory, upstream: _Upstream, manual_clock: clocks.ManualClock
-) -> None:
-    await size(kept, manual_clock)
-    former = weakref.ref(await kept.listing("Brand", WHO, manual_clock.monotonic()))
+async def test_a_replaced_list_is_freed_without_garbage_collection(lists: _Lists, upstream: _Upstream) -> None:
+    await lists.size()
+    former = weakref.ref(await lists.makers())
     gc.disable()
     try:
-        manual_clock.advance(DAY)
-        await size(kept, manual_clock)
+        lists.clock.advance(DAY)
+        await lists.size()
         await settled()
         assert former() is None
     finally:

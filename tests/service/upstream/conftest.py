@@ -67,7 +67,7 @@ def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
 
 @pytest.fixture
 def credentials() -> identity.Credentials:
-    return identity.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
+    return identity_service.CREDENTIALS
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ from urllib.parse import parse_qs
 import aiohttp
 import aioresponses
 
-from proxy import errors
+from proxy import config, errors
 from proxy.stores import memory
+from proxy.upstream.auth import identity
 
 URL = "https://identity.example/connect/token"
 DAY = 86_400
+CREDENTIALS = identity.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
 
 
 class Response(aiohttp.ClientResponse):
@@ -27,7 +29,7 @@ class ScriptedIdentityService:
     """Identity service with scripted responses that records its requests."""
 
     def __init__(self, clock: Any, make_jwt: Any) -> None:
-        self._clock = clock
+        self.clock = clock
         self._make_jwt = make_jwt
         self.mock = aioresponses.aioresponses()
         self.asked: list[dict[str, list[str]]] = []
@@ -60,7 +62,7 @@ class ScriptedIdentityService:
         self.mock.post(URL, callback=callback)
 
     def _token(self, life: float) -> dict[str, Any]:
-        token = self._make_jwt(exp=self._clock.now() + life, jti=str(len(self.asked)))
+        token = self._make_jwt(exp=self.clock.now() + life, jti=str(len(self.asked)))
         return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
 
 

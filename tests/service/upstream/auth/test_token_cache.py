@@ -6,19 +6,16 @@ from typing import Any
 
 import aiohttp
 import pytest
-from service.upstream.identity_service import DAY, URL, background
+from service.upstream.identity_service import CREDENTIALS, DAY, URL, background
 
 from proxy import errors
-from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.upstream.auth import backoff, identity
 
 
-async def test_client_credentials_are_sent_as_a_form(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_client_credentials_are_sent_as_a_form(store: Any, service: Any) -> None:
     service.grant()
-    await store.get(credentials)
+    await store.get(CREDENTIALS)
     assert service.asked == [
         {
             "grant_type": ["client_credentials"],
@@ -29,204 +26,178 @@ async def test_client_credentials_are_sent_as_a_form(
     ]
 
 
-async def test_concurrent_callers_share_one_token_request(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_concurrent_callers_share_one_token_request(store: Any, service: Any) -> None:
     service.grant()
-    found = await asyncio.gather(*(store.get(credentials) for _ in range(20)))
+    found = await asyncio.gather(*(store.get(CREDENTIALS) for _ in range(20)))
     assert len(set(found)) == 1
     assert len(service.asked) == 1
 
 
-async def test_token_is_cached_until_its_renewal(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_token_is_cached_until_its_renewal(store: Any, service: Any) -> None:
     service.grant()
-    first = await store.get(credentials)
-    clock.advance(DAY - 601)
-    assert await store.get(credentials) == first
+    first = await store.get(CREDENTIALS)
+    service.clock.advance(DAY - 601)
+    assert await store.get(CREDENTIALS) == first
     await background()
     assert len(service.asked) == 1
 
 
-async def test_token_is_renewed_in_the_background(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_token_is_renewed_in_the_background(store: Any, service: Any) -> None:
     service.grant(times=2)
-    first = await store.get(credentials)
-    clock.advance(DAY - 300)
-    assert await store.get(credentials) == first
+    first = await store.get(CREDENTIALS)
+    service.clock.advance(DAY - 300)
+    assert await store.get(CREDENTIALS) == first
     await background()
     assert len(service.asked) == 2
-    assert await store.get(credentials) != first
+    assert await store.get(CREDENTIALS) != first
 
 
-async def test_renewals_of_applications_are_spread(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
-    others = [identity.Credentials(f"a{n}", f"id{n}", credentials.client_secret) for n in range(20)]
+async def test_renewals_of_applications_are_spread(store: Any, service: Any) -> None:
+    others = [identity.Credentials(f"a{n}", f"id{n}", CREDENTIALS.client_secret) for n in range(20)]
     service.grant(times=40)
     for other in others:
         await store.get(other)
-    clock.advance(DAY - 450)
+    service.clock.advance(DAY - 450)
     for other in others:
         await store.get(other)
     await background()
     assert 25 <= len(service.asked) <= 35
 
 
-async def test_short_lifetime_has_a_short_renewal_lead(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_short_lifetime_has_a_short_renewal_lead(store: Any, service: Any) -> None:
     service.grant(life=40, times=2)
-    await store.get(credentials)
-    clock.advance(19.9)
-    await store.get(credentials)
+    await store.get(CREDENTIALS)
+    service.clock.advance(19.9)
+    await store.get(CREDENTIALS)
     await background()
     assert len(service.asked) == 1
-    clock.advance(10.2)
-    await store.get(credentials)
+    service.clock.advance(10.2)
+    await store.get(CREDENTIALS)
     await background()
     assert len(service.asked) == 2
 
 
-async def test_expired_token_is_never_used(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_expired_token_is_never_used(store: Any, service: Any) -> None:
     service.grant()
-    first = await store.get(credentials)
-    clock.advance(DAY)
+    first = await store.get(CREDENTIALS)
+    service.clock.advance(DAY)
     service.grant()
-    assert await store.get(credentials) != first
+    assert await store.get(CREDENTIALS) != first
 
 
-async def test_failed_renewal_keeps_the_token_and_is_retried(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_failed_renewal_keeps_the_token_and_is_retried(store: Any, service: Any) -> None:
     service.grant()
-    first = await store.get(credentials)
-    clock.advance(DAY - 300)
+    first = await store.get(CREDENTIALS)
+    service.clock.advance(DAY - 300)
     service.refuse(500)
-    assert await store.get(credentials) == first
+    assert await store.get(CREDENTIALS) == first
     await background()
-    assert await store.get(credentials) == first
+    assert await store.get(CREDENTIALS) == first
     await background()
     assert len(service.asked) == 2
-    clock.advance(backoff.REFUSED_SECONDS)
+    service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
-    assert await store.get(credentials) == first
+    assert await store.get(CREDENTIALS) == first
     await background()
-    assert await store.get(credentials) != first
+    assert await store.get(CREDENTIALS) != first
 
 
-async def test_invalidated_token_is_removed(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_invalidated_token_is_removed(store: Any, service: Any) -> None:
     service.grant(times=2)
-    first = await store.get(credentials)
-    await store.invalidate(credentials, first)
-    assert await store.get(credentials) != first
+    first = await store.get(CREDENTIALS)
+    await store.invalidate(CREDENTIALS, first)
+    assert await store.get(CREDENTIALS) != first
 
 
-async def test_invalidate_keeps_a_newer_token(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_invalidate_keeps_a_newer_token(store: Any, service: Any) -> None:
     service.grant(times=2)
-    first = await store.get(credentials)
-    await store.invalidate(credentials, first)
-    second = await store.get(credentials)
-    await store.invalidate(credentials, first)
-    assert await store.get(credentials) == second
+    first = await store.get(CREDENTIALS)
+    await store.invalidate(CREDENTIALS, first)
+    second = await store.get(CREDENTIALS)
+    await store.invalidate(CREDENTIALS, first)
+    assert await store.get(CREDENTIALS) == second
     assert len(service.asked) == 2
 
 
-async def test_refused_credentials_are_named_without_the_secret(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_refused_credentials_are_named_without_the_secret(store: Any, service: Any) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret is wrong"})
     with pytest.raises(errors.CredentialsRefused) as found:
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
     assert found.value.message == "the identity service refuses application demo: invalid_client"
 
 
-async def test_refused_credentials_start_a_back_off(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, metrics: metering.Metrics
-) -> None:
+async def test_refused_credentials_start_a_back_off(store: Any, service: Any, metrics: metering.Metrics) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(5):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
-            await store.get(credentials)
+            await store.get(CREDENTIALS)
     assert len(service.asked) == 1
-    clock.advance(backoff.REFUSED_SECONDS)
+    service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
-    await store.get(credentials)
+    await store.get(CREDENTIALS)
     text = metrics.text().decode()
     assert 'token_requests_total{application="demo",outcome="CredentialsRefused"} 1.0' in text
     assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 
-async def test_clock_set_back_does_not_extend_a_back_off(
-    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_clock_set_back_does_not_extend_a_back_off(store: Any, start: Any, service: Any) -> None:
     service.refuse(400, {"error": "invalid_client"})
     with pytest.raises(errors.CredentialsRefused):
-        await store.get(credentials)
-    clock.advance(-7200)
+        await store.get(CREDENTIALS)
+    service.clock.advance(-7200)
     service.grant()
-    assert await start().get(credentials) == await store.get(credentials)
+    assert await start().get(CREDENTIALS) == await store.get(CREDENTIALS)
 
 
-async def test_refused_tokens_start_a_back_off(store: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_refused_tokens_start_a_back_off(store: Any, service: Any) -> None:
     service.grant()
-    token = await store.get(credentials)
-    await store.invalidate(credentials, token)
-    await store.mark_refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
+    token = await store.get(CREDENTIALS)
+    await store.invalidate(CREDENTIALS, token)
+    await store.mark_refused(CREDENTIALS, token, errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
     assert found.value.retry_after == 30
     assert len(service.asked) == 1
 
 
-async def test_refusal_is_known_until_a_token_is_accepted(
-    store: Any, start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_refusal_is_known_until_a_token_is_accepted(store: Any, start: Any, service: Any) -> None:
     other = start()
     service.grant()
-    assert store.refusal(credentials) is None
-    token = await store.get(credentials)
-    await store.invalidate(credentials, token)
+    assert store.refusal(CREDENTIALS) is None
+    token = await store.get(CREDENTIALS)
+    await store.invalidate(CREDENTIALS, token)
     error = errors.CredentialsRefused("no token of demo is taken")
-    await store.mark_refused(credentials, token, error)
+    await store.mark_refused(CREDENTIALS, token, error)
     with pytest.raises(errors.CredentialsRefused):
-        await other.get(credentials)
-    clock.advance(backoff.REFUSED_SECONDS)
+        await other.get(CREDENTIALS)
+    service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
-    token = await store.get(credentials)
+    token = await store.get(CREDENTIALS)
     for worker in (store, other):
-        assert str(worker.refusal(credentials)) == error.message
-        worker.mark_accepted(credentials, token)
-        assert worker.refusal(credentials) is None
+        assert str(worker.refusal(CREDENTIALS)) == error.message
+        worker.mark_accepted(CREDENTIALS, token)
+        assert worker.refusal(CREDENTIALS) is None
 
 
-async def test_token_refused_after_acceptance_is_replaced_at_once(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_token_refused_after_acceptance_is_replaced_at_once(store: Any, service: Any) -> None:
     service.grant()
     service.grant()
-    token = await store.get(credentials)
-    store.mark_accepted(credentials, token)
-    await store.invalidate(credentials, token)
-    await store.mark_refused(credentials, token, errors.CredentialsRefused("no token of demo is taken"))
-    assert await store.get(credentials) != token
-    assert store.refusal(credentials) is None
+    token = await store.get(CREDENTIALS)
+    store.mark_accepted(CREDENTIALS, token)
+    await store.invalidate(CREDENTIALS, token)
+    await store.mark_refused(CREDENTIALS, token, errors.CredentialsRefused("no token of demo is taken"))
+    assert await store.get(CREDENTIALS) != token
+    assert store.refusal(CREDENTIALS) is None
     assert len(service.asked) == 2
 
 
-async def test_429_retry_after_counts_down(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_429_retry_after_counts_down(store: Any, service: Any) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
     with pytest.raises(errors.TokenLimit) as first:
-        await store.get(credentials)
-    clock.advance(10)
+        await store.get(CREDENTIALS)
+    service.clock.advance(10)
     with pytest.raises(errors.TokenLimit) as second:
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
     assert (first.value.retry_after, second.value.retry_after) == (40, 30)
     assert len(service.asked) == 1
 
@@ -242,11 +213,11 @@ async def test_429_retry_after_counts_down(
     ],
 )
 async def test_other_responses_have_their_own_errors(
-    store: Any, service: Any, credentials: identity.Credentials, status: int, body: str | None, error: Any
+    store: Any, service: Any, status: int, body: str | None, error: Any
 ) -> None:
     service.refuse(status, body)
     with pytest.raises(error, match="the identity service"):
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
 
 
 @pytest.mark.parametrize(
@@ -257,63 +228,53 @@ async def test_other_responses_have_their_own_errors(
         (TimeoutError(), "did not answer in time: not whole within"),
     ],
 )
-async def test_no_connection_is_upstream_unreachable(
-    store: Any, service: Any, credentials: identity.Credentials, exception: Any, message: str
-) -> None:
+async def test_no_connection_is_upstream_unreachable(store: Any, service: Any, exception: Any, message: str) -> None:
     service.fail(exception)
     with pytest.raises(errors.UpstreamUnreachable, match=message):
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
 
 
-async def test_long_outage_does_not_exhaust_the_rate_limit(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_long_outage_does_not_exhaust_the_rate_limit(store: Any, service: Any) -> None:
     """Else the service would be back and the windows on this side still full."""
     service.mock.post(URL, exception=TimeoutError(), repeat=True)
     for _ in range(13 * 720):
         with pytest.raises(errors.UpstreamUnreachable):
-            await store.get(credentials)
-        clock.advance(5)
+            await store.get(CREDENTIALS)
+        service.clock.advance(5)
     service.mock.clear()
     service.grant()
-    clock.advance(15)
-    assert await store.get(credentials)
+    service.clock.advance(15)
+    assert await store.get(CREDENTIALS)
 
 
-async def test_third_token_request_within_a_second_waits(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_third_token_request_within_a_second_waits(store: Any, service: Any) -> None:
     service.grant(times=3)
-    started = clock.now()
+    started = service.clock.now()
     for _ in range(3):
-        await store.invalidate(credentials, await store.get(credentials))
+        await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
     assert len(service.asked) == 3
-    assert clock.now() - started == pytest.approx(1.0)
+    assert service.clock.now() - started == pytest.approx(1.0)
 
 
-async def test_long_wait_for_the_rate_limit_is_an_error(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_long_wait_for_the_rate_limit_is_an_error(store: Any, service: Any) -> None:
     service.grant(times=200)
     for _ in range(200):
-        await store.invalidate(credentials, await store.get(credentials))
+        await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens") as found:
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
     assert found.value.retry_after is not None
     assert 700 < found.value.retry_after <= 900
     assert len(service.asked) == 200
 
 
-async def test_rate_limit_belongs_to_the_client_id(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
-    other = identity.Credentials("other", "other-id", credentials.client_secret)
+async def test_rate_limit_belongs_to_the_client_id(store: Any, service: Any) -> None:
+    other = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
     service.grant(times=3)
-    started = clock.now()
-    await store.invalidate(credentials, await store.get(credentials))
-    await store.get(credentials)
+    started = service.clock.now()
+    await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
+    await store.get(CREDENTIALS)
     await store.get(other)
-    assert clock.now() == started
+    assert service.clock.now() == started
 
 
 async def test_application_without_credentials_is_refused(store: Any, service: Any) -> None:
@@ -322,56 +283,48 @@ async def test_application_without_credentials_is_refused(store: Any, service: A
     assert not service.asked
 
 
-async def test_cancelled_caller_does_not_cancel_the_token_request(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_cancelled_caller_does_not_cancel_the_token_request(store: Any, service: Any) -> None:
     service.grant()
-    leaving = asyncio.create_task(store.get(credentials))
-    staying = asyncio.create_task(store.get(credentials))
+    leaving = asyncio.create_task(store.get(CREDENTIALS))
+    staying = asyncio.create_task(store.get(CREDENTIALS))
     await asyncio.sleep(0)
     leaving.cancel()
     assert await staying
     assert len(service.asked) == 1
 
 
-async def test_caller_waits_for_a_token_within_its_time_limit(
-    store: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_caller_waits_for_a_token_within_its_time_limit(store: Any, service: Any) -> None:
     go = asyncio.Event()
     service.grant_when(go)
     for seconds in (0.05, -1.0):
         with pytest.raises(errors.UpstreamUnreachable, match="no token of application demo in time") as caught:
-            await asyncio.wait_for(store.get(credentials, seconds), 20)
+            await asyncio.wait_for(store.get(CREDENTIALS, seconds), 20)
         assert not caught.value.may_be_billed
     go.set()
-    assert await store.get(credentials, 20)
+    assert await store.get(CREDENTIALS, 20)
     assert len(service.asked) == 1
 
 
-async def test_no_secret_is_logged(
-    store: Any, service: Any, credentials: identity.Credentials, log_output: io.StringIO
-) -> None:
+async def test_no_secret_is_logged(store: Any, service: Any, log_output: io.StringIO) -> None:
     service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
     with pytest.raises(errors.CredentialsRefused):
-        await store.get(credentials)
+        await store.get(CREDENTIALS)
     assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
     assert "the-secret" not in log_output.getvalue()
 
 
-async def test_failures_are_known_until_there_is_a_token(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_failures_are_known_until_there_is_a_token(start: Any, service: Any) -> None:
     worker, other = start(), start()
-    assert worker.failure(credentials) is None
+    assert worker.failure(CREDENTIALS) is None
     for failures in (1, 2):
         service.refuse(500)
         for each in (worker, other):
             with pytest.raises(errors.UpstreamFault):
-                await each.get(credentials)
+                await each.get(CREDENTIALS)
             # The other worker has asked nothing, and shares the back-off.
-            assert (each.failure(credentials).kind, each.failure(credentials).failures) == ("UpstreamFault", failures)
-        clock.advance(60)
-        assert worker.failure(credentials) is not None  # the back-off is over, the failure is not
+            assert (each.failure(CREDENTIALS).kind, each.failure(CREDENTIALS).failures) == ("UpstreamFault", failures)
+        service.clock.advance(60)
+        assert worker.failure(CREDENTIALS) is not None  # the back-off is over, the failure is not
     service.grant()
-    await worker.get(credentials)
-    assert worker.failure(credentials) is None
+    await worker.get(CREDENTIALS)
+    assert worker.failure(CREDENTIALS) is None

@@ -9,104 +9,91 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from service.upstream.identity_service import DAY, URL, background, until
+from service.upstream.identity_service import CREDENTIALS, DAY, URL, background, until
 
 from proxy import config, errors
-from proxy.kit import clock as clocks
 from proxy.upstream import http_post
 from proxy.upstream.auth import backoff, identity, token_requests, token_store
 
 
-async def test_1000_cold_requests_on_two_workers_make_one_token_request(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_1000_cold_requests_on_two_workers_make_one_token_request(start: Any, service: Any) -> None:
     service.grant()
     first, second = start(), start()
-    calls = [worker.get(credentials) for worker in (first, second) for _ in range(500)]
+    calls = [worker.get(CREDENTIALS) for worker in (first, second) for _ in range(500)]
     assert len(set(await asyncio.gather(*calls))) == 1
     assert len(service.asked) == 1
 
 
-async def test_new_worker_finds_the_stored_token(start: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_new_worker_finds_the_stored_token(start: Any, service: Any) -> None:
     service.grant()
     before = start()
-    token = await before.get(credentials)
+    token = await before.get(CREDENTIALS)
     await before.close()
-    assert await start().get(credentials) == token
+    assert await start().get(CREDENTIALS) == token
     assert len(service.asked) == 1
 
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
-async def test_other_credentials_find_no_stored_token(
-    start: Any, service: Any, credentials: identity.Credentials, change: Any
-) -> None:
+async def test_other_credentials_find_no_stored_token(start: Any, service: Any, change: Any) -> None:
     service.grant(times=2)
-    token = await start().get(credentials)
-    assert await start().get(replace(credentials, **change)) != token
+    token = await start().get(CREDENTIALS)
+    assert await start().get(replace(CREDENTIALS, **change)) != token
 
 
-async def test_other_scope_finds_no_stored_token(start: Any, service: Any, credentials: identity.Credentials) -> None:
+async def test_other_scope_finds_no_stored_token(start: Any, service: Any) -> None:
     service.grant(times=2)
-    token = await start().get(credentials)
-    assert await start(scope="design.domain").get(credentials) != token
+    token = await start().get(CREDENTIALS)
+    assert await start(scope="design.domain").get(CREDENTIALS) != token
 
 
-def test_store_keys_reveal_nothing(credentials: identity.Credentials) -> None:
-    keys = token_store.keys(URL, "supply.domain", credentials)
+def test_store_keys_reveal_nothing() -> None:
+    keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
     assert len(set(keys)) == 4
     for key in keys:
         assert re.fullmatch(r"[a-z]+:[0-9a-f]{64}", key)
 
 
-async def test_one_worker_renews_for_all(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
-    old = {await worker.get(credentials) for worker in workers}
-    clock.advance(DAY - 300)
-    assert {await worker.get(credentials) for worker in workers} == old
+    old = {await worker.get(CREDENTIALS) for worker in workers}
+    service.clock.advance(DAY - 300)
+    assert {await worker.get(CREDENTIALS) for worker in workers} == old
     await background()
-    new = {await worker.get(credentials) for worker in workers}
+    new = {await worker.get(CREDENTIALS) for worker in workers}
     assert len(new) == 1
     assert new.isdisjoint(old)
     assert len(service.asked) == 2
 
 
-async def test_expired_stored_token_is_not_used(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_expired_stored_token_is_not_used(start: Any, service: Any) -> None:
     service.grant(times=2)
-    old = await start().get(credentials)
-    clock.advance(DAY)
-    assert await start().get(credentials) != old
+    old = await start().get(CREDENTIALS)
+    service.clock.advance(DAY)
+    assert await start().get(CREDENTIALS) != old
 
 
-async def test_invalidated_token_is_replaced_once_for_all_workers(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_invalidated_token_is_replaced_once_for_all_workers(start: Any, service: Any) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
-    (old,) = {await worker.get(credentials) for worker in workers}
+    (old,) = {await worker.get(CREDENTIALS) for worker in workers}
     new = set()
     for worker in workers:
-        await worker.invalidate(credentials, old)
-        new.add(await worker.get(credentials))
+        await worker.invalidate(CREDENTIALS, old)
+        new.add(await worker.get(CREDENTIALS))
     assert len(new) == 1
     assert old not in new
     assert len(service.asked) == 2
 
 
-async def test_concurrent_refusals_make_one_token_request(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_concurrent_refusals_make_one_token_request(start: Any, service: Any) -> None:
     service.grant(times=2)
     workers = [start(), start()]
-    (old,) = {await worker.get(credentials) for worker in workers}
+    (old,) = {await worker.get(CREDENTIALS) for worker in workers}
 
     async def meet(worker: Any) -> Any:
-        await worker.invalidate(credentials, old)
-        return await worker.get(credentials)
+        await worker.invalidate(CREDENTIALS, old)
+        return await worker.get(CREDENTIALS)
 
     new = set(await asyncio.gather(*(meet(worker) for worker in workers for _ in range(50))))
     assert len(new) == 1
@@ -114,24 +101,20 @@ async def test_concurrent_refusals_make_one_token_request(
     assert len(service.asked) == 2
 
 
-async def test_invalidated_token_is_not_read_from_the_store_again(
-    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials
-) -> None:
+async def test_invalidated_token_is_not_read_from_the_store_again(start: Any, service: Any, shared_store: Any) -> None:
     service.grant(times=2)
     worker = start()
-    old = await worker.get(credentials)
+    old = await worker.get(CREDENTIALS)
     shared_store.away = True
-    await worker.invalidate(credentials, old)
+    await worker.invalidate(CREDENTIALS, old)
     shared_store.away = False
-    assert await worker.get(credentials) != old
+    assert await worker.get(CREDENTIALS) != old
 
 
-async def test_failure_is_shared_by_waiting_workers(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_failure_is_shared_by_waiting_workers(start: Any, service: Any) -> None:
     service.refuse(500)
     workers = [start() for _ in range(5)]
-    found: list[Any] = await asyncio.gather(*(worker.get(credentials) for worker in workers), return_exceptions=True)
+    found: list[Any] = await asyncio.gather(*(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True)
     assert [type(error) for error in found] == [errors.UpstreamFault] * 5
     assert {(error.message, error.status, error.retry_after) for error in found} == {
         ("the identity service answered with HTTP 500", 502, 1)
@@ -139,71 +122,63 @@ async def test_failure_is_shared_by_waiting_workers(
     assert len(service.asked) == 1
 
 
-async def test_back_off_grows_over_all_workers(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None:
     workers = [start() for _ in range(3)]
     waits = []
     for _ in range(6):
         service.refuse(500)
         found: list[Any] = await asyncio.gather(
-            *(worker.get(credentials) for worker in workers), return_exceptions=True
+            *(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True
         )
         waits.append({error.retry_after for error in found})
         workers.append(workers.pop(0))
-        clock.advance(max(waits[-1]))
+        service.clock.advance(max(waits[-1]))
     assert waits == [{1}, {2}, {4}, {8}, {15}, {15}]
     assert len(service.asked) == 6
 
 
-async def test_refused_credentials_are_not_tried_by_every_worker(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_refused_credentials_are_not_tried_by_every_worker(start: Any, service: Any) -> None:
     service.refuse(400, {"error": "invalid_client"})
     for _ in range(3):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
-            await start().get(credentials)
+            await start().get(CREDENTIALS)
     assert len(service.asked) == 1
-    clock.advance(backoff.REFUSED_SECONDS)
+    service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
-    assert await start().get(credentials)
+    assert await start().get(CREDENTIALS)
 
 
-async def test_back_off_after_refused_tokens_holds_for_all_workers(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_back_off_after_refused_tokens_holds_for_all_workers(start: Any, service: Any) -> None:
     service.grant()
     first, second = start(), start()
-    await first.invalidate(credentials, await first.get(credentials))
-    await first.mark_refused(credentials, "a token", errors.CredentialsRefused("no token of demo is taken"))
+    await first.invalidate(CREDENTIALS, await first.get(CREDENTIALS))
+    await first.mark_refused(CREDENTIALS, "a token", errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
-        await second.get(credentials)
+        await second.get(CREDENTIALS)
     assert len(service.asked) == 1
 
 
-async def test_lock_of_a_dead_worker_expires(
-    start: Any, service: Any, shared_store: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
-    keys = token_store.keys(URL, "supply.domain", credentials)
+async def test_lock_of_a_dead_worker_expires(start: Any, service: Any, shared_store: Any) -> None:
+    keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
     assert await shared_store.lock(keys.lock, "a worker that was killed", token_requests.LOCK_SECONDS)
     service.grant()
-    started = clock.now()
-    assert await start().get(credentials)
-    assert clock.now() - started == pytest.approx(token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL_SECONDS)
+    started = service.clock.now()
+    assert await start().get(CREDENTIALS)
+    assert service.clock.now() - started == pytest.approx(
+        token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL_SECONDS
+    )
 
 
-async def test_wait_for_the_lock_is_limited(
-    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials
-) -> None:
-    keys = token_store.keys(URL, "supply.domain", credentials)
+async def test_wait_for_the_lock_is_limited(start: Any, service: Any, shared_store: Any) -> None:
+    keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
     assert await shared_store.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
-        await start().get(credentials)
+        await start().get(CREDENTIALS)
     assert not service.asked
 
 
 async def test_lock_is_renewed_during_the_request(
-    start: Any, service: Any, shared_store: Any, monkeypatch: pytest.MonkeyPatch, credentials: identity.Credentials
+    start: Any, service: Any, shared_store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
     locks = []
@@ -216,39 +191,35 @@ async def test_lock_is_renewed_during_the_request(
         return await lock(*arguments)
 
     shared_store.lock = counted
-    asking = asyncio.create_task(start().get(credentials))
+    asking = asyncio.create_task(start().get(CREDENTIALS))
     await until(lambda: len(locks) > 3)
     answering.set()
     assert await asking
     assert {owner for _, owner, _ in locks} == {locks[0][1]}
 
 
-async def test_stopping_worker_releases_the_lock(
-    start: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials
-) -> None:
+async def test_stopping_worker_releases_the_lock(start: Any, service: Any) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
     stopping, staying = start(), start()
-    leaving = asyncio.create_task(stopping.get(credentials))
+    leaving = asyncio.create_task(stopping.get(CREDENTIALS))
     await until(lambda: service.asked)
     await stopping.close()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     answering.set()
-    started = clock.now()
-    assert await staying.get(credentials)
-    assert clock.now() == started
+    started = service.clock.now()
+    assert await staying.get(CREDENTIALS)
+    assert service.clock.now() == started
 
 
-async def test_cancelled_callers_do_not_affect_another_worker(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_cancelled_callers_do_not_affect_another_worker(start: Any, service: Any) -> None:
     answering = asyncio.Event()
     service.grant_when(answering)
-    asking = asyncio.create_task(start().get(credentials))
+    asking = asyncio.create_task(start().get(CREDENTIALS))
     await until(lambda: service.asked)
     waiting = start()
-    leaving, staying = (asyncio.create_task(waiting.get(credentials)) for _ in range(2))
+    leaving, staying = (asyncio.create_task(waiting.get(CREDENTIALS)) for _ in range(2))
     await background()
     leaving.cancel()
     answering.set()
@@ -256,63 +227,59 @@ async def test_cancelled_callers_do_not_affect_another_worker(
     assert len(service.asked) == 1
 
 
-async def test_rate_limit_is_shared_by_workers_and_outlives_them(
-    start: Any, service: Any, credentials: identity.Credentials
-) -> None:
+async def test_rate_limit_is_shared_by_workers_and_outlives_them(start: Any, service: Any) -> None:
     service.grant(times=200)
     for _ in range(200):
         worker = start()
-        await worker.invalidate(credentials, await worker.get(credentials))
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
         await worker.close()
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens"):
-        await start().get(replace(credentials, client_secret=config.Secret("a new secret")))
+        await start().get(replace(CREDENTIALS, client_secret=config.Secret("a new secret")))
     assert len(service.asked) == 200
 
 
 async def test_worker_without_store_uses_and_requests_its_own_tokens(
-    start: Any, service: Any, shared_store: Any, credentials: identity.Credentials, log_output: io.StringIO
+    start: Any, service: Any, shared_store: Any, log_output: io.StringIO
 ) -> None:
-    other = identity.Credentials("other", "other-id", credentials.client_secret)
+    other = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
     service.grant(times=2)
     worker = start()
-    token = await worker.get(credentials)
+    token = await worker.get(CREDENTIALS)
     shared_store.away = True
-    assert await worker.get(credentials) == token
+    assert await worker.get(CREDENTIALS) == token
     assert await worker.get(other) != token
     assert len(service.asked) == 2
     assert log_output.getvalue().count("token sharing suspended") == 1
     assert "StoreUnavailable: the store is away" in log_output.getvalue()
 
 
-async def test_worker_without_store_keeps_its_known_rate_limit(
-    start: Any, service: Any, clock: clocks.ManualClock, shared_store: Any, credentials: identity.Credentials
-) -> None:
+async def test_worker_without_store_keeps_its_known_rate_limit(start: Any, service: Any, shared_store: Any) -> None:
     service.grant(times=200)
     worker = start()
     for n in range(200):
         shared_store.away = n >= 100
-        await worker.invalidate(credentials, await worker.get(credentials))
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
     with pytest.raises(errors.TokenLimit):
-        await worker.get(credentials)
+        await worker.get(CREDENTIALS)
 
 
 async def test_open_circuit_breaker_requests_no_token_but_uses_valid_ones(
-    start: Any, service: Any, make_breaker: Any, clock: clocks.ManualClock, credentials: identity.Credentials
+    start: Any, service: Any, make_breaker: Any
 ) -> None:
     breaker = make_breaker(failures=1)
-    other = identity.Credentials("other", "other-id", credentials.client_secret)
+    other = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
     service.grant()
     worker = start(breaker=breaker)
-    token = await worker.get(credentials)
+    token = await worker.get(CREDENTIALS)
     service.refuse(500)
     with pytest.raises(errors.UpstreamFault):
         await worker.get(other)
-    third = identity.Credentials("third", "third-id", credentials.client_secret)
+    third = identity.Credentials("third", "third-id", CREDENTIALS.client_secret)
     with pytest.raises(errors.CircuitBreakerOpen):
         await worker.get(third)
-    assert await worker.get(credentials) == token
+    assert await worker.get(CREDENTIALS) == token
     assert len(service.asked) == 2
-    clock.advance(5)
+    service.clock.advance(5)
     service.grant()
     assert await worker.get(third)
     assert breaker.refusal() is None
@@ -330,21 +297,17 @@ async def test_open_circuit_breaker_requests_no_token_but_uses_valid_ones(
     ],
 )
 async def test_only_service_failures_open_the_circuit_breaker(
-    start: Any, service: Any, make_breaker: Any, credentials: identity.Credentials, status: int, body: Any, opened: bool
+    start: Any, service: Any, make_breaker: Any, status: int, body: Any, opened: bool
 ) -> None:
     breaker = make_breaker(failures=1)
     service.refuse(status, body)
     with pytest.raises(errors.ServerError):
-        await start(breaker=breaker).get(credentials)
+        await start(breaker=breaker).get(CREDENTIALS)
     assert (breaker.refusal() is not None) is opened
 
 
 async def test_missing_local_connection_does_not_open_the_circuit_breaker(
-    start: Any,
-    make_breaker: Any,
-    monkeypatch: pytest.MonkeyPatch,
-    clock: clocks.ManualClock,
-    credentials: identity.Credentials,
+    start: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def crowded(*_: Any) -> None:
         raise errors.DeadlineExceeded("the identity service did not answer in time")
@@ -354,22 +317,17 @@ async def test_missing_local_connection_does_not_open_the_circuit_breaker(
     worker = start(breaker=breaker)
     for _ in range(2):  # the second time in the pause that the first has brought
         with pytest.raises(errors.DeadlineExceeded):
-            await worker.get(credentials)
+            await worker.get(CREDENTIALS)
     assert breaker.refusal() is None
 
 
 async def test_clock_skew_is_logged_with_its_seconds(
-    store: Any,
-    service: Any,
-    clock: clocks.ManualClock,
-    make_jwt: Callable[..., str],
-    log_output: io.StringIO,
-    credentials: identity.Credentials,
+    store: Any, service: Any, make_jwt: Callable[..., str], log_output: io.StringIO
 ) -> None:
-    now = clock.now()
+    now = service.clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
     service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
-    assert await store.get(credentials) == token
+    assert await store.get(CREDENTIALS) == token
     refreshed, line = [json.loads(line) for line in log_output.getvalue().splitlines()]
     assert (refreshed["event"], refreshed["expires_in"]) == ("token refreshed", DAY)
     assert line["event"] == "clock skew detected"
@@ -377,13 +335,13 @@ async def test_clock_skew_is_logged_with_its_seconds(
 
 
 async def test_unexpected_exception_in_the_background_is_logged(
-    store: Any, service: Any, clock: clocks.ManualClock, credentials: identity.Credentials, log_output: io.StringIO
+    store: Any, service: Any, log_output: io.StringIO
 ) -> None:
     service.grant()
-    await store.get(credentials)
-    clock.advance(DAY - 300)
+    await store.get(CREDENTIALS)
+    service.clock.advance(DAY - 300)
     service.fail(RuntimeError("a mistake in the program"))
-    await store.get(credentials)
+    await store.get(CREDENTIALS)
     await background()
     assert "RuntimeError" in log_output.getvalue()
-    assert await store.get(credentials)
+    assert await store.get(CREDENTIALS)
