@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support import cases
 from typer import testing
 
 from proxy.cli import main
@@ -50,29 +51,7 @@ def test_mapped_key_has_no_reason(keys: Any, names: Any) -> None:
     assert sorted(mapped & {key for key, reason in keys.items() if reason}) == []
 
 
-@pytest.mark.parametrize(
-    "key, sources",
-    [
-        ("resistance_tolerance", ["tolerance", "resistance"]),
-        ("capacitance_tolerance", ["tolerance", "capacitance"]),
-        ("inductance_tolerance", ["inductancetolerance", "tolerance", "inductance"]),
-        ("operating_temperature", ["minoperatingtemperature", "maxoperatingtemperature"]),
-        ("supply_voltage_dc", ["operatingsupplyvoltage", "minsupplyvoltage", "maxsupplyvoltage"]),
-        ("supply_current", ["operatingsupplycurrent"]),
-        ("size_length", ["length"]),
-        ("size_width", ["width"]),
-        ("size_height", ["height"]),
-        ("size_diameter", ["diameter"]),
-        ("size_thickness", ["thickness"]),
-        ("pin_pitch", ["pitch"]),
-        ("termination_style", ["termination"]),
-        ("case_package_si", ["casecode_metric_"]),
-        ("propagation_delay_max", ["propagationdelay"]),
-        ("elv_compliant", ["elv"]),
-        ("mil_spec", ["militarystandard"]),
-        ("wire_gauge", ["wire_cablegauge"]),
-    ],
-)
+@pytest.mark.parametrize("key, sources", cases.of(__file__, "keys_read_by_v3_programs_have_a_source"))
 def test_keys_read_by_v3_programs_have_a_source(rows: Any, key: str, sources: Any) -> None:
     assert [source for source in sources if f"`{source}`" not in rows[key][1]] == []
 

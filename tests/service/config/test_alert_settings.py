@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config, errors
 from proxy.config import loader
@@ -63,19 +64,7 @@ def test_addresses_that_are_accepted_are_hidden(alerts: Any, url: str) -> None:
     assert pickle.loads(pickle.dumps(webhook)) == webhook
 
 
-@pytest.mark.parametrize(
-    "url,reason",
-    [
-        ("http://a.example/T0K3N", "is http:// of another machine"),
-        ("http://127.0.0.1.a.example/T0K3N", "is http:// of another machine"),
-        ("http://localhost@a.example/T0K3N", "is http:// of another machine"),
-        ("ftp://a.example/T0K3N", "is no https:// address"),
-        ("https:///T0K3N", "is no https:// address"),
-        ("https://a.example:99999/T0K3N", "is no https:// address"),
-        ("https://a.example/T0K3N x", "is no address"),
-        ("https://ä.example/T0K3N", "is no address"),
-    ],
-)
+@pytest.mark.parametrize("url,reason", cases.of(__file__, "addresses_that_are_refused_are_not_shown"))
 def test_addresses_that_are_refused_are_not_shown(mistakes: Any, url: str, reason: str) -> None:
     (line,) = mistakes(hook("url: env:HOOK"), HOOK=url)
     assert f"alerts.webhooks[0].url: {reason}" in line

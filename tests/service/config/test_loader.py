@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 
 from proxy import config, errors
 from proxy.config import loader
@@ -118,85 +119,14 @@ def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled:
     assert load(f"cache: {{{cache}}}\n{SANDBOX}").cache.enabled is enabled
 
 
-@pytest.mark.parametrize(
-    "block, message",
-    [
-        ("lisen: {}", "config.yaml:1:1: lisen: unknown key; did you mean listen? Known here: applications, "),
-        (
-            "listen:\n  prt: 1",
-            "config.yaml:2:3: listen.prt: unknown key; did you mean port? Known here: host, ",
-        ),
-        (
-            "listen: {port: 70000}",
-            "config.yaml:1:10: listen.port: 70000 is not accepted; it accepts a TCP port",
-        ),
-        (
-            "listen: {port: '80'}",
-            "config.yaml:1:10: listen.port: '80' is not accepted; "
-            "it accepts a TCP port, 0 to 65535 (0 takes a free one); write 80",
-        ),
-        (
-            "shadow:\n  parts: 1,000",
-            "config.yaml:2:3: shadow.parts: '1,000' is not accepted; it accepts unlimited, or a "
-            "whole number of parts such as 1000; write 1000",
-        ),
-        ("listen: {port: true}", "config.yaml:1:10: listen.port: True is not accepted"),
-        (
-            "listen: {host: }",
-            "config.yaml:1:10: listen.host: nothing is not accepted; it accepts a host name",
-        ),
-        ("listen: 8080", "config.yaml:1:1: listen: must be a block of settings: host, port"),
-        ("cache: {seconds: -1}", "config.yaml:1:9: cache.seconds: -1 is not accepted"),
-        ("log: {level: loud}", "config.yaml:1:7: log.level: 'loud' is not accepted; it accepts debug, info"),
-        (
-            "translation: {single_query: supSearch}",
-            "config.yaml:1:15: translation.single_query: 'supSearch' is",
-        ),
-        ("upstream: octopart", "config.yaml:1:1: upstream: must be sandbox, nexar, or a block"),
-        ("upstream:", "config.yaml:1:1: upstream: must be sandbox, nexar, or a block"),
-        (
-            "upstream: {token_url: 'http://a/t'}",
-            "config.yaml:1:1: upstream.graphql_url: is missing; it accepts an http://",
-        ),
-        ("upstream: nexar", "config.yaml:3:3: applications.demo.client_id: is missing"),
-        (
-            "listen: {port: 1}\nlisten: {port: 2}",
-            "config.yaml:2:1: the key listen was already given in line 1",
-        ),
-        ("listen: [", "config.yaml:1:9: this bracket is never closed"),
-    ],
-)
+@pytest.mark.parametrize("block, message", cases.of(__file__, "mistake_names_position_key_and_accepted_values"))
 def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{block}\n{SANDBOX}")
     assert str(found.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    "key, value, message",
-    [
-        (
-            "graphql_url",
-            "ftp://api.example/graphql",
-            "'ftp://api.example/graphql' is not accepted; it accepts an http:",
-        ),
-        ("token_url", "api.example/token", "'api.example/token' is not accepted"),
-        ("token_url", "https://me:hidden@api.example/", "this value is not accepted"),
-        ("site", "My-Site", "'My-Site' is not accepted; it accepts small letters and digits"),
-        ("timeouts.total_seconds", 0, "0 is not accepted; it accepts seconds"),
-        ("timeouts.totl_seconds", 1, "unknown key; did you mean total_seconds? Known here: connect_seconds, "),
-        ("timeouts", 30, "must be a block of settings: connect_seconds, first_byte_seconds, total_seconds"),
-        ("retries", 11, "11 is not accepted; it accepts retries of one request, 0 (off) to 10"),
-        ("breaker.failures", -1, "-1 is not accepted; it accepts failures in a row"),
-        ("proxy", "me:hidden@proxy.example", "is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT"),
-        ("proxy", "https://proxy.example", "is not http://HOST:PORT or"),
-        ("proxy", "env:NO", "the environment variable NO is not set"),
-        ("proxy", 3128, "is not text; put it in quotes"),
-        ("tls.ca_file", "no.pem", "the file "),
-        ("tls.client_key", "config.yaml", "has no client_cert beside it"),
-        ("connections", 0, "0 is not accepted; it accepts connections"),
-    ],
-)
+@pytest.mark.parametrize("key, value, message", cases.of(__file__, "mistake_in_upstream_settings_is_shown"))
 def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
     block, _, inner = key.partition(".")
     upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
@@ -206,30 +136,7 @@ def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int |
     assert "hidden" not in str(found.value)
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ("country: Usa", "demo.country: 'Usa' is not accepted; it accepts two capital letters"),
-        ("currency: usd", "demo.currency: 'usd' is not accepted; it accepts three capital letters"),
-        (
-            "features: [LEADTIME]",
-            "demo.features[0]: 'LEADTIME' is not accepted; it accepts unknown, all, or a list of LEAD_",
-        ),
-        ("features: some", "demo.features: 'some' is not accepted"),
-        ("client_secret: ''", "demo.client_secret: is empty"),
-        ("client_secret: 123456", "demo.client_secret: is not text; put it in quotes"),
-        ("client_secret: env:NO", "demo.client_secret: the environment variable NO is not set"),
-        ("client_secret: env:EMPTY", "demo.client_secret: the environment variable EMPTY is empty"),
-        ("client_secret: file:no.txt", "no.txt cannot be read: No such file or directory"),
-        ("client_secret: file:empty.txt", "empty.txt is empty"),
-        (
-            "client_secret: hidden",
-            "demo.client_id: is missing; it accepts the client id, env:NAME or file:PATH",
-        ),
-        ("client_id: hidden", "demo.client_secret: is missing"),
-        ("apikey: hidden", "demo.apikey: unknown key; did you mean apikeys?"),
-    ],
-)
+@pytest.mark.parametrize("line, message", cases.of(__file__, "mistake_in_an_application_names_it"))
 def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(errors.ConfigError) as found:
@@ -241,22 +148,7 @@ def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str
     assert "hidden" not in str(found.value)
 
 
-@pytest.mark.parametrize(
-    "apikeys, message",
-    [
-        ("[hidden, '']", "apikeys[1]: is empty"),
-        ("[12345678]", "apikeys[0]: is not text; put it in quotes"),
-        ("['sha256:hidden']", "apikeys[0]: is not sha256: with 64 hex digits after it"),
-        ("['env:hidden']", "apikeys[0]: is read from nowhere else"),
-        ("hidden", "apikeys: this value is not accepted; it accepts a list of apikeys in quotes"),
-        ("[]", "apikeys: this value is not accepted"),
-        ("{hidden: 1}", "apikeys: this value is not accepted"),
-        (
-            "[hidden, hidden]",
-            "apikeys[1]: this apikey is already given in applications.demo.apikeys[0] (config.yaml:3:15",
-        ),
-    ],
-)
+@pytest.mark.parametrize("apikeys, message", cases.of(__file__, "mistake_in_api_keys_shows_no_key"))
 def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")

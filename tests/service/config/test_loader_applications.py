@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config, errors
 
@@ -27,20 +28,7 @@ def stored(line: str = "") -> str:
     return f"{line}\n{HEAD}      - a-key\n"
 
 
-@pytest.mark.parametrize(
-    "written,url",
-    [
-        ("", "sqlite"),
-        ("store:", "sqlite"),
-        ("store: sqlite", "sqlite"),
-        ("store: 'memory:'", "memory:"),
-        ("store: sqlite:/var/lib/state.sqlite", "sqlite:/var/lib/state.sqlite"),
-        ("store: redis://:word@host:6379/1", "redis://:word@host:6379/1"),
-        ("store: rediss://host", "rediss://host"),
-        ("store: unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
-        ("store: env:STORE", "redis://:word@host"),
-    ],
-)
+@pytest.mark.parametrize("written,url", cases.of(__file__, "every_form_of_store_is_accepted"))
 def test_every_form_of_store_is_accepted(load: Any, written: str, url: str) -> None:
     assert load(stored(written), STORE="redis://:word@host\n").store == config.StoreUrl(url)
 
@@ -51,21 +39,7 @@ def test_relative_store_file_is_relative_to_the_configuration(load: Any, tmp_pat
     assert load(stored("store: file:url")).store.reveal() == f"sqlite:{tmp_path}/other.sqlite"
 
 
-@pytest.mark.parametrize(
-    "written,said",
-    [
-        ("store: hidden", "is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…"),
-        ("store: 'sqlite:'", "is none of memory:"),
-        ("store: memory:hidden", "is none of memory:"),
-        ("store: 'redis://'", "is none of memory:"),
-        ("store: http://hidden", "is none of memory:"),
-        ("store: env:HIDDEN", "is none of memory:"),
-        ("store: env:MISSING", "the environment variable MISSING is not set"),
-        ("store: 7", "is not text; put it in quotes"),
-        ("store: {url: hidden}", "is not text; put it in quotes"),
-        ("store: ''", "is empty"),
-    ],
-)
+@pytest.mark.parametrize("written,said", cases.of(__file__, "invalid_store_is_refused_without_its_password"))
 def test_invalid_store_is_refused_without_its_password(mistake: Any, written: str, said: str) -> None:
     found = mistake(stored(written), HIDDEN="mysql://hidden")
     assert found.startswith(f"config.yaml:1:1: store: {said}")
@@ -90,28 +64,7 @@ def test_api_key_may_be_a_block(load: Any) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "entry,place,said",
-    [
-        ("{name: erp}", "4:9", "apikeys[0].key: is missing; it accepts an apikey in quotes"),
-        ("{key: 7777, name: hidden}", "4:10", "apikeys[0].key: is not text; put it in quotes"),
-        ("{key: ''}", "4:10", "apikeys[0].key: is empty"),
-        ("{key: env:hidden}", "4:10", "apikeys[0].key: is read from nowhere else"),
-        ("{key: a, name: 'with blank'}", "4:18", "apikeys[0].name: 'with blank' is not accepted; it accepts letters"),
-        ("{key: a, name: a/b}", "4:18", "apikeys[0].name: 'a/b' is not accepted"),
-        ("{key: a, name: 7}", "4:18", "apikeys[0].name: 7 is not accepted"),
-        (
-            "{key: a, parts: -1}",
-            "4:18",
-            "apikeys[0].parts: -1 is not accepted; it accepts unlimited, or a whole number",
-        ),
-        ("{key: a, parts: 1.5}", "4:18", "apikeys[0].parts: 1.5 is not accepted"),
-        ("{key: a, parts: lots}", "4:18", "apikeys[0].parts: 'lots' is not accepted"),
-        ("{key: a, rate: -3}", "4:18", "apikeys[0].rate: -3 is not accepted; it accepts requests a second"),
-        ("{hidden: 3}", "4:9", "apikeys[0]: holds an unknown key; known here: key, name, parts, rate, sunset, expires"),
-        ("[hidden]", "4:9", "apikeys[0]: is not text; put it in quotes"),
-    ],
-)
+@pytest.mark.parametrize("entry,place,said", cases.of(__file__, "mistake_in_a_block_names_line_and_key"))
 def test_mistake_in_a_block_names_line_and_key(mistake: Any, entry: str, place: str, said: str) -> None:
     found = mistake(f"{HEAD}      - {entry}\n")
     assert found.startswith(f"config.yaml:{place}: applications.demo.{said}")
@@ -191,21 +144,7 @@ def test_sunset_of_a_key_overrides_that_of_its_application(
     assert demo.sunset_of(demo.apikeys[0]) == expected
 
 
-@pytest.mark.parametrize(
-    "value,said",
-    [
-        ("2027-02-30", "sunset: '2027-02-30' is not accepted; it accepts a date (ISO 8601), such as 2027-06-30, never"),
-        ("20270630", "sunset: 20270630 is not accepted; it accepts a date (ISO 8601)"),
-        ('"\\ud800"', "sunset: this value is not accepted; it accepts a date (ISO 8601)"),
-        ("nevr", "sunset: 'nevr' is not accepted; it accepts a date (ISO 8601)"),
-        ("{date: 30.6.2027}", "sunset.date: '30.6.2027' is not accepted; it accepts a date (ISO 8601)"),
-        ("{date: 2027-06-30, link: wiki}", "sunset.link: 'wiki' is not accepted; it accepts an http:// or https://"),
-        ("{link: 'https://a.example/>'}", "sunset.link: 'https://a.example/>' is not accepted"),
-        ("{dat: 2027-06-30}", "sunset.dat: unknown key; did you mean date?"),
-        ("{date: 2027-06-30, since: 2027-07-01}", "sunset: since 2027-07-01 is after the sunset 2027-06-30"),
-        ("[2027-06-30]", "sunset: a list is not accepted"),
-    ],
-)
+@pytest.mark.parametrize("value,said", cases.of(__file__, "mistake_in_a_sunset_names_its_key"))
 def test_mistake_in_a_sunset_names_its_key(mistake: Any, value: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    sunset: {value}\n")
     assert f"applications.demo.apikeys[0].{said}" in mistake(f"{HEAD}      - {{key: a, sunset: {value}}}\n")
@@ -227,19 +166,7 @@ def test_user_token_is_read_each_time(load: Any, tmp_path: Path) -> None:
     assert "user-token" not in repr(token)
 
 
-@pytest.mark.parametrize(
-    "address, seen",
-    [
-        ("memory:", "memory:"),
-        ("sqlite:/var/lib/state.sqlite", "sqlite:/var/lib/state.sqlite"),
-        ("redis://:passw0rd@redis.internal:6379/0", "redis://redis.internal:6379/0"),
-        ("unix://name:passw0rd@/run/redis.sock?db=1", "unix:///run/redis.sock"),
-        ("rediss://h/0?password=passw0rd", "rediss://h/0"),
-        ("redis://:pa@ss/passw0rd@h/0", "redis://h/0"),
-        ("redis://:pa/ss?passw0rd#x@h/0", "redis"),
-        ("https://h/graphql#passw0rd", "https://h/graphql"),
-    ],
-)
+@pytest.mark.parametrize("address, seen", cases.of(__file__, "displayed_url_has_no_password"))
 def test_displayed_url_has_no_password(address: str, seen: str) -> None:
     assert config.without_credentials(address) == seen
     assert config.StoreUrl(address).shown == seen

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config
 
@@ -26,20 +27,7 @@ def exposed_files(tmp_path: Path) -> Any:
     return of
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'applications: {demo: {apikeys: ["a-key"]}}',
-        'applications: {demo: {apikeys: [{key: "a-key"}]}}',
-        "applications: {demo: {client_secret: plain}}",
-        "store: redis://:password@redis.internal",
-        "store_key: plain",
-        "store_key: [env:A, plain]",
-        "upstream: {proxy: 'http://name:password@proxy.internal'}",
-        "alerts: {webhooks: [{url: 'https://chat.internal/a-token'}]}",
-        "alerts: {webhooks: [{url: env:HOOK, secret: whsec_plain}]}",
-    ],
-)
+@pytest.mark.parametrize("text", cases.of(__file__, "plain_secret_needs_an_owner_only_configuration"))
 def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text: str) -> None:
     assert [exposed_files(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [
         [],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config
 from proxy.config import blocks, mistakes, secret
@@ -31,36 +32,13 @@ def real(upstream: str = "", top: str = "", application: str = "") -> str:
     return REAL.format(upstream=upstream, top=top, application=application)
 
 
-@pytest.mark.parametrize(
-    "text, code",
-    [
-        ("listen: [", "yaml_invalid"),
-        (SANDBOX + "lisen: {}\n", "unknown_key"),
-        (SANDBOX + "log: {}\nlog: {}\n", "duplicate_key"),
-        ("applications: {demo: {}}", "setting_missing"),
-        ("", "setting_missing"),
-        (SANDBOX + "listen: {port: 70000}\n", "value_not_accepted"),
-        (SANDBOX + "store: env:NO\n", "variable_missing"),
-        (SANDBOX + "store: env:EMPTY\n", "variable_empty"),
-        (SANDBOX + "store: file:no.txt\n", "file_unreadable"),
-        (SANDBOX + "store: file:empty.txt\n", "file_empty"),
-        (SANDBOX + "store: file:binary.txt\n", "file_not_text"),
-        ("applications: {demo: {apikeys: [a, a]}}", "duplicate_apikey"),
-        ("applications: {demo: {apikeys: [{key: a, name: x}, {key: b, name: x}]}}", "duplicate_name"),
-        (real(", tls: {client_key: binary.txt}"), "client_cert_missing"),
-        (SANDBOX + "    shadow: {share: 1}\n", "baseline_url_missing"),
-        (real(", tls: {ca_file: empty.txt}"), "tls_file_invalid"),
-        (real(", tls: {client_cert: binary.txt}"), "tls_file_invalid"),
-        (real(top="uids: uids.yaml"), "uids_invalid"),
-        (real(top="shadow: {rules: rules.yaml}"), "rules_invalid"),
-    ],
-)
+@pytest.mark.parametrize("text, code", cases.of(__file__, "each_mistake_is_one_diagnosis"))
 async def test_each_mistake_is_one_diagnosis(examine: Examine, tmp_path: Path, text: str, code: str) -> None:
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "uids.yaml").write_text("Seller: [{uid: hidden, name: A}]\n")
     (tmp_path / "rules.yaml").write_text("rulez: []\n")
-    findings = await examine(configuration.check, text, EMPTY=" ")
+    findings = await examine(configuration.check, text.replace("SANDBOX", SANDBOX), EMPTY=" ")
     assert diagnoses(findings) == [code]
     assert len(findings) == 1
     assert findings[0].advice

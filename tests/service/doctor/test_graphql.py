@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.doctor import graphql
@@ -15,7 +16,7 @@ NOW = 1_700_000_000.0
 
 
 def answered(status: int, body: Any, retry_after: str | None = None) -> graphql.Answered:
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return graphql.parse_response(http_post.HttpResponse(status, raw, retry_after), client.PROBE, "demo", NOW)
 
 
@@ -23,25 +24,7 @@ def coded(code: str, **more: Any) -> dict[str, Any]:
     return {"errors": [{"message": "…", "extensions": {"code": code}}], **more}
 
 
-@pytest.mark.parametrize(
-    "status, body, code, application",
-    [
-        (401, b"", "token_refused", "demo"),
-        (401, coded("AuthInvalidToken"), "token_refused", "demo"),
-        (200, coded("AuthExpiredToken"), "token_refused", "demo"),
-        (200, coded("AUTH_NOT_AUTHORIZED", data=None), "scope_missing", "demo"),
-        (429, b"slow down", "graphql_rate_limited", None),
-        (500, coded("HC0006", data=None), "graphql_failing", None),
-        (503, b"<html>", "graphql_failing", None),
-        (200, {"errors": [{"message": "Unexpected Execution Error"}], "data": None}, "graphql_failing", None),
-        (404, b"<html>not here</html>", "graphql_wrong_address", None),
-        (200, b"<html>log in</html>", "graphql_wrong_address", None),
-        (301, b"", "graphql_wrong_address", None),
-        (200, b"", "graphql_unreadable", None),
-        (200, b'{"data":{"supC', "graphql_unreadable", None),
-        (200, {"data": None}, "graphql_unreadable", None),
-    ],
-)
+@pytest.mark.parametrize("status, body, code, application", cases.of(__file__, "response_has_one_diagnosis"))
 def test_response_has_one_diagnosis(status: int, body: Any, code: str, application: str | None) -> None:
     with pytest.raises(graphql.DiagnosedError) as raised:
         answered(status, body)
@@ -51,7 +34,7 @@ def test_response_has_one_diagnosis(status: int, body: Any, code: str, applicati
 
 def test_wrong_path_asks_for_the_address_and_a_page_for_a_login_page_as_well() -> None:
     advice = []
-    for body in (b"no Route matched", b"<html>welcome to the guest network</html>"):
+    for body in ("no Route matched", "<html>welcome to the guest network</html>"):
         with pytest.raises(graphql.DiagnosedError) as raised:
             answered(404, body)
         advice.append(raised.value.finding.advice)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config
 from proxy.doctor import identity
@@ -16,48 +17,24 @@ SECRET = "a-secret-of-36-characters-as-it-is-"
 
 
 def reply(status: int, body: Any, retry_after: str | None = None) -> http_post.HttpResponse:
-    return http_post.HttpResponse(status, body if isinstance(body, bytes) else json.dumps(body).encode(), retry_after)
+    """A response whose body is text, or JSON."""
+    return http_post.HttpResponse(status, (body if isinstance(body, str) else json.dumps(body)).encode(), retry_after)
 
 
 def credentials(client_id: str = GUID, secret: str = SECRET) -> Credentials:
     return Credentials("demo", client_id, config.Secret(secret))
 
 
-@pytest.mark.parametrize(
-    "response, code",
-    [
-        (reply(200, {"access_token": "abc", "expires_in": 86400}), "token_received"),
-        (reply(400, {"error": "invalid_client"}), "client_refused"),
-        (reply(401, b""), "client_refused"),
-        (reply(400, {"error": "invalid_scope"}), "scope_refused"),
-        (reply(400, {"error": "unauthorized_client"}), "grant_refused"),
-        (reply(400, {"error": "unsupported_grant_type"}), "grant_refused"),
-        (reply(429, b"", "30"), "token_rate_limited"),
-        (reply(400, {"error": "slow_down"}), "token_rate_limited"),
-        (reply(500, b""), "identity_failing"),
-        (reply(502, b"<html>Bad gateway</html>"), "identity_failing"),
-        (reply(400, {"error": "temporarily_unavailable"}), "identity_failing"),
-        (reply(200, b"<html>Please accept the terms of the guest network</html>"), "identity_wrong_address"),
-        (reply(403, b"<!doctype html>"), "identity_wrong_address"),
-        (reply(404, b""), "identity_wrong_address"),
-        (reply(302, b""), "identity_wrong_address"),
-        (reply(200, b""), "identity_unreadable"),
-        (reply(200, {"token": "abc"}), "identity_unreadable"),
-        (reply(200, b'{"access_token":"a'), "identity_unreadable"),
-        (reply(200, {"access_token": "abc"}), "token_unusable"),
-        (reply(200, {"access_token": "abc", "expires_in": 0}), "token_unusable"),
-        (reply(200, {"access_token": "a\nb", "expires_in": 60}), "token_unusable"),
-    ],
-)
-def test_response_has_one_diagnosis(response: http_post.HttpResponse, code: str) -> None:
-    token, finding = identity.parse_response(response, credentials(), NOW)
+@pytest.mark.parametrize("response, code", cases.of(__file__, "response_has_one_diagnosis"))
+def test_response_has_one_diagnosis(response: Any, code: str) -> None:
+    token, finding = identity.parse_response(reply(*response), credentials(), NOW)
     assert finding.code == code
     assert (token is not None) is (code == "token_received")
     assert finding.application == "demo"
 
 
 def test_wait_of_a_rate_limit_is_told() -> None:
-    _, finding = identity.parse_response(reply(429, b"", "30"), credentials(), NOW)
+    _, finding = identity.parse_response(reply(429, "", "30"), credentials(), NOW)
     assert finding.text.endswith("it asks to wait for 30 seconds")
 
 

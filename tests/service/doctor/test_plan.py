@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import config, errors
 from proxy.doctor import graphql, plan
@@ -53,39 +54,10 @@ def test_probe_can_return_no_part() -> None:
     assert "results" not in document
 
 
-@pytest.mark.parametrize(
-    "limit, parts, expected",
-    [
-        (
-            plan.PartLimit(0, None, True),
-            "unlimited",
-            [("plan_without_parts", "this plan has no parts: its part limit is 0")],
-        ),
-        (plan.PartLimit(0, 0, False), 1000, [("plan_without_parts", "this plan has no parts: its part limit is 0")]),
-        (plan.PartLimit(None, None, True), 1000, [("part_limit_reached", "the part limit is exhausted")]),
-        (
-            plan.PartLimit(10, None, True),
-            10,
-            [("part_limit_reached", "the part limit of 10, that of an evaluation, is exhausted")],
-        ),
-        (plan.PartLimit(1000, None, True), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
-        (plan.PartLimit(1000, 1000, False), 1000, [("part_limit_reached", "the part limit of 1000 is exhausted")]),
-        (plan.PartLimit(100, 3, False), 100, [("part_limit_small", "the part limit is 100, 3 of them used")]),
-        (plan.PartLimit(15_000, 3, False), 15_000, [("part_limit_open", "the part limit is 15000, 3 of them used")]),
-        (
-            plan.PartLimit(15_000, 3, False),
-            1000,
-            [
-                ("part_limit_open", "the part limit is 15000, 3 of them used"),
-                ("part_limit_differs", "`parts` is 1000, the part limit of the plan is 15000"),
-            ],
-        ),
-        (plan.PartLimit(15_000, None, False), "unlimited", [("part_limit_open", "the part limit is 15000")]),
-    ],
-)
-def test_part_limit_is_told_as_such(limit: plan.PartLimit, parts: Any, expected: list[tuple[str, str]]) -> None:
-    findings = plan.limit_findings(limit, application(parts=parts), "demo")
-    assert [(finding.code, finding.text) for finding in findings] == expected
+@pytest.mark.parametrize("limit, parts, expected", cases.of(__file__, "part_limit_is_told_as_such"))
+def test_part_limit_is_told_as_such(limit: Any, parts: Any, expected: list[list[str]]) -> None:
+    findings = plan.limit_findings(plan.PartLimit(*limit), application(parts=parts), "demo")
+    assert [[finding.code, finding.text] for finding in findings] == expected
 
 
 def test_no_date_is_promised_for_a_plan_without_parts() -> None:

@@ -14,7 +14,7 @@ from proxy.gateway import directory
 from proxy.kit import clock as clocks
 from proxy.kit import garbage, shipped
 from proxy.mapping import loader
-from proxy.planning import projection_cache
+from proxy.planning import listing, projection_cache
 from proxy.upstream.auth import identity
 
 DAY = 86_400.0
@@ -59,7 +59,7 @@ class _Lists(directory.Directory):
         self.clock = clocks.ManualClock()
         super().__init__(LIST_DEFINITIONS, upstream, DAY, WHOLE, self.clock)  # type: ignore[arg-type]
 
-    async def makers(self, ago: float = 0.0) -> directory.Listing:
+    async def makers(self, ago: float = 0.0) -> listing.Listing:
         """Return the manufacturers for a request that started some seconds ago."""
         return await self.listing("Brand", WHO, self.clock.monotonic() - ago)
 

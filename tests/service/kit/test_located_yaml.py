@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 
 from proxy.kit import located_yaml
 
@@ -50,58 +51,13 @@ def test_data_is_plain_python(located: located_yaml.LocatedYaml) -> None:
     assert located.data["merged"] == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize(
-    "text, value",
-    [
-        ("NO", "NO"),
-        ("on", "on"),
-        ("yes", "yes"),
-        ("012", "012"),
-        ("12345e67", "12345e67"),
-        ("2020-01-01", "2020-01-01"),
-        ("1:20", "1:20"),
-        ("0x1f", "0x1f"),
-        ("true", True),
-        ("~", None),
-        ("", None),
-        ("-7", -7),
-        ("2.5", 2.5),
-    ],
-)
+@pytest.mark.parametrize("text, value", cases.of(__file__, "plain_scalars_follow_yaml_1_2"))
 def test_plain_scalars_follow_yaml_1_2(text: str, value: bool | float | str | None) -> None:
     found = located_yaml.loads(f"key: {text}", "f").data["key"]
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("a: 1\na: 2", "f.yaml:2:1: the key a was already given in line 1"),
-        ("a:\n  b: {c: 1, c: 2}", "f.yaml:2:13: the key c was already given in line 2"),
-        ("a: *hidden", "f.yaml:1:4: found undefined alias"),
-        ("a: !hidden x", "f.yaml:1:4: could not determine a constructor for the tag"),
-        ("[a]: 1", "f.yaml:1:1: a key must be a word"),
-        ("a: [1", "f.yaml:1:4: this bracket is never closed"),
-        ("a: 'hidden", "f.yaml:1:4: this quote is never closed"),
-        ("a:\n\tb: hidden", "f.yaml:2:1: this is a tab; YAML is indented with spaces"),
-        ("a: @hidden", "f.yaml:1:4: a value that begins with this character needs quotes"),
-        ("a:\n  b:hidden\n  c: 1", "f.yaml:3:4: line 2 before this one needs a colon and a space after its key"),
-        ("a: 1\nb:hidden\n", "f.yaml:2:1: this line needs a colon and a space after its key"),
-        ("a: hidden: 1", "f.yaml:1:10: a value with `: ` in it, or with text after its quotes, must be in quotes"),
-        ("a: 'x' hidden", "f.yaml:1:8: a value with `: ` in it, or with text after its quotes, must be in quotes"),
-        (
-            "a:\n    b: hidden\n\n  # c\n   d: 1",
-            "f.yaml:5:4: this line is indented by 3 spaces, line 2 (b) before it by 4;",
-        ),
-        ("b: hidden\n d: 1", "f.yaml:2:3: this line is indented by 1 space, line 1 (b) before it by 0;"),
-        (" b: hidden\nd: 1", "f.yaml:2:1: this line is indented by 0 spaces, line 1 (b) before it by 1;"),
-        ("- b: hidden\n d: 1", "f.yaml:2:2: this line is indented by 1 space, line 1 (b) before it by 2;"),
-        ("a:\n  - hidden1: 1\n d: 1", "f.yaml:3:2: this line is indented by 1 space, line 2 before it by 2;"),
-        ("b: hidden\n- c", "f.yaml:2:1: a list has `- ` before each item and a block of keys has none; line 1 (b)"),
-        ("a: \x01", "f.yaml: holds a character"),
-        ("---\na\n---\nb", "f.yaml:3:1: expected a single document"),
-    ],
-)
+@pytest.mark.parametrize("text, message", cases.of(__file__, "error_names_the_position_and_never_quotes_a_value"))
 def test_error_names_the_position_and_never_quotes_a_value(text: str, message: str) -> None:
     with pytest.raises(located_yaml.YamlError) as found:
         located_yaml.loads(text, "f.yaml")

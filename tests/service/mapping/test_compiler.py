@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from msgspec import structs
 from service import executed_lines
+from support import cases
 
 from proxy import model
 from proxy.kit import shipped
@@ -30,28 +31,10 @@ RECORD: dict[str, Any] = {
 @pytest.mark.parametrize(
     "rule, value",
     [
-        ("mpn", "A1"),
-        ("{from: mpn, through: text}", "A1"),
-        ("price", None),
-        ("{from: price, through: text}", None),
-        ("{from: price, empty: 0}", 0),
-        ("{from: price, through: text, empty: none}", "none"),
-        ("maker.name", "TI"),
-        ("$currency", "USD"),
-        ("{always: {a: [1]}, why: because}", {"a": [1]}),
-        ("{none: not there}", None),
-        ("{none: not there, empty: []}", []),
-        ("{from: maker, is: Maker}", {"name": "TI"}),
-        ("{from: maker, is: Maker, only: {from: price}}", None),
+        *cases.of(__file__, "rule_produces_a_value"),
         ("{from: offers, each: Offer}", [{"__class__": "Offer", "sku": f"s{n}", "of": "A1"} for n in (1, 2, 3)]),
-        ("{from: offers, each: Offer, only: {from: stock}}", [{"__class__": "Offer", "sku": "s2", "of": "A1"}]),
-        ("{from: offers, keyed: Offer, key: {from: sku}, only: {from: stock}}",
-         {"s2": {"__class__": "Offer", "sku": "s2", "of": "A1"}}),
-        ("{from: maker, is: Maker, feature: ABSENT}", None),
-        ("{from: offers, each: Offer, feature: ABSENT}", []),
-        ("{from: offers, keyed: Offer, key: {from: sku}, feature: ABSENT}", {}),
     ],
-)  # fmt: skip
+)
 def test_rule_produces_a_value(map_part: Map, rule: str, value: Any) -> None:
     used = "    o: {from: offers, each: Offer, include: true}\n    m: {from: maker, is: Maker, include: true}\n"
     assert map_part(f"{PART}    x: {rule}\n{used}{OFFER}{MAKER}", RECORD) == {"__class__": "Part", "x": value}

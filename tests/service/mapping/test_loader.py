@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors, model
 from proxy.mapping import compiler, loader
@@ -20,61 +21,15 @@ def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappi
     assert book.place("Part", "offers").startswith("part.yaml:6")
 
 
-@pytest.mark.parametrize(
-    "rules, place, says",
-    [
-        (HEAD + "    x: {from: mpn, always: 1, why: because}\n", "part.yaml:6", "Part.x needs exactly one of"),
-        (HEAD + "    x: {from: mpn, none: nothing}\n", "part.yaml:6", "Part.x needs exactly one of"),
-        (HEAD + "    a-b: mpn\n", "part.yaml:6", "'a-b' is no name of a field: use letters, digits and _"),
-        (HEAD + "    __class__: mpn\n", "part.yaml:6", "'__class__' is no name of a field"),
-        (HEAD + "    x: {include: true}\n", "part.yaml:6", "Part.x needs exactly one of"),
-        (HEAD + "    x: {always: 1}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),
-        (HEAD + "    x: {always: null}\n", "part.yaml:6", "Part.x is always the same; say in `why`"),
-        (HEAD + "    x: {from: offers, keyed: Offer}\n" + OFFER, "part.yaml:6", "`keyed` and `key` go together"),
-        (HEAD + "    x: {from: offers, each: Offer, key: {from: sku}}\n" + OFFER, "part.yaml:6", "go together"),
-        (HEAD + "    x: {from: mpn, thruogh: text}\n", "part.yaml:6", "thruogh"),
-        (HEAD + "    x: {from: mpn, include: 1}\n", "part.yaml:6", "bool"),
-        (HEAD + "    x: 7\n", "part.yaml:6", "int"),
-        (HEAD + "    x: mpn\n    x: mpn\n", "part.yaml:7", "x"),
-        (HEAD + OFFER, "part.yaml:10", "nothing uses the object Offer"),
-        (HEAD.replace("SupPart", "SupNothing"), "part.yaml:5", "Part reads a type the schema does not have"),
-        (HEAD.replace("reads: SupPart", "reads: SupPart\n  under: SupNothing"), "part.yaml:6", "reads a type"),
-        (HEAD.replace("  source: here\n", ""), "part.yaml:1", "source"),
-        (HEAD + "  clas: Part\n", "part.yaml:", "clas"),
-        ("Part: 7\n", "part.yaml:1", "object"),
-        ("Part:\n  reads: [\n", "part.yaml:", ""),
-    ],
-)
+@pytest.mark.parametrize("rules, place, says", cases.of(__file__, "mistake_is_found_on_loading"))
 def test_mistake_is_found_on_loading(load: Callable[..., loader.Mappings], rules: str, place: str, says: str) -> None:
     with pytest.raises(errors.MappingError) as caught:
-        load(rules)
+        load(rules.replace("HEAD", HEAD).replace("OFFER", OFFER))
     assert caught.value.message.startswith(place)
     assert says in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "rule, says",
-    [
-        ("nothing", "the service's type SupPart has no field 'nothing'"),
-        ("maker.nothing", "the service's type SupCompany has no field 'nothing'"),
-        ("mpn.nothing", "the service's type String has no field 'nothing'"),
-        ("maker{id nothing}", "the service's type SupCompany has no field 'nothing'"),
-        ("offers(", "'offers(' is not a path"),
-        ("maker..id", "is not a path"),
-        ("maker id", "is not a path: 'maker id' is more than one field"),
-        ("maker{id}.name", "only its last step can have braces"),
-        ("^name", "nothing is around this object"),
-        ("$nothing", "the request's context has no $nothing; it has $country, $currency"),
-        ("{from: mpn, through: nothing}", "no transform is called 'nothing'; there are "),
-        ("{from: maker, is: Nothing}", "no mapping file describes an object 'Nothing'"),
-        ("{from: [maker, mpn], is: Offer}", "an object is mapped from one path"),
-        ("{from: maker, is: Offer}", "Offer reads SupOffer, but the path leads to SupCompany"),
-        ("{from: tags, each: Offer}", "Offer reads SupOffer, but the path leads to String"),
-        ("{from: offers, each: Offer, only: {from: nothing}}", "the service's type SupOffer has no field 'nothing'"),
-        ("{from: offers, each: Offer, only: {from: sku, through: no}}", "no transform is called 'no'"),
-        ("{from: offers, each: Offer, or_else: nothing}", "the service's type SupPart has no field 'nothing'"),
-    ],
-)
+@pytest.mark.parametrize("rule, says", cases.of(__file__, "rule_that_contradicts_the_schema_is_found_on_compiling"))
 def test_rule_that_contradicts_the_schema_is_found_on_compiling(
     load: Callable[..., loader.Mappings], rule: str, says: str
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.mapping import loader, tables
@@ -82,20 +83,7 @@ def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables)
 
 
 @pytest.mark.parametrize(
-    "shortname, kind, value, si, datatype, values",
-    [
-        ("resistance", "number", "22", "22000", "decimal", ["22000.0"]),
-        ("capacitance", "number", "100", "1e-07", "decimal", ["1e-07"]),
-        ("capacitance", "number", "7", "", "decimal", ["7.0"]),
-        ("numberofpins", "number", "14", "14", "integer", ["14"]),
-        ("numberofpins", "number", "14.5", "14.5", "integer", ["14.5"]),
-        ("resistance", "number", "5 %", "", "decimal", ["5 %"]),
-        ("rohs", "text", "Compliant", "", "string", ["Compliant"]),
-        ("color", "text", "Blue, Green", "", "string", ["Blue", "Green"]),
-        ("rohs", "text", "a, b", "", "string", ["a, b"]),
-        ("unknown", "number", "1", "1", "decimal", ["1.0"]),
-        ("resistance", "number", "", "", "decimal", []),
-    ],
+    "shortname, kind, value, si, datatype, values", cases.of(__file__, "spec_has_v3_datatype_and_values")
 )
 def test_spec_has_v3_datatype_and_values(
     shortname: str, kind: str, value: str, si: str, datatype: str, values: list[str], book: tables.Tables

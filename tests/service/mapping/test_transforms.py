@@ -1,7 +1,6 @@
 """Tests of transforms from upstream values to v3 values (contract v3-rest.md §3.3 to §3.5)."""
 
 import datetime
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.kit import shipped
 from proxy.mapping import loader, transforms
@@ -89,29 +89,14 @@ def test_offers_are_sorted_as_in_v3() -> None:
     assert ranks == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize(
-    "function, argument, value",
-    [
-        (transforms.image_mimetype, "http://x/a.jpg", "image/jpg"),
-        (transforms.image_mimetype, "http://x/a.PNG", "image/png"),
-        (transforms.image_mimetype, "http://x/a.jpeg", "image/jpg"),
-        (transforms.image_mimetype, "http://x/a.b/c", "image/jpg"),
-        (transforms.image_mimetype, "", "image/jpg"),
-        (transforms.is_datasheet_group, "Datasheets", True),
-        (transforms.is_datasheet_group, "Compliance Documents", False),
-        (transforms.is_compliance_group, "Compliance Documents", True),
-        (transforms.is_compliance_group, "Other", False),
-        (transforms.subtypes, "Rohs Statement", ["rohs_statement"]),
-        (transforms.subtypes, " Conflict  Mineral\tStatement ", ["conflict_mineral_statement"]),
-        (transforms.subtypes, "", []),
-        (transforms.text, 1, "1"),
-        (transforms.first_click, [], None),
-        (transforms.first_click, [SimpleNamespace(clickUrl="a"), SimpleNamespace(clickUrl="b")], "a"),
-        (transforms.names, [SimpleNamespace(name="a"), SimpleNamespace(name="b")], ["a", "b"]),
-    ],
-)
-def test_transform_produces_its_value(function: Callable[[Any], Any], argument: Any, value: Any) -> None:
-    assert function(argument) == value
+@pytest.mark.parametrize("function, argument, value", cases.of(__file__, "transform_produces_its_value"))
+def test_transform_produces_its_value(function: str, argument: Any, value: Any) -> None:
+    assert getattr(transforms, function)(argument) == value
+
+
+def test_names_and_the_first_link_are_taken_from_records() -> None:
+    assert transforms.first_click([SimpleNamespace(clickUrl="a"), SimpleNamespace(clickUrl="b")]) == "a"
+    assert transforms.names([SimpleNamespace(name="a"), SimpleNamespace(name="b")]) == ["a", "b"]
 
 
 @pytest.mark.parametrize("asked, uids", [(None, []), ("", []), ("new", []), ("old", ["old"])])

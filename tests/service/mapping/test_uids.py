@@ -8,6 +8,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
@@ -78,28 +79,7 @@ def test_id_beyond_forty_bits_is_an_error(kind: str, number: str, book: dict[str
         book[kind].uid(number, "no such name")
 
 
-@pytest.mark.parametrize(
-    "kind, number, name, uid",
-    [
-        ("Brand", "370", "Texas Instruments", "2239e3330e2df5fe"),
-        ("Manufacturer", "370", "Texas Instruments", "40f985f368ed933e"),
-        ("Brand", "212", "KEMET", "6991a89b4423be56"),  # v3 wrote Kemet
-        ("Brand", "278", "onsemi", "e5492443c939328e"),  # which was ON Semiconductor
-        ("Seller", "459", "Digi-Key", "2c3be9310496fffc"),
-        ("Seller", "1106", "Arrow Electronics", "9d5b5851b06f4e9c"),
-        ("Seller", "3917", "Freelance Electronics", "a1fc64f687d7723b"),  # of 2018; 029cc79618fcd15b is of 2015
-        ("Seller", "4089", "Chip One Stop", "90be55b4b6214379"),
-        ("Category", "4161", "Electronic Parts", "8a1e4714bb3951d9"),
-        ("Category", "999", "Resistors", "5c6a91606d4187ad"),  # client code has cd01000bfc2916c6
-        ("Category", "999", "Inductors", "bf4e72448e766489"),
-        ("Category", "999", "Chip SMD Resistors", "a2f46ffe9b377933"),
-        ("Category", "999", "Through Hole Resistors", "91ee5ce4a8204a29"),  # v3 wrote Through-Hole
-        ("Category", "999", "MOSFETs", "e7b12abbd6523c76"),
-        ("Brand", "999", "Ohmite", "574996437b3e808e"),
-        ("Manufacturer", "999", "Ohmite", "5da998a375de8e6e"),
-        ("Category", "999", "RF Semiconductors and Devices", "82584f52b3df599f"),
-    ],
-)
+@pytest.mark.parametrize("kind, number, name, uid", cases.of(__file__, "newest_recorded_uid_is_sent"))
 def test_newest_recorded_uid_is_sent(kind: str, number: str, name: str, uid: str, book: dict[str, uids.Uids]) -> None:
     assert book[kind].uid(number, name) == uid
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.model import PartsMatchQuery
 from proxy.planning import exact_match
@@ -22,33 +23,7 @@ def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any
     return keep is None or keep(candidate, aka)
 
 
-@pytest.mark.parametrize(
-    "asked, mpn, aka, loose, exact",
-    [
-        ("SN74S74N", "SN74S74N", None, True, True),
-        ("SN74S74N", "sn74s74n", None, True, False),
-        ("SN74-S74.N", "SN74S74N", None, True, False),
-        ("SN74S74", "SN74S74N", None, False, False),
-        ("74S74N", "SN74S74N", None, False, False),
-        ("CD4013B", "CD-4013.B", None, True, False),
-        ("CD-4013.B", "CD-4013.B", None, True, True),
-        ("HCF4013BE", "CD4013B", "HCF4013BE", True, True),
-        ("hcf-4013be", "CD4013B", "HCF4013BE", True, False),
-        ("LT1086#PBF", "LT1086PBF", None, True, False),
-        ("SN74*", "SN74S74N", None, True, True),
-        ("sn74*", "SN74S74N", None, True, False),
-        ("SN74-*", "SN74S74N", None, True, False),
-        ("*S74N", "SN74S74N", None, True, True),
-        ("SN*74N", "SN74S74N", None, True, True),
-        ("SN*75N", "SN74S74N", None, False, False),
-        ("SN74*", "XSN74S74N", None, False, False),
-        ("HCF*BE", "CD4013B", "HCF4013BE", True, True),
-        ("A.C*", "ABC1", None, False, False),
-        ("(A+B)*", "(A+B)1", None, True, True),
-        ("A*B*C", "ABXC", None, True, True),
-        ("ΩΜΕ-1", "ωμε1", None, True, False),
-    ],
-)
+@pytest.mark.parametrize("asked, mpn, aka, loose, exact", cases.of(__file__, "mpn_matches"))
 def test_mpn_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
     assert keeps({"mpn": asked}, False, True, part(mpn), aka) is loose
     assert keeps({"mpn": asked}, True, True, part(mpn), aka) is exact
@@ -86,19 +61,7 @@ def test_wildcard_is_searched_by_its_longest_literal(pattern: str, asked: str) -
 
 
 @pytest.mark.parametrize(
-    "mpns, hits, start, limit, kept, counted, certain",
-    [
-        (["A1", "A1", "A1"], 9, 0, 3, 3, 9, False),
-        (["A1", "A1"], 2, 0, 3, 2, 2, True),
-        (["A1", "A12", "A13"], 9, 0, 3, 1, 1, True),
-        (["A12", "A13"], 9, 0, 3, 0, 0, True),
-        (["A1", "A12"], 9, 5, 2, 1, 6, True),
-        (["A12", "A13"], 9, 5, 2, 0, 5, False),
-        ([], 4, 0, 0, 0, 4, False),
-        ([], 0, 0, 3, 0, 0, True),
-        ([], 4, 90, 3, 0, 4, False),
-        (["A12"], 1, 0, 3, 0, 0, True),
-    ],
+    "mpns, hits, start, limit, kept, counted, certain", cases.of(__file__, "hits_count_matching_parts_only")
 )
 def test_hits_count_matching_parts_only(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool

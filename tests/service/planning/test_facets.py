@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
@@ -34,36 +35,13 @@ CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="
 
 
 @pytest.mark.parametrize(
-    "chosen, stats, drilldown, names, variables",
-    [
-        ([], [], False, set(), {}),
-        ([field("brand.name")], [], False, {"manufacturerAgg"}, {"size": 10}),
-        ([field("brand.name", limit=0)], [], False, {"manufacturerAgg"}, {"size": 10}),
-        ([field("brand.uid", start=90, limit=30)], [], False, {"manufacturerAgg"}, {"size": 120}),
-        (
-            [field("category_uids", start=5), field("brand.name")],
-            [],
-            False,
-            {"categoryAgg", "manufacturerAgg"},
-            {"size": 15},
-        ),
-        ([field("avg_avail")], [], False, {"inStockAgg"}, {}),
-        (
-            [field("specs.pin_count.value"), field(R)],
-            [R],
-            False,
-            {"specAggs"},
-            {"size": 1000, "attributes": ["numberofpins", "resistance"], "selection": "EXPLICIT"},
-        ),
-        ([], [R], False, {"specAggs"}, {"size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT"}),
-        ([], [], True, {"specAggs"}, {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED"}),
-    ],
+    "chosen, stats, drilldown, names, variables", cases.of(__file__, "requested_facets_become_aggregations")
 )
 def test_requested_facets_become_aggregations(
-    chosen: Any, stats: Any, drilldown: bool, names: frozenset[str], variables: dict[str, Any]
+    chosen: Any, stats: Any, drilldown: bool, names: list[str], variables: dict[str, Any]
 ) -> None:
-    wanted = facets.request(TABLES, chosen, stats, drilldown, ALL)
-    assert (wanted.aggregations, wanted.variables()) == (names, variables)
+    wanted = facets.request(TABLES, [field(name, **more) for name, more in chosen], stats, drilldown, ALL)
+    assert (wanted.aggregations, wanted.variables()) == (frozenset(names), variables)
 
 
 @pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
@@ -95,25 +73,10 @@ FOUND = SimpleNamespace(
 )
 
 
-@pytest.mark.parametrize(
-    "facet, values",
-    [
-        (field("brand.name"), [("Texas Instruments", 4), ("Yageo", 0)]),
-        (field("brand.uid"), [("2239e3330e2df5fe", 4), ("b4a2d0000000026d", 0)]),
-        (field("manufacturer.uid"), [("40f985f368ed933e", 4), ("3a2fac000000026d", 0)]),
-        (field("offers.seller.id"), [("370", 4), ("621", 0)]),
-        (field("category_uids"), [("8a1e4714bb3951d9", 2)]),
-        (field("avg_avail"), [("0", 1), ("[1 TO *]", 9)]),
-        (field(R), [("1000.0", 4), ("2.2", 1)]),
-        (field("specs.case_package.value"), [("0603", 5)]),
-        (field("specs.voltage.value"), []),
-        (field("brand.name", start=1, limit=5), [("Yageo", 0)]),
-        (field("brand.name", limit=0), []),
-        (field("brand.name", start=2), []),
-    ],
-)
-def test_buckets_become_v3_facets(facet: FacetField, values: list[tuple[str, int]]) -> None:
-    assert facets.facet_result(TABLES, facet, FOUND) == {
+@pytest.mark.parametrize("facet, values", cases.of(__file__, "buckets_become_v3_facets"))
+def test_buckets_become_v3_facets(facet: Any, values: list[tuple[str, int]]) -> None:
+    name, more = facet
+    assert facets.facet_result(TABLES, field(name, **more), FOUND) == {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in values],
         "missing": None,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.kit import slices
@@ -20,34 +21,11 @@ ONE = {
 }
 
 
-@pytest.mark.parametrize(
-    "condition, passes",
-    [
-        (Condition("name", ("Resistors",)), True),
-        (Condition("name", ("resistors",)), False),
-        (Condition("name", ("Res*",)), True),
-        (Condition("name", ("*",)), True),
-        (Condition("name", ("Capacitors", "Resistors")), True),
-        (Condition("parent_uid", ("*",)), False),
-        (Condition("parent_uid", ("null",)), False),
-        (Condition("parent_uid", (), None, None), False),
-        (Condition("ancestor_uids", ("b",)), True),
-        (Condition("ancestor_uids", ("c",)), False),
-        (Condition("num_parts", ("80",)), True),
-        (Condition("num_parts", (), "10", None), True),
-        (Condition("num_parts", (), "9", "80"), True),
-        (Condition("num_parts", (), "81", None), False),
-        (Condition("num_parts", (), None, "8e1"), True),
-        (Condition("num_parts", (), "nan", None), False),
-        (Condition("name", (), "A", "Z"), True),
-        (Condition("name", (), "S", None), False),
-        (Condition("known", ("true",)), True),
-        (Condition("absent", ("x",)), False),
-    ],
-)
-def test_conditions_select_objects(condition: Condition, passes: bool) -> None:
-    column = list_index.Column([None, ONE.get(condition.field)])
-    assert slices.run_to_end(column.passing(condition)) == (0x100 if passes else 0)
+@pytest.mark.parametrize("condition, passes", cases.of(__file__, "conditions_select_objects"))
+def test_conditions_select_objects(condition: Any, passes: bool) -> None:
+    field, values, *ends = condition
+    column = list_index.Column([None, ONE.get(field)])
+    assert slices.run_to_end(column.passing(Condition(field, tuple(values), *ends))) == (0x100 if passes else 0)
 
 
 def test_unknown_field_is_refused_with_the_known_ones() -> None:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.kit import slices
@@ -43,29 +44,7 @@ def names(found: ListSearchResult) -> list[str]:
     return [record.name for record in found.records]
 
 
-@pytest.mark.parametrize(
-    "q, found",
-    [
-        ("texas", ["Texas Instruments", "Instruments of Texas", "Klixon", "TAOS"]),
-        ("TEXAS  instruments", ["Texas Instruments", "Instruments of Texas", "Klixon"]),
-        ("instr tex", ["Instruments of Texas", "Texas Instruments", "Klixon"]),
-        ("ti", ["Texas Instruments"]),
-        ("national", ["Texas Instruments"]),
-        ("3m", ["3M"]),
-        ("c&k", ["C&K"]),
-        ("würth", ["Würth Elektronik"]),
-        ("straße", ["STRASSE"]),
-        ("exas", []),
-        ("none", []),
-        ("!", []),
-        ("*exas*", ["Instruments of Texas", "Klixon", "TAOS", "Texas Instruments"]),
-        ("texas*", ["Texas Instruments", "Instruments of Texas", "Klixon", "TAOS"]),
-        ("t*s", ["Instruments of Texas", "Klixon", "TAOS", "Texas Instruments"]),
-        ("*", list(NAMES)),
-        ("", list(NAMES)),
-        ("  ", list(NAMES)),
-    ],
-)
+@pytest.mark.parametrize("q, found", cases.of(__file__, "query_matches_word_prefixes_wildcards_and_aliases"))
 def test_query_matches_word_prefixes_wildcards_and_aliases(q: str, found: list[str]) -> None:
     result = search(q=q)
     assert (names(result), result.hits) == (found, len(found))
@@ -78,20 +57,7 @@ def test_paging_does_not_change_hits() -> None:
     assert names(search(limit=0)) == []
 
 
-@pytest.mark.parametrize(
-    "sortby, first",
-    [
-        ("score desc", ["Texas Instruments", "TAOS"]),
-        ("score asc", ["C&K", "3M"]),
-        ("name asc", ["3M", "C&K"]),
-        ("name", ["3M", "C&K"]),
-        ("name desc", ["Würth Elektronik", "Texas Instruments"]),
-        ("homepage_url asc", ["TAOS", "Instruments of Texas"]),
-        ("homepage_url desc", ["C&K", "STRASSE"]),
-        ("homepage_url desc, score desc", ["C&K", "STRASSE"]),
-        ("", ["Texas Instruments", "TAOS"]),
-    ],
-)
+@pytest.mark.parametrize("sortby, first", cases.of(__file__, "sort_orders_objects"))
 def test_sort_orders_objects(sortby: str, first: list[str]) -> None:
     assert names(search(sortby=sortby))[:2] == first
 

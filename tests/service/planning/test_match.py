@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy import model
 from proxy.kit import shipped
@@ -40,33 +41,7 @@ def variables(ask: Any) -> dict[str, Any]:
 MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
 
 
-@pytest.mark.parametrize(
-    "queries, single, names",
-    [
-        ([MPN], "supSearchMpn", ["supSearchMpn"]),
-        ([MPN], "supMultiMatch", ["supMultiMatch"]),
-        ([{**MPN, "reference": 7, "limit": 20}], "supSearchMpn", ["supSearchMpn"]),
-        ([MPN, OTHER], "supSearchMpn", ["supMultiMatch"]),
-        ([{**MPN, "brand": "TI"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{**MPN, "seller": "Mouser"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{**MPN, "sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"brand": "TI"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"seller": "Mouser"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"mpn_or_sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"q": "flip"}], "supMultiMatch", ["supSearch"]),
-        ([{"q": "flip", "brand": "TI"}], "supMultiMatch", ["supSearch"]),
-        ([{"q": "flip", **MPN}], "supSearchMpn", ["supSearchMpn"]),
-        ([{"q": "flip", "sku": "S"}], "supSearchMpn", ["supMultiMatch"]),
-        ([{"mpn": "A10*"}], "supMultiMatch", ["supSearchMpn"]),
-        ([{"mpn_or_sku": "A10*"}], "supMultiMatch", ["supSearchMpn"]),
-        ([{"mpn": "A10*"}, MPN], "supSearchMpn", ["supSearchMpn", "supMultiMatch"]),
-        ([MPN, {"error": "bad"}], "supSearchMpn", ["supSearchMpn"]),
-        ([{"error": "bad"}], "supSearchMpn", []),
-        ([], "supSearchMpn", []),
-        ([MPN, {"q": "x"}, OTHER, {"mpn": "C*300"}], "supSearchMpn", ["supSearch", "supSearchMpn", "supMultiMatch"]),
-    ],
-)
+@pytest.mark.parametrize("queries, single, names", cases.of(__file__, "query_uses_its_operation"))
 def test_query_uses_its_operation(
     documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
 ) -> None:

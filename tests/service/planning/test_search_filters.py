@@ -1,10 +1,12 @@
 """Tests of v3's filters and sort orders as upstream arguments, with the real tables (contract graphql.md §2.4)."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
@@ -19,95 +21,20 @@ TABLES = SHIPPED.with_list(
 TI = "2239e3330e2df5fe"
 
 
-@pytest.mark.parametrize(
-    "conditions, variables",
-    [
-        ([], {}),
-        ([Condition("brand.name", ("AMD", "Yageo"))], {"filters": {"manufacturer_id": ["7", "621"]}}),
-        ([Condition("manufacturer.name", ("Twins", "twins", "T"))], {"filters": {"manufacturer_id": ["1", "2"]}}),
-        ([Condition("brand.uid", (TI,))], {"filters": {"manufacturer_id": ["370"]}}),
-        ([Condition("brand.uid", ("b4a2d0000000026d",))], {"filters": {"manufacturer_id": ["621"]}}),
-        ([Condition("brand.uid", ("78cfb9c55526af08",))], {"filters": {"manufacturer_id": ["90"]}}),
-        ([Condition("manufacturer.uid", ("40f985f368ed933e",))], {"filters": {"manufacturer_id": ["370"]}}),
-        ([Condition("brand.name", ("Y*o", "Fluke"))], {"filters": {"manufacturer_id": ["621", "90"]}}),
-        ([Condition("manufacturer.name", ("T*s", "*win*"))], {"filters": {"manufacturer_id": ["1", "2"]}}),
-        ([Condition("offers.seller.id", ("459",))], {"filters": {"distributor_id": ["459"]}}),
-        ([Condition("offers.seller.name", ("Newark",))], {"filters": {"distributor_id": ["2402"]}}),
-        ([Condition("category_uids", ("8a1e4714bb3951d9",))], {"filters": {"category_id": ["4161"]}}),
-        ([Condition("specs.pin_count.value", ("14",))], {"filters": {"numberofpins": ["14"]}}),
-        ([Condition("specs.tolerance.value", ("±5%", "10%"))], {"filters": {"tolerance": ["5", "10"]}}),
-        ([Condition("specs.tolerance.value", ("5", "5.0", "±5.0%"))], {"filters": {"tolerance": ["5"]}}),
-        (
-            [Condition("specs.tolerance.value", ("±1%", "5%")), Condition("specs.tolerance.value", (), "±2%", None)],
-            {"filters": {"tolerance": ["5"]}},
-        ),
-        (
-            [Condition("specs.operating_temperature.min_value", (), None, "-55")],
-            {"filters": {"minoperatingtemperature": ["(__-55.0)"]}},
-        ),
-        (
-            [Condition("specs.supply_voltage_dc.max_value", ("5",))],
-            {"filters": {"maxsupplyvoltage": ["5"]}},
-        ),
-        (
-            [Condition("specs.resistance_tolerance.value", ("±5%", "10%"))],
-            {"filters": {"tolerance": ["5", "10"], "resistance": ["(0.0__)"]}},
-        ),
-        ([Condition("specs.voltage.value", ("1", "5", "7"))] * 2, {"filters": {"voltage": ["1", "5", "7"]}}),
-        (
-            [Condition("specs.voltage.value", ("1", "5", "7")), Condition("specs.voltage.value", (), "2", "5")],
-            {"filters": {"voltage": ["5"]}},
-        ),
-        ([Condition("specs.voltage.value", (), "5", "16")], {"filters": {"voltage": ["(5.0__16.0)"]}}),
-        ([Condition("specs.voltage.value", (), None, "1e-7")], {"filters": {"voltage": ["(__1e-07)"]}}),
-        ([Condition("specs.voltage.value", (), "-5", None)], {"filters": {"voltage": ["(-5.0__)"]}}),
-        ([Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
-        ([Condition("avg_avail", ()), Condition("avg_avail", (), "1", None)], {"inStockOnly": True}),
-        ([Condition("mpn", ("*",)), Condition("brand.name", ("A", "*"))], {}),
-        ([Condition("brand.name", ()), Condition("brand.name", ("A",))], {"filters": {"manufacturer_id": ["3"]}}),
-        (
-            [Condition("brand.name", ("A", "B")), Condition("manufacturer.name", ("B", "C"))],
-            {"filters": {"manufacturer_id": ["4"]}},
-        ),
-        (
-            [Condition("brand.name", ("A",)), Condition("avg_avail", (), "1", None)],
-            {"filters": {"manufacturer_id": ["3"]}, "inStockOnly": True},
-        ),
-    ],
-)
-def test_conditions_become_variables(conditions: list[Condition], variables: object) -> None:
-    assert search_filters.translate(TABLES, conditions).variables() == variables
+def made(conditions: list[Any]) -> list[Condition]:
+    """Conditions from data: field, values, and the ends of a range."""
+    return [Condition(field, tuple(values), *ends) for field, values, *ends in conditions]
 
 
-@pytest.mark.parametrize(
-    "condition, reason",
-    [
-        (
-            Condition("mpn", ("X",)),
-            "cannot filter by 'mpn'; it can by .*, avg_avail, mpn and specs.<key>.value",
-        ),
-        (Condition("avg_price", (), "1", "2"), "cannot filter by 'avg_price'"),
-        (Condition("no.such", ("X",)), "cannot filter by 'no.such'"),
-        (Condition("specs.voltage", ("X",)), "cannot filter by 'specs.voltage'"),
-        (Condition("specs.no_such_key.value", ("x",)), "the service knows no spec 'no_such_key'"),
-        (Condition("specs.voltage.value", ("(1__5)",)), r"is no value; a range is written as \[1 TO 5\]"),
-        (Condition("brand.name", (), "A", "C"), "brand.name has no ranges"),
-        (Condition("brand.uid", ("22*",)), "no wildcards in filters but those of names"),
-        (Condition("specs.voltage.value", ("*",)), "cannot ask if a value exists"),
-        (Condition("offers.seller.name", ("*",)), "no wildcards"),  # some parts have no seller
-        (Condition("category_uids", ()), "category_uids has no ranges"),
-        (Condition("specs.voltage.value", (), "low", None), "a range goes from number to number, not 'low'"),
-        (Condition("specs.voltage.value", (), "nan", None), "not 'nan'"),
-        (Condition("specs.voltage.value", (), "1", "inf"), "not 'inf'"),
-        (Condition("specs.voltage.value", (), "1e999", None), "not '1e999'"),
-        (Condition("avg_avail", (), "5", None), r"only be requested as \[1 TO \*\]"),
-        (Condition("avg_avail", (), "1", "5"), r"only be requested as \[1 TO \*\]"),
-        (Condition("avg_avail", ("1",)), r"only be requested as \[1 TO \*\]"),
-    ],
-)
-def test_unsupported_filter_is_refused(condition: Condition, reason: str) -> None:
+@pytest.mark.parametrize("conditions, variables", cases.of(__file__, "conditions_become_variables"))
+def test_conditions_become_variables(conditions: list[Any], variables: object) -> None:
+    assert search_filters.translate(TABLES, made(conditions)).variables() == variables
+
+
+@pytest.mark.parametrize("condition, reason", cases.of(__file__, "unsupported_filter_is_refused"))
+def test_unsupported_filter_is_refused(condition: Any, reason: str) -> None:
     with pytest.raises(errors.BadRequest, match=reason):
-        search_filters.translate(TABLES, [condition])
+        search_filters.translate(TABLES, made([condition]))
 
 
 def test_pattern_matching_too_many_names_is_refused() -> None:
@@ -119,24 +46,9 @@ def test_pattern_matching_too_many_names_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "conditions",
-    [
-        [Condition("brand.uid", ("ffffffffffffffff",))],
-        [Condition("offers.seller.uid", (TI,))],
-        [Condition("brand.name", ("TI", "texas instruments", "yageo", ""))],
-        [Condition("brand.name", ("A",)), Condition("brand.name", ("B",))],
-        [Condition("category_uids", ("x", "ffffffffffffffff"))],
-        [Condition("offers.seller.id", ("Digi-Key", "0459", "-1", ""))],
-        [Condition("brand.uid", (TI,)), Condition("manufacturer.uid", ("4de988e364889e2e",))],
-        [Condition("specs.voltage.value", (), "10", "1")],
-        [Condition("specs.voltage.value", (), "1", "2"), Condition("specs.voltage.value", (), "3", "4")],
-        [Condition("specs.voltage.value", ("1", "5")), Condition("specs.voltage.value", (), "2", "4")],
-        [Condition("brand.uid", ("x",)), Condition("brand.uid", (TI,)), Condition("avg_avail", (), "1", None)],
-    ],
-)
-def test_unsatisfiable_filter_needs_no_request(conditions: list[Condition]) -> None:
-    assert search_filters.translate(TABLES, conditions).finds_nothing
+@pytest.mark.parametrize("conditions", cases.of(__file__, "unsatisfiable_filter_needs_no_request"))
+def test_unsatisfiable_filter_needs_no_request(conditions: list[Any]) -> None:
+    assert search_filters.translate(TABLES, made(conditions)).finds_nothing
 
 
 def test_unknown_value_is_dropped_from_alternatives() -> None:

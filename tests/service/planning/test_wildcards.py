@@ -6,26 +6,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.planning import wildcards
 
 
-@pytest.mark.parametrize(
-    "pattern, fitting, others",
-    [
-        ("abc", ["abc"], ["abcd", "xabc", ""]),
-        ("abc*", ["abc", "abcd", "abc\nd"], ["xabc"]),
-        ("*abc", ["abc", "xabc"], ["abcd"]),
-        ("*abc*", ["abc", "xabcx"], ["ab", "acb"]),
-        ("a*b*c", ["abc", "axbxc", "abcbc"], ["acb", "ab", "abcx"]),
-        ("aa*aa", ["aaaa", "aabaa"], ["aa", "aaa"]),
-        ("*a*a", ["aa", "bab a"], ["a"]),
-        ("*", ["", "x"], []),
-        ("a**b", ["ab", "axb"], ["a"]),
-        ("a.c*", ["a.c"], ["abc"]),
-        ("", [""], ["a"]),
-    ],
-)
+@pytest.mark.parametrize("pattern, fitting, others", cases.of(__file__, "pattern_matches_texts"))
 def test_pattern_matches_texts(pattern: str, fitting: list[str], others: list[str]) -> None:
     like = wildcards.matcher(pattern)
     assert [text for text in fitting if not like(text)] == []

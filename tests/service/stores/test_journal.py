@@ -324,9 +324,7 @@ async def test_truncated_intents_are_restored(file: Path, log_output: io.StringI
     assert log_output.getvalue().count("intents restored") == 2
 
 
-async def test_usage_of_a_truncated_journal_is_settled_at_once_and_logged(
-    file: Path, log_output: io.StringIO
-) -> None:
+async def test_usage_of_a_truncated_journal_is_settled_at_once_and_logged(file: Path, log_output: io.StringIO) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     await book.book(ledger.RequestUsage(GROUP, 3, 0, ""))

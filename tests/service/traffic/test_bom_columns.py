@@ -1,6 +1,7 @@
 """Tests of the names of columns in several languages."""
 
 import pytest
+from support import cases
 
 from proxy.traffic import bom_columns
 
@@ -51,30 +52,7 @@ def test_spellings_of_a_name_are_one(spelling: str) -> None:
     assert bom_columns.columns(["MPN", spelling])["quantity"] == 1
 
 
-@pytest.mark.parametrize(
-    "header, expected",
-    [
-        (
-            "Reference,Value,Footprint,Qty,DNP,MPN,Manufacturer,LCSC",
-            {"quantity": 3, "dnp": 4, "mpn": 5, "brand": 6, "sku": 7},
-        ),
-        ("Qty;Value;Device;Package;Parts;MF;MPN;OC_FARNELL", {"quantity": 0, "brand": 5, "mpn": 6, "sku": 7}),
-        ("Item,Quantity,Reference,Part,Manufacturer,Mfr. P/N", {"quantity": 1, "brand": 4, "mpn": 5}),
-        ("Qty,Value,MANUFACTURER,MANUFACTURER_PART_NUMBER", {"quantity": 0, "brand": 2, "mpn": 3}),
-        (
-            "LCSC Part Number,Manufacture Part Number,Manufacturer,Order Qty.",
-            {"sku": 0, "mpn": 1, "brand": 2, "quantity": 3},
-        ),
-        ("Comment,Designator,Footprint,JLCPCB Part #", {"sku": 3}),
-        ("Index,Quantity,DigiKey Part #,Manufacturer Part Number", {"quantity": 1, "sku": 2, "mpn": 3}),
-        ("Mouser Part Number,Mfr Part Number,Quantity 1,Quantity 2", {"sku": 0, "mpn": 1, "quantity": 2}),
-        ("MPN,Pcs", {"mpn": 0, "quantity": 1}),
-        ("MPN,Anz.", {"mpn": 0, "quantity": 1}),
-        ("MPN,Qty/Board", {"mpn": 0, "quantity": 1}),
-        ("MPN,Units", {"mpn": 0, "quantity": 1}),
-        ("Qty 1,Qty,MPN", {"quantity": 1, "mpn": 2}),
-    ],
-)
+@pytest.mark.parametrize("header, expected", cases.of(__file__, "headings_of_programs_are_recognized"))
 def test_headings_of_programs_are_recognized(header: str, expected: dict[str, int]) -> None:
     assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from service.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
+from support import cases
 
 from proxy import errors
 from proxy.upstream import classify, http_post
@@ -74,15 +75,7 @@ def test_part_limit_of_0_is_a_plan_without_parts_and_promises_no_date(status: in
 @pytest.mark.parametrize(
     "message, number",
     [
-        ("You have exceeded your part limit of 0. Please upgrade your plan.", 0),
-        ("You have exceeded your part limit of 10.", 10),
-        ("this plan has no parts: You have exceeded your part limit of 0.", 0),
-        ("You have exceeded your part limit of 100", 100),
-        ("You have exceeded your part limit of 15,000. Please upgrade", 15_000),
-        ("You have exceeded your part limit of 1000000.", 1_000_000),
-        ("You have exceeded your part limit.", None),
-        ("You have exceeded your part limit of many.", None),
-        ("demo has 0 of 3 parts left (2023-11), and this request may cost 3", None),
+        *cases.of(__file__, "number_of_a_part_limit_is_read_out_of_the_message"),
         ("part limit of " + "9" * 5000, None),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.config import digest
@@ -89,55 +90,10 @@ def test_shipped_file_by_path_has_its_rules_once() -> None:
     assert loader.load(shipped.path("compare.yaml"), {}) == loader.load(None, {})
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("rule: []", "ours.yaml:1:1: rule: unknown key; did you mean rules? Known here: keys, "),
-        ("noise: {share: 2}", "ours.yaml:1:9: noise.share: 2 is not accepted; it accepts a share of all requests"),
-        ("budget: much", "ours.yaml:1:1: budget: 'much' is not accepted; it accepts a number of parts"),
-        (
-            "fail_on: [misssing]",
-            "ours.yaml:1:11: fail_on[0]: 'misssing' is no name of a threshold; did you mean missing",
-        ),
-        ("fail_on: part>1", "ours.yaml:1:1: fail_on[0]: 'part>1' has no share such as 1% after its >"),
-        ("rules: {}", "ours.yaml:1:1: rules: is a list: each entry begins with a dash"),
-        (f"rules: [{{path: a, {RULE}}}]", "rules[0]: needs exactly one of ignore, tolerate, normalize"),
-        (
-            f"rules: [{{path: a, ignore: all, normalize: trim, {RULE}}}]",
-            "rules[0]: needs exactly one of ignore, tolerate, normalize, not ignore and normalize",
-        ),
-        (f"rules: [{{ignore: all, {RULE}}}]", "rules[0]: needs path or cause"),
-        (
-            "rules:\n  - path: a\n    ignore: all\n    expires: never",
-            "ours.yaml:2:5: rules[0].reason: is missing; it accepts why this may differ",
-        ),
-        (
-            "rules: [{path: a, ignore: all, reason: r}]",
-            "rules[0].expires: is missing; it accepts the last day that it holds, such as 2027-01-31, or never",
-        ),
-        ("rules: [{path: a, ignore: all, reason: r, expires: soon}]", "rules[0].expires: 'soon' is not accepted"),
-        ("rules: [{path: a, ignore: all, reason: r, expires: }]", "rules[0].expires: is empty; a rule that shall last"),
-        (f"rules: [{{path: a, ignore: nothing, {RULE}}}]", "is not accepted; it accepts all, or a list of status"),
-        (
-            f"rules: [{{path: a, ignore: all, endpoint: /parts, {RULE}}}]",
-            "it accepts one of, or a list of /parts/match",
-        ),
-        (f"rules: [{{path: a, tolerate: {{}}, {RULE}}}]", "rules[0].tolerate: says nothing"),
-        (f"rules: [{{path: a, tolerate: {{absolute: -1}}, {RULE}}}]", "rules[0].tolerate.absolute: -1 is not accepted"),
-        (f"rules: [{{path: a, tolerate: {{far: 1}}, {RULE}}}]", "rules[0].tolerate.far: unknown key"),
-        (f"rules: [{{cause: moved, ignore: all, {RULE}}}]", "'moved' is not accepted; it accepts no source or derived"),
-        (
-            f"rules:\n - {{path: a, ignore: all, name: x, {RULE}}}\n - {{path: b, ignore: all, name: x, {RULE}}}",
-            "ours.yaml:3:4: rules[1]: the name x is already given in ours.yaml:2:4",
-        ),
-        ("keys: [{name: 'a b'}]", "keys[0].name: 'a b' is not accepted; it accepts letters, digits"),
-        ("keys: [{name: a}, {name: a}]", "keys[1]: the name a is already given"),
-        ("keys: [{name: a, baseline: env:NONE}]", "keys[0].baseline: the environment variable NONE is not set"),
-    ],
-)
+@pytest.mark.parametrize("text, message", cases.of(__file__, "mistake_is_named_with_its_position"))
 def test_mistake_is_named_with_its_position(load: Any, text: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
-        load(text)
+        load(text.replace("RULE", RULE))
     assert message in caught.value.message
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+from support import cases
 
 import nexar_sandbox
 from proxy import errors
@@ -50,30 +51,7 @@ def test_a_file_has_requests_by_name_and_assumptions_in_order(tmp_path: Path) ->
     assert [assumption.id for assumption in catalogue.assumptions] == ["sellers", "token"]
 
 
-@pytest.mark.parametrize(
-    "old, new, message",
-    [
-        ("tier: core", "tier: main", r"0.yaml:13:5: sellers: Invalid enum value 'main'"),
-        ("expected: true", "expect: true", r"0.yaml:16:5: sellers: .*unknown field `expect`"),
-        ("    expected: true\n", "", r"0.yaml:9:5: sellers: either expected or pattern is given"),
-        ("expected: true", "expected: true\n    pattern: x", r"0.yaml:16:5: sellers: either expected or pattern"),
-        ("requests: [first]", "requests: [third]", r"0.yaml:14:5: sellers: unknown request 'third'"),
-        ("requests: [first]", "requests: []", r"0.yaml:14:5: sellers: an assumption observes at least one request"),
-        ("id: token", "id: sellers", r"0.yaml:17:5: sellers: another assumption has this id"),
-        ("length(first.body.data.supSellers) > `0`", "length(", r"0.yaml:15:5: sellers: "),
-        ("requests: [second]", "requests: [first]", r"0.yaml:4:3: second: no assumption observes this request"),
-        (
-            'document: "{ supSellers { id } }"',
-            "needs: no_parts",
-            r"0.yaml:2:3: first: a graphql request needs a document",
-        ),
-        ("kind: token", "kind: http", r"0.yaml:4:3: second: an http request needs a url"),
-        ("kind: token", "kind: ftp", r"0.yaml:5:5: second: Invalid enum value 'ftp'"),
-        ("kind: token", "needs: luck\n    document: x", r"0.yaml:4:3: second: unknown condition 'luck'; known are"),
-        ("kind: token", "features: [GOLD]\n    kind: token", r"0.yaml:4:3: second: unknown feature 'GOLD'"),
-        ("kind: token", "parts: -1\n    kind: token", r"0.yaml:4:3: second: parts must not be negative"),
-    ],
-)
+@pytest.mark.parametrize("old, new, message", cases.of(__file__, "a_mistake_names_file_line_and_subject"))
 def test_a_mistake_names_file_line_and_subject(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in FILE
     with pytest.raises(errors.ConfigError, match=message):

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 from tools.conform.conftest import SECRET, Connect, ScriptedService
 
 from proxy.tools.conform import expressions, probes, reading, runner
@@ -74,20 +75,9 @@ async def _outcome(connect: Connect, service: ScriptedService, status: int, body
 @pytest.mark.parametrize(
     "status, body, request_fields, verdict, reason",
     [
-        (200, {"data": {"a": 1}}, {}, "confirmed", ""),
-        (200, {"data": {"a": 1.0}}, {}, "confirmed", ""),
-        (200, {"data": {"a": True}}, {}, "contradicted", ""),
-        (200, {"data": None, "errors": [{"message": "No a."}, {"message": "No a."}]}, {}, "contradicted", "No a."),
-        (200, "<html>", {}, "contradicted", ""),
-        (503, {"errors": []}, {}, "not tested", "the service responded 503"),
-        (429, {"errors": []}, {}, "not tested", "the service responded 429"),
+        *cases.of(__file__, "a_response_decides"),
         (200, LIMIT, {}, "not tested", "the application's part limit is exhausted"),
         (200, LIMIT, {"needs": "no_parts"}, "contradicted", LIMIT["errors"][0]["message"]),
-        (401, {"errors": []}, {}, "not tested", "the service does not accept the access token"),
-        (401, {"errors": []}, {"headers": {"Authorization": None}}, "contradicted", ""),
-        (503, {"data": {"a": 1}}, {}, "not tested", "the service responded 503"),
-        (500, "<html>", {}, "not tested", "the service responded 500"),
-        (500, {"errors": [{"message": "No a."}]}, {}, "contradicted", "No a."),
     ],
 )
 async def test_a_response_decides(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.tools.sheet import offers
 from proxy.tools.sheet.offers import OfferRules
@@ -77,19 +78,7 @@ def test_converted_price_is_used_and_a_missing_rate_excludes_the_offer() -> None
     assert offers.best([offer("B", prices=(unknown,))], 1, "EUR") is None
 
 
-@pytest.mark.parametrize(
-    "levels, expected",
-    [
-        ([("A", 100), ("A", 90), ("B", 7)], Decimal(107)),
-        ([("A", 0), ("B", 0)], Decimal(0)),
-        ([("A", -1), ("B", -2)], "Yes"),
-        ([("A", 0), ("B", -4)], "RFQ"),
-        ([("A", 5), ("B", -4)], Decimal(5)),
-        ([("A", None)], None),
-        ([("A", -9)], "Unknown"),
-        ([], None),
-    ],
-)
+@pytest.mark.parametrize("levels, expected", cases.of(__file__, "stock_adds_distributors_and_not_packagings"))
 def test_stock_adds_distributors_and_not_packagings(levels: list[tuple[str, int | None]], expected: Any) -> None:
     assert offers.stock([offer(seller, stock=level) for seller, level in levels]) == expected
 

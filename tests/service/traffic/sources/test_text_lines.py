@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 
 NGINX = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "{}" 200 2326 "-" "python-requests/2.19.1"'
 APACHE = 'api.example.com:443 203.0.113.9 - frank [10/Oct/2018:15:55:36 +0200] "{}" 200 2326 "https://a/" "curl/7.5"'
@@ -54,20 +55,7 @@ def test_quotes_and_spaces_are_kept_in_any_encoding(read_source: Any, server: An
     assert (request.path, request.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
 
 
-@pytest.mark.parametrize(
-    "written, value",
-    [
-        (r'[{"mpn":"6\" PIPE"}]', r'[{"mpn":"6\" PIPE"}]'),  # nothing escaped: the backslash is JSON's
-        (r"[{\"mpn\":\"6\\\" PIPE\"}]", r'[{"mpn":"6\" PIPE"}]'),  # Apache
-        (r"[{\x22mpn\x22:\x226\x5C\x22 PIPE\x22}]", r'[{"mpn":"6\" PIPE"}]'),  # nginx
-        (r"10k\xCE\xA9", "10kΩ"),
-        ("10kΩ", "10kΩ"),
-        ("10k%CE%A9", "10kΩ"),
-        (r"10k\xE9", "10k\ufffd"),
-        ("10k%E9", "10k\ufffd"),
-        ("LT1#PBF", "LT1#PBF"),
-    ],
-)
+@pytest.mark.parametrize("written, value", cases.of(__file__, "escaped_text_is_unescaped"))
 def test_escaped_text_is_unescaped(read_source: Any, written: str, value: str) -> None:
     (request,) = read_source("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).requests
     assert request.query == (("queries", value),)

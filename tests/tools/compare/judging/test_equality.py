@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from support import v3_responses
+from support import cases, v3_responses
 
 from proxy.tools.compare.judging import equality
 
@@ -41,18 +41,8 @@ def test_values_are_equal_exactly_if_their_canonical_forms_are(baseline: Any, ca
 @pytest.mark.parametrize(
     "baseline,candidate",
     [
-        ("0.64700", "0.647"),
-        ("1", "1.0"),
-        ("-1", "-1.000"),
-        ("0", "-0"),
+        *cases.of(__file__, "equivalent_spellings_are_equal"),
         ("1" * 40 + ".0", "1" * 40),
-        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"),
-        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00.000Z"),
-        ("2020-01-01T00:00:00.50Z", "2020-01-01T00:00:00.5z"),
-        ("2020-01-01T00:00:00Z", "2019-12-31T19:00:00-0500"),
-        ("2020-01-01T00:00:00Z", "2020-01-01t05:30:00+05:30"),
-        ("2020-01-01T00:00:00Z", "2020-01-01 01:00:00+01"),
-        ("2020-01-01T00:00:00", "2020-01-01 00:00:00.0"),
     ],
 )
 def test_equivalent_spellings_are_equal(baseline: Any, candidate: str) -> None:
@@ -63,24 +53,9 @@ def test_equivalent_spellings_are_equal(baseline: Any, candidate: str) -> None:
 @pytest.mark.parametrize(
     "baseline,candidate",
     [
-        ("0402", "402"),
-        ("+1", "1"),
-        ("1e2", "100"),
-        ("1,000", "1000"),
+        *cases.of(__file__, "different_values_are_unequal"),
         ("1" * 40 + ".0", "1" * 39 + "2"),
-        (".5", "0.5"),
-        ("1.", "1"),
-        ("1 ", "1"),
-        ("1\n", "1"),
-        ("١", "1"),
         ("9" * 10_000_000, "9" * 10_000_000 + ".0"),
-        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00.001Z"),
-        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00"),
-        ("2020-01-01T00:00:00Z", "2020-01-01"),
-        ("2020-13-01T00:00:00Z", "2020-13-01T00:00:00+00:00"),
-        ("0001-01-01T00:00:00+05:00", "0001-01-01T00:00:00+06:00"),
-        ("http://a", "https://a"),
-        ("a", "A"),
     ],
 )
 def test_different_values_are_unequal(baseline: Any, candidate: Any) -> None:

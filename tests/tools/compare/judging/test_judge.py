@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 
 from proxy.tools.compare.judging.judge import ResponsePair
 from proxy.traffic.v3_request import V3Request
@@ -45,33 +46,16 @@ def test_ignored_difference_is_counted_and_no_finding(judge: Any, v3_request: An
     assert judge("shipped_rules: true").differences(v3_request, baseline, candidate) == []
 
 
-@pytest.mark.parametrize(
-    "baseline, candidate, findings",
-    [
-        ((parts("X1"), 200), ({"message": "no"}, 404), [("status", "(status)", "status")]),
-        ((parts("X1"), 200), (b"<html>", 200), [("unreadable", "(body)", "unexplained")]),
-        (({"message": "a"}, 400), ({"message": "b"}, 400), [("value", "message", "error shape")]),
-        (
-            ({"message": "a"}, 404),
-            ({"message": "b"}, 400),
-            [("status", "(status)", "status"), ("value", "message", "error shape")],
-        ),
-        ((b"<html>no</html>", 404), ({"message": "no"}, 404), [("unreadable", "(body)", "error shape")]),
-        ((b"<html>no</html>", 404), (b"<html>none</html>", 404), [("value", "(body)", "error shape")]),
-        ((b"<html>no</html>", 404), (b"<html>no</html>", 404), []),
-        (
-            ({"__class__": "ClientErrorResponse", "message": "a"}, 200),
-            ({"__class__": "ClientErrorResponse", "message": "b"}, 200),
-            [("value", "message", "error shape")],
-        ),
-    ],
-)
+@pytest.mark.parametrize("baseline, candidate, findings", cases.of(__file__, "responses_differ_by_status_or_body"))
 def test_responses_differ_by_status_or_body(
     judge: Any, v3_request: Any, response: Any, baseline: Any, candidate: Any, findings: Any
 ) -> None:
-    comparison = judge().compare(v3_request, 0, ResponsePair(response(*baseline), response(*candidate)))
+    sides = (
+        response(body.encode() if isinstance(body, str) else body, status) for body, status in (baseline, candidate)
+    )
+    comparison = judge().compare(v3_request, 0, ResponsePair(*sides))
     assert comparison.failure is None
-    assert found(comparison) == findings
+    assert found(comparison) == [tuple(finding) for finding in findings]
 
 
 @pytest.mark.parametrize(

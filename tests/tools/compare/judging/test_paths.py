@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.tools.compare.judging import paths
 from proxy.tools.compare.judging.paths import PathPattern, steps
@@ -28,16 +29,8 @@ def test_plain_names_are_joined_by_dots() -> None:
 @pytest.mark.parametrize(
     "key,written",
     [
-        ("specs.x.value", '["specs.x.value"]'),
-        ("*", '["*"]'),
-        ("$", '["$"]'),
-        ("", '[""]'),
-        ("a b", '["a b"]'),
-        ('"]', '["\\"]"]'),
-        ("\x1b[31m\n", '["\\u001b[31m\\n"]'),
-        ("Ω\u202e", '["\\u03a9\\u202e"]'),
+        *cases.of(__file__, "unusual_key_is_quoted_in_ascii"),
         ("\ud800", '["\\ud800"]'),
-        ("a\n", '["a\\n"]'),
     ],
 )
 def test_unusual_key_is_quoted_in_ascii(key: str, written: str) -> None:
@@ -76,96 +69,18 @@ def test_identifying_value_is_shown_unchanged(text: str) -> None:
     assert paths.element("offers", text) == f"offers[{text}]"
 
 
-@pytest.mark.parametrize(
-    "where,what",
-    [
-        ("results[*]", "part"),
-        ("results[*].item", "part"),
-        ("results[*].items", "part"),
-        ("results[*].items[*]", "part"),
-        ("[*]", "part"),
-        ("results[*].items[*].mpn", "other"),
-        ("results[*].items[*].brand.name", "other"),
-        ("offers", "offer"),
-        ("results[*].items[*].offers[*]", "offer"),
-        ("[*].offers[*].moq", "other"),
-        ("[*].offers[*].seller.name", "other"),
-        ("results[*].item.offers[*].prices", "price"),
-        ("offers[*].prices.USD", "price"),
-        ("results[*].items[*].offers[*].prices.USD[*]", "price"),
-        ("offers[*].prices.USD[*].quantity", "price"),
-        ("offers[*].in_stock_quantity", "stock"),
-        ("offers[*].on_order_eta", "stock"),
-        ("specs.prices", "spec"),
-        ("results[*].items[*].specs.resistance.value[*]", "spec"),
-        ("datasheets[*].metadata.num_pages", "datasheet"),
-        ("short_description", "description"),
-        ("descriptions[*].attribution.sources[*].name", "description"),
-        ("category_uids[*]", "category"),
-        ('facet_results.fields["specs.resistance.value"].facets[*].count', "facet"),
-        ("stats_results", "facet"),
-        ("spec_metadata.resistance", "facet"),
-        ("hits", "hits"),
-        ("results[*].hits", "hits"),
-        ("$", "envelope"),
-        ("msec", "envelope"),
-        ("__class__", "envelope"),
-        ("results[*].__class__", "envelope"),
-        ("results[*].items[*].__class__", "other"),
-        ("request.filter.fields.offers[*]", "envelope"),
-        ("results[*].reference", "envelope"),
-        ("results[*].error", "envelope"),
-        ("**.prices", "price"),
-        ("**.sku", "other"),
-        ("homepage_url", "other"),
-    ],
-)
+@pytest.mark.parametrize("where,what", cases.of(__file__, "subject_of_a_path_is_named"))
 def test_subject_of_a_path_is_named(where: str, what: str) -> None:
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS
 
 
-@pytest.mark.parametrize(
-    "pattern, path",
-    [
-        ("msec", "msec"),
-        ("**", "a.b[*].c"),
-        ("**.msec", "msec"),
-        ("**.msec", "results[*].msec"),
-        ("results[*].items[*].mpn", "results[*].items[*].mpn"),
-        ("results[*].**", "results[*]"),
-        ("results[*].**", "results[*].item.mpn"),
-        ("**.offers[*].prices.*[*]", "[*].offers[*].prices.USD[*]"),
-        ("**.offers[*].prices.*[*]", "results[*].items[*].offers[*].prices.EUR[*]"),
-        ("**.a.**.b", "a.a.x.b"),
-        (
-            'facet_results.fields["specs.resistance.value"].missing',
-            'facet_results.fields["specs.resistance.value"].missing',
-        ),
-        ("facet_results.fields.*.missing", 'facet_results.fields["specs.resistance.value"].missing'),
-        ("(status)", "(status)"),
-    ],
-)
+@pytest.mark.parametrize("pattern, path", cases.of(__file__, "pattern_matches_path"))
 def test_pattern_matches_path(pattern: str, path: str) -> None:
     assert PathPattern(pattern).matches(path)
 
 
-@pytest.mark.parametrize(
-    "pattern, path",
-    [
-        ("mpn", "results[*].items[*].mpn"),
-        ("results[*].items[*].mpn", "results[*].items[*]"),
-        ("results[*].items[*]", "results[*].items[*].mpn"),
-        ("results.*.items", "results[*].items"),
-        ("*", "a.b"),
-        ("**.a.**.b", "a.x.c"),
-        ("prices.*[*]", "prices.USD"),
-        ("**", "(status)"),
-        ("*", "(latency)"),
-        ("(status)", "(latency)"),
-        ("fields.*.missing", 'fields["a].b.missing"]'),
-    ],
-)
+@pytest.mark.parametrize("pattern, path", cases.of(__file__, "pattern_does_not_match_other_paths"))
 def test_pattern_does_not_match_other_paths(pattern: str, path: str) -> None:
     assert not PathPattern(pattern).matches(path)
 

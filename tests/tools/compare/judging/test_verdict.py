@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy.tools.compare.judging import verdict
 from proxy.tools.compare.judging.settings import ReadinessSettings
@@ -23,26 +24,7 @@ from proxy.traffic import v3_request
 READY = ReadinessSettings(share=0.99, min_requests=100)
 
 
-@pytest.mark.parametrize(
-    "equivalent, compared, whole, message",
-    [
-        (0, 0, False, "inconclusive"),
-        (0, 0, True, "inconclusive"),
-        (381, 381, False, "ready"),  # the least that shows 99 % surely
-        (380, 380, False, "inconclusive"),
-        (99, 99, False, "inconclusive"),
-        (999, 1000, False, "ready"),
-        (995, 1000, False, "inconclusive"),
-        (985, 1000, False, "not ready"),
-        (900, 1000, False, "not ready"),
-        (2, 10, False, "not ready"),
-        (9, 10, False, "not ready"),  # surely below 99 %
-        (89, 90, False, "inconclusive"),
-        (3, 3, True, "ready"),
-        (2, 3, True, "not ready"),
-        (199, 200, True, "ready"),
-    ],
-)
+@pytest.mark.parametrize("equivalent, compared, whole, message", cases.of(__file__, "row_has_its_verdict"))
 def test_row_has_its_verdict(equivalent: int, compared: int, whole: bool, message: str) -> None:
     assert verdict.row_verdict(equivalent, compared, READY, whole=whole) == message
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from support import cases
 from support.workbooks import hostile
 from tools.sheet.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
 from tools.sheet.part_source import MemoryPartSource
@@ -260,20 +261,10 @@ def test_equal_lines_are_one_query_and_each_currency_another(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "names, rules, expected",
     [
-        ("distributor@1,price@1", {}, ["Digi-Key", "0.6"]),
-        ("price@3000,distributor,order_quantity,total@3000", {}, ["0.1", "Mouser", "5000", "500"]),
-        ("price@3000,distributor", {"authorized_only": True}, ["0.3", "Digi-Key"]),
-        ("price@3000,distributor", {"in_stock": True}, ["0.1", "Mouser"]),
-        ("price@600,distributor", {"in_stock": True, "authorized_only": True}, ["", ""]),
+        *cases.of(__file__, "columns_hold_what_they_name"),
         ("price,distributor,sku", {"distributors": ("mouser",)}, ["0.1", "Mouser", "595-1"]),
-        ("stock:Digi-Key,stock:459,stock:nobody,stock", {}, ["500", "500", "", "9500"]),
-        ("price_breaks,packaging,moq,order_multiple", {}, ["1: 0.6; 100: 0.3", "Tube", "1", "1"]),
-        ("lifecycle,package,url,manufacturer,description,mpn,currency", {},
-         ["Active", "DIP-8", "https://p.example", "Texas Instruments", "Op amp", "LM358N", "USD"]),
-        ("offer_url,data_as_of,lead_time", {}, ["https://d.example/1", "2023-11-14 22:13 UTC", "42"]),
-        ("lead_time@9000,distributor@9000", {}, ["42", "Mouser"]),
     ],
-)  # fmt: skip
+)
 def test_columns_hold_what_they_name(
     fill_table: Fill, tmp_path: Path, names: str, rules: dict[str, Any], expected: list[str]
 ) -> None:

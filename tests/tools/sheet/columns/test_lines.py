@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.tools.sheet.columns import csv_table, lines, quantities
@@ -39,16 +40,8 @@ def test_columns_are_named_by_heading_or_letter(
 @pytest.mark.parametrize(
     "text, decimal, expected",
     [
-        ("1 000", None, 1000),
-        ("2.500.000", None, 2_500_000),
-        ("1,000.5 m", None, 1001),
-        ("0,125 m", None, 1),
-        ("10 pcs.", None, 10),
-        ("2.500", "comma", 2500),
-        ("2.500", "point", 3),
+        *cases.of(__file__, "quantity_is_read_or_refused_but_not_guessed"),
         (quantities.NumberText("2.125"), None, 3),
-        ("2.500", None, "is 2.5 or 2500 (--decimal point or comma says which)"),
-        ("1,000", None, "is 1 or 1000 (--decimal point or comma says which)"),
         *((text, None, "is not a quantity") for text in ("abc", "-5", "0", "10k", "1/2", "5-7", "9" * 5000)),
     ],
 )

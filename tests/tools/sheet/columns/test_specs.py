@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.tools.sheet.columns import specs
@@ -36,23 +37,8 @@ def test_headings_of_different_columns_differ() -> None:
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("pric", "unknown column 'pric' (did you mean price?); there are price, total,"),
-        ("datashet", "(did you mean datasheet?)"),
-        ("xyz", "unknown column 'xyz'; there are"),
+        *cases.of(__file__, "wrong_column_is_an_error_that_says_what_to_do"),
         ("X" * 99, f"unknown column '{'X' * 60}';"),
-        ("price@", "the quantity of price@ is no whole number from 1 to"),
-        ("price@0", "price@0 is no whole number"),
-        ("price@1.5", "price@1.5 is no whole number"),
-        ("price@99999999999", "is no whole number"),
-        ("price@²", "is no whole number"),
-        ("price:EURO", "'EURO' is no currency: use its code of three letters, such as EUR"),
-        ("price:XYZ", "'XYZ' is no currency: use its code of three letters, such as EUR"),
-        ("datasheet@5", "the column datasheet has no quantity: write datasheet instead of"),
-        ("datasheet:EUR", "the column datasheet cannot be followed by ':EUR'"),
-        ("stock:--", "the column stock cannot be followed by ':--'"),
-        ("stock@5", "the column stock has no quantity"),
-        ("", "no columns are named"),
-        (",, ,", "no columns are named"),
     ],
 )
 def test_wrong_column_is_an_error_that_says_what_to_do(text: str, message: str) -> None:
@@ -131,27 +117,11 @@ def test_template_names_columns_rules_and_currency(template_file: Path) -> None:
     assert specs.load_template(str(template_file)) == ColumnSet([ColumnSpec("lifecycle"), STATUS])
 
 
-@pytest.mark.parametrize(
-    "old, new, name, message",
-    [
-        ("price@100", "pric@100", "buying", "sets.yaml:2:13: unknown column 'pric' (did you mean price?)"),
-        ("    - datasheet", "    - url@5", "engineering", "sets.yaml:10:7: the column url has no quantity"),
-        ("EUR", "Euro", "buying", "sets.yaml:3:3: 'Euro' is no currency"),
-        ("authorized_only", "authorized", "buying", "sets.yaml:6:5: Object contains unknown field `authorized`"),
-        ("true", "maybe", "buying", "sets.yaml:6:5: Expected `bool`, got `str`"),
-        ("columns: [price@100, \"stock:Digi-Key\"]", "columns: []", "buying", "sets.yaml:2:3: no columns are named"),
-        ("", "", None, "sets.yaml: has several templates: name one with "),
-        ("", "", "nope", "sets.yaml: has no template 'nope'; there are buying, engineering"),
-        (TEMPLATES, "", None, "sets.yaml: holds no templates"),
-        (TEMPLATES, "- price", None, "sets.yaml: holds no templates"),
-        (TEMPLATES, "a: 5", None, "sets.yaml:1:1: Expected `object`, got `int`"),
-        (TEMPLATES, "a: [", None, "sets.yaml:1:5: "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("old, new, name, message", cases.of(__file__, "mistake_in_a_template_is_located"))
 def test_mistake_in_a_template_is_located(
     template_file: Path, old: str, new: str, name: str | None, message: str
 ) -> None:
-    template_file.write_text(TEMPLATES.replace(old, new, 1))
+    template_file.write_text(TEMPLATES.replace(TEMPLATES if old == "TEMPLATES" else old, new, 1))
     with pytest.raises(errors.ConfigError) as raised:
         specs.load_template(f"{template_file}:{name}" if name else str(template_file))
     assert message in raised.value.message

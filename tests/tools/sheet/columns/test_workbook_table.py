@@ -6,6 +6,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from support import cases
 from tools.sheet.filled_columns import NOW, REEL, Fill, columns
 from tools.sheet.part_source import MemoryPartSource
 
@@ -102,17 +103,8 @@ def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_
 @pytest.mark.parametrize(
     "value, number_format, text",
     [
-        (1234567, "General", "1234567"),
-        (1.5, "General", "1.5"),
-        (42, "00000", "00042"),
+        *cases.of(__file__, "numeric_cells_are_read_as_they_are_shown"),
         (1e20, "General", "100000000000000000000"),
-        (1.5, "0.000", "1.5"),
-        (7, '"No "00', "7"),
-        (45000, "dd.mm.yyyy", "…"),
-        (45000, "mm-dd-yy", "…"),
-        (45000, '[Red]General" d"', "45000"),
-        ("00123", "@", "00123"),
-        (True, "General", "TRUE"),
     ],
 )
 def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, number_format: str, text: str) -> None:

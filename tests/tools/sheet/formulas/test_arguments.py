@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from support import cases
 
 from proxy.tools.sheet.formulas import arguments, calls
 from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
@@ -47,46 +49,12 @@ def value(text: str, target: CellPosition | None = None) -> CellValue:
     return context.scalar(arguments.evaluate(parsed, parsed.whole, context))
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("", None),
-        (" ", None),
-        ('"a ""b"""', 'a "b"'),
-        ("1.5E2", Decimal(150)),
-        ("TRUE", True),
-        ("#N/A", CellError("#N/A")),
-        ("A1", "text"),
-        ("Z9", None),
-        ("Part", "text"),
-        ("Factor", Decimal("-1.5")),
-        ("A:A", Decimal("0.1")),
-        ('{"x","y"}', "x"),
-        ("{-3}", Decimal(-3)),
-        ("-5", Decimal(-5)),
-        ("--5", Decimal(5)),
-        ("+A1", "text"),
-        ("10%", Decimal("0.1")),
-        ("-10%", Decimal("-0.1")),
-        ("1+2*3", Decimal(7)),
-        ("(1+2)*3", Decimal(9)),
-        ("7-2-1", Decimal(4)),
-        ("8/4/2", Decimal(1)),
-        ("-2*-3", Decimal(6)),
-        ('"a"&1+1&TRUE', "a2TRUE"),
-        ('B1&""', "1868783"),
-        ('B1&"-ND"', "1868783-ND"),
-        ("A3*2", Decimal(25)),
-        ("B2+1", Decimal(2)),
-        ("Z9+1", Decimal(1)),
-        ("A1*2", CellError("#VALUE!")),
-        ("C2*2", CellError("#N/A")),
-        ("1/0", CellError("#DIV/0!")),
-        ("A1:B3", CellError("#VALUE!")),
-        ("((((A1))))", "text"),
-    ],
-)
-def test_literals_references_and_simple_operations_have_a_value(text: str, expected: CellValue) -> None:
+@pytest.mark.parametrize("text, expected", cases.of(__file__, "literals_references_and_simple_operations_have_a_value"))
+def test_literals_references_and_simple_operations_have_a_value(text: str, expected: Any) -> None:
+    if isinstance(expected, dict):
+        expected = CellError(expected["error"])
+    elif isinstance(expected, int | float) and not isinstance(expected, bool):
+        expected = Decimal(str(expected))
     result = value(text)
     assert result == expected
     assert type(result) is type(expected)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl.formula import Tokenizer
+from support import cases
 
 from proxy.tools.sheet.formulas import calls
 from proxy.tools.sheet.package.cells import CellError, CellValue
@@ -21,20 +22,7 @@ def arguments(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "text,expected",
-    [
-        ("()", []),
-        ("( )", []),
-        ("(,)", ["", ""]),
-        ("(A1)", ["A1"]),
-        ("(A25,,C25,D25)", ["A25", "", "C25", "D25"]),
-        ('("a,b","",{"x","y";1,TRUE},-5,50%)', ['"a,b"', '""', '{"x","y";1,TRUE}', "-5", "50%"]),
-        ("('It''s (1), here'!$A$1:B2,Sheet2!C:C)", ["'It''s (1), here'!$A$1:B2", "Sheet2!C:C"]),
-        ('((A1,B1),"x"&SUM(1,2))', ["(A1,B1)", '"x"&SUM(1,2)']),
-        ("(Table1[[#This Row],[MPN, new]],A1)", ["Table1[[#This Row],[MPN, new]]", "A1"]),
-    ],
-)
+@pytest.mark.parametrize("text,expected", cases.of(__file__, "arguments_are_divided_at_the_call_s_own_commas"))
 def test_arguments_are_divided_at_the_call_s_own_commas(text: str, expected: list[str]) -> None:
     assert arguments(f"_xll.{PRICE}{text}") == expected
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from support import cases
 from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
 from support.workbooks import features, hostile, sheet_features
 from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
@@ -59,25 +60,7 @@ def test_values_can_replace_the_formulas(tmp_path: Path) -> None:
     assert result.cells["C2"] == (Decimal(1), Formula("B2*2"))
 
 
-@pytest.mark.parametrize(
-    "arguments, expected",
-    [
-        ("A2", "LM317"),
-        ("$A$2", "LM317"),
-        ("B2", "1868783"),
-        ('"NE555"', "NE555"),
-        ('A2&"-ND"', "LM317-ND"),
-        ("'Other ''s, sheet'!A1", "NE555"),
-        ("Number", "NE555"),
-        ("A:A", "LM317"),
-        ("'Other ''s, sheet'!A1:A1", "NE555"),
-        ('"  LM317 "', "LM317"),
-        ('A2,,"Digi-Key",5%*100,,"any"', "LM317"),
-        ("A2,,{459,77}", "LM317"),
-        ("A2,,'Other ''s, sheet'!B:B", "LM317"),
-        ("A2,,C7:D9", "LM317"),
-    ],
-)
+@pytest.mark.parametrize("arguments, expected", cases.of(__file__, "arguments_may_have_any_form"))
 def test_arguments_may_have_any_form(arguments: str, expected: str, tmp_path: Path) -> None:
     workbook = book(
         {"A2": "LM317", "B2": 1868783, "E2": FormulaCell(f"{X}DISTRIBUTOR_PRICE({arguments})", "")},

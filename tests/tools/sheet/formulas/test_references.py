@@ -1,9 +1,12 @@
 """References in formulas."""
 
+from typing import Any
+
 import pytest
+from support import cases
 
 from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, Area
+from proxy.tools.sheet.package.cells import ROWS_MAX, Area
 from proxy.tools.sheet.package.names import NamedTable
 
 HERE = CellPosition("BOM", 7, 3)
@@ -24,41 +27,9 @@ NAMES = WorkbookNames(
 )
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("A1", CellArea("BOM", 1, 1, 1, 1)),
-        ("$B$7:c9", CellArea("BOM", 7, 2, 9, 3)),
-        ("C9:B7", CellArea("BOM", 7, 2, 9, 3)),
-        ("$A:$B", CellArea("BOM", 1, 1, ROWS_MAX, 2)),
-        ("2:$3", CellArea("BOM", 2, 1, 3, COLUMNS_MAX)),
-        ("bom!A1", CellArea("BOM", 1, 1, 1, 1)),
-        ("'It''s (2), here'!A1:B2", CellArea("It's (2), here", 1, 1, 2, 2)),
-        ("part", CellArea("BOM", 7, 1, 7, 1)),
-        ("'A-1'!Part", CellArea("A-1", 2, 2, 2, 2)),
-        ("SAME", CellArea("BOM", 7, 1, 7, 1)),
-        ("Sellers", CellArea("It's (2), here", 1, 1, 3, 1)),
-        ("Parts[MPN]", CellArea("BOM", 2, 1, 9, 1)),
-        ("Parts[[#This Row],[Qty '[pcs']]]", CellArea("BOM", 7, 2, 7, 2)),
-        ("Parts[[#Data],[MPN]]", CellArea("BOM", 2, 1, 9, 1)),
-        ("Circle", None),
-        ("Factor", None),
-        ("Shifted", None),
-        ("unknown", None),
-        ("VAT", None),
-        ("Qty", CellArea("BOM", 3, 2, 3, 2)),
-        ("Missing!A1", None),
-        ("[1]BOM!A1", None),
-        ("BOM:A-1!A1", None),
-        ("XFE1", None),
-        ("A1048577", None),
-        ("Parts[Unknown]", None),
-        ("Other[MPN]", None),
-        ("#REF!", None),
-    ],
-)
-def test_references_are_areas_of_the_workbook(text: str, expected: CellArea | None) -> None:
-    assert NAMES.resolve(text, HERE) == expected
+@pytest.mark.parametrize("text, expected", cases.of(__file__, "references_are_areas_of_the_workbook"))
+def test_references_are_areas_of_the_workbook(text: str, expected: Any) -> None:
+    assert NAMES.resolve(text, HERE) == (expected and CellArea(*expected))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 from tools.sheet.package import exact_workbook
 
 from proxy import errors
@@ -112,22 +113,8 @@ def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data,problem",
     [
-        ('<row r="2"/><row r="2"/>', "out of order"),
-        ('<row r="2"/><row r="1"/>', "out of order"),
-        ('<row r="1048577"/>', "beyond the last row"),
-        ('<row r="0"/>', "out of order"),
-        ('<row r="x"/>', "out of order"),
-        ('<row r="1"><c r="B1"/><c r="A1"/></row>', "out of order"),
-        ('<row r="1"><c r="B2"/></row>', "out of order"),
-        ('<row r="1"><c r="XFE1"/></row>', "beyond the last cell"),
-        ('<row r="1"><c r="1A"/></row>', "no cell reference"),
-        ("<row><c><v>1_0</v></c></row>", "wrong value in cell A1"),
-        ("<row><c><v>NaN</v></c></row>", "wrong value in cell A1"),
-        ("<row><c><v>1e999999999</v></c></row>", "wrong value in cell A1"),
+        *cases.of(__file__, "what_excel_would_not_open_is_refused_in_one_line"),
         (f"<row><c><v>{'9' * 600}</v></c></row>", "wrong value in cell A1"),
-        ('<row><c t="s"><v>7</v></c></row>', "wrong value in cell A1"),
-        ('<row><c t="s"><v>-1</v></c></row>', "wrong value in cell A1"),
-        ('<row><c><f t="shared" si="3">"</f></c></row>', "shared formula in cell A1 that cannot be read"),
         (f'<row><c><f t="shared" si="3">{"1+" * 5000}1</f></c></row>', "formula of more than 8192"),
         (f'<row><c t="str"><v>{"x" * (1 << 21)}</v></c></row>', "more than 1048576 characters"),
         (f'<row><c t="inlineStr"><is><t>{"x" * (1 << 21)}</t></is></c></row>', "more than 1048576 characters"),
