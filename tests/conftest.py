@@ -19,7 +19,8 @@ from aiohttp import web_app
 from support import forked_commands, time_limit
 
 from proxy.kit import garbage, shipped
-from proxy.mapping import loader, transforms
+from proxy.mapping import compiler, loader, transforms
+from proxy.model import Projection
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -88,18 +89,34 @@ def _tracebacks_are_plain() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _shipped_mappings_are_read_once() -> Iterator[None]:
-    """Every proxy of a test reads the same files, into values that nobody changes."""
-    read, folder = loader.load, shipped.path("mappings")
+def _shipped_mappings_are_read_and_compiled_once() -> Iterator[None]:
+    """Every proxy of a test reads the same files, into values that nobody changes. Compiling takes most of a start."""
+    read, compile_object, folder = loader.load, compiler.compile_object, shipped.path("mappings")
     # Also the transforms are part of them; a test may add one.
     read_once = functools.cache(lambda site, _: read(folder, site))
+    kept: dict[int, loader.Mappings] = {}
+    compiled: dict[tuple[Any, ...], compiler.CompiledObject] = {}
 
     def load(given: Path, site: str = "octopart", own_uids: Path | None = None) -> loader.Mappings:
-        is_shipped = (given, own_uids) == (folder, None)
-        return read_once(site, tuple(transforms.TRANSFORMS)) if is_shipped else read(given, site, own_uids)
+        if (given, own_uids) != (folder, None):
+            return read(given, site, own_uids)
+        mappings = read_once(site, tuple(transforms.TRANSFORMS))
+        kept[id(mappings)] = mappings
+        return mappings
+
+    def compile_once(
+        mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
+    ) -> compiler.CompiledObject:
+        if id(mappings) not in kept:
+            return compile_object(mappings, name, projection, needs)
+        key = (id(mappings), name, projection, needs)
+        if key not in compiled:
+            compiled[key] = compile_object(mappings, name, projection, needs)
+        return compiled[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loader, "load", load)
+        patch.setattr(compiler, "compile_object", compile_once)
         yield
 
 

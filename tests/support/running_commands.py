@@ -1,5 +1,7 @@
-"""Fixtures: a command as a subprocess, with its output and exit code."""
+"""Fixtures: a command with its output and exit code, in this process or as one of its own."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -9,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from proxy.cli import main
+
 ROOT = Path(__file__).parents[2]
+PROCESS = ("-m", "proxy")  # `v3bridge` as a process of its own
+UNWANTED = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
 SECONDS = 60  # that a command may take before its test fails; usually it takes one or two
+LIFETIME = 240  # seconds that a command may go on which a test starts: less than a test may take
 
 
 class _RunningCommand:
@@ -62,8 +69,7 @@ class _RunningCommand:
 
 def environment() -> dict[str, str]:
     """The test's own, without what would color or widen the output."""
-    unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
-    return {name: value for name, value in os.environ.items() if name not in unwanted} | {"NO_COLOR": "1"}
+    return {name: value for name, value in os.environ.items() if name not in UNWANTED} | {"NO_COLOR": "1"}
 
 
 @pytest.fixture
@@ -71,7 +77,7 @@ def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
     """Starts `v3bridge` with arguments (or another Python command line), and ends it with the test."""
     started: list[tuple[subprocess.Popen[str], threading.Timer]] = []
 
-    def start(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> _RunningCommand:
+    def start(*arguments: str, python: tuple[str, ...] = PROCESS) -> _RunningCommand:
         errors = tmp_path / f"errors-{len(started)}.txt"
         with errors.open("w") as file:
             process = subprocess.Popen(
@@ -82,7 +88,7 @@ def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
                 stderr=file,
                 text=True,
             )
-        timer = threading.Timer(SECONDS, process.kill)
+        timer = threading.Timer(LIFETIME, process.kill)
         timer.start()
         started.append((process, timer))
         return _RunningCommand(process, errors)
@@ -96,9 +102,11 @@ def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
 
 @pytest.fixture(scope="session")
 def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Runs `v3bridge` to its end."""
+    """Runs `v3bridge` to its end, in this process; as a process of its own, if `python` is its command line."""
 
-    def run(*arguments: str, python: tuple[str, ...] = ("-m", "proxy")) -> "subprocess.CompletedProcess[str]":
+    def run(*arguments: str, python: tuple[str, ...] | None = None) -> "subprocess.CompletedProcess[str]":
+        if python is None:
+            return run_in_this_process(*arguments)
         return subprocess.run(
             [sys.executable, *python, *arguments],
             cwd=ROOT,
@@ -110,3 +118,26 @@ def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
         )
 
     return run
+
+
+def run_in_this_process(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run `v3bridge` to its end, with further environment variables: for output and exit code, at a fifth of the time
+    of a process. A command that serves, or that must be interrupted, needs a process of its own."""
+    files = io.BytesIO(), io.BytesIO()
+    output, errors = (io.TextIOWrapper(file, encoding="utf-8", write_through=True) for file in files)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in UNWANTED:
+            patch.delenv(name, raising=False)
+        for name, value in {"NO_COLOR": "1", **variables}.items():
+            patch.setenv(name, value)
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", ["v3bridge", *arguments])
+        with (
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main.main()
+    return subprocess.CompletedProcess(
+        arguments, int(ended.value.code or 0), *(file.getvalue().decode() for file in files)
+    )

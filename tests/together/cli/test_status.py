@@ -1,8 +1,8 @@
 """`v3bridge status` and `v3bridge config`: the running service, and its settings, on one screen."""
 
-import asyncio
 import contextlib
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -26,28 +26,29 @@ def ask(url: str, key: str) -> None:
         urllib.request.urlopen(f"{url}/parts/match?apikey={key}&queries={query}").read()
 
 
-async def test_running_service_is_shown_on_one_screen(
+def test_running_service_is_shown_on_one_screen(
     start_command: Callable[..., Any], run_command: Callable[..., Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     service = start_command("serve", "--config", str(file))
-    lines = await asyncio.to_thread(service.until, "sign in with this token")
+    lines = service.until("sign in with this token")
     url = lines[0].partition("listening at ")[2].partition(" on")[0]
     for key in ("THE_KEY", "THE_KEY", "WRONG"):
-        await asyncio.to_thread(ask, url, key)
+        ask(url, key)
 
     def status(*options: str) -> Any:
         return run_command("status", "--config", str(file), *options)
 
-    async with asyncio.timeout(60):
-        while True:
-            (found,) = json.loads((await asyncio.to_thread(status, "--json")).stdout)
-            # The history has a sample every few seconds, clients are stored at intervals.
-            if found["overview"]["hour"]["requests"] == 3 and found["clients"]["clients"]:
-                break
-            await asyncio.sleep(0.5)
-    done = await asyncio.to_thread(status)
+    end = time.monotonic() + 60
+    while True:
+        (found,) = json.loads(status("--json").stdout)
+        # The history has a sample every few seconds, clients are stored at intervals.
+        if found["overview"]["hour"]["requests"] == 3 and found["clients"]["clients"]:
+            break
+        assert time.monotonic() < end, found
+        time.sleep(0.2)
+    done = status()
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith(f"ready at {url}, version ")

@@ -5,14 +5,13 @@ import datetime
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running_commands import ROOT, environment
+from support.running_commands import run_in_this_process
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock
@@ -109,8 +108,7 @@ def test_table_has_a_row_per_application_and_key(
 @pytest.mark.parametrize("columns", [80, 100])
 def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: None, columns: int) -> None:
     variables = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    command = [sys.executable, "-m", "proxy", "usage", "--config", str(config_file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment() | variables)
+    done = run_in_this_process("usage", "--config", str(config_file), **variables)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     assert max(map(len, lines)) <= columns
     rows = [line.split() for line in lines]

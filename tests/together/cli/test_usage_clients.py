@@ -6,13 +6,12 @@ import io
 import json
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.running_commands import ROOT, environment
+from support.running_commands import run_in_this_process
 
 from proxy.gateway.client_report import CSV_COLUMNS
 from proxy.kit import clock
@@ -130,8 +129,7 @@ def test_table_names_clients_with_requests_first(run_command: Run, config_file: 
 @pytest.mark.parametrize("options", [(), ("--key", "erp")])
 def test_tables_fit_the_terminal(config_file: str, recorded: None, columns: int, options: tuple[str, ...]) -> None:
     variables = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    command = [sys.executable, "-m", "proxy", "usage", "--clients", "--config", config_file, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment() | variables)
+    done = run_in_this_process("usage", "--clients", "--config", config_file, *options, **variables)
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     rows = output.splitlines()
     assert max(map(len, rows)) <= columns

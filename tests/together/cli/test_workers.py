@@ -19,6 +19,7 @@ import jwt
 import pytest
 import yarl
 from aiohttp import web
+from support.running_commands import PROCESS
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60.0  # that a condition may take before its test fails
@@ -262,7 +263,7 @@ async def test_port_shared_by_other_workers_counts_as_in_use(
 ) -> None:
     service = await start_service(2)
     port = service.url.rpartition(":")[2]
-    done = await asyncio.to_thread(run_command, "serve", "--port", port, "--workers", workers)
+    done = await asyncio.to_thread(run_command, "serve", "--port", port, "--workers", workers, python=PROCESS)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
