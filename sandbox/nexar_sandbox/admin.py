@@ -214,13 +214,10 @@ KEYS_PATH = "/admin/keys"
 
 
 class SigningKeyAdmin:
-    """Handlers of signing keys."""
-
     def __init__(self, key_ring: keys.KeyRing) -> None:
         self._key_ring = key_ring
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Other methods are 405."""
         router.add_get(KEYS_PATH, self.keys)
         router.add_post(KEYS_PATH, self.rotate)
         router.add_delete(KEYS_PATH, self.forget)

@@ -86,7 +86,6 @@ class SandboxApplication:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes of its domains."""
         return tuple(f"{domain}.domain" for domain in self.domains)
 
     def _require_known(self, kind: str, names: Iterable[str], valid_names: Iterable[str]) -> None:
@@ -136,13 +135,11 @@ class ApplicationRegistry:
         return tuple(self._by_application.values())
 
     def of_organization(self, organization: str) -> tuple[SandboxApplication, ...]:
-        """Return the applications of the organization with this id, oldest first."""
         return tuple(
             application for application in self._by_application.values() if application.organization == organization
         )
 
     def deleted_by(self, organization: str) -> tuple[SandboxApplication, ...]:
-        """Return the deleted applications of the organization, in order of deletion."""
         return tuple(application for application in self._deleted.values() if application.organization == organization)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:

@@ -32,8 +32,6 @@ MAX_BODY = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class SharedServices:
-    """Objects that several services of one sandbox share."""
-
     settings: sandbox_settings.SandboxSettings
     clock: clocks.Clock
     rng: random.Random
@@ -49,7 +47,6 @@ class SharedServices:
 
     @property
     def exchange_middleware(self) -> exchanges.ExchangeMiddleware:
-        """Middleware that journals requests and injects faults."""
         return exchanges.ExchangeMiddleware(self.faults, self.journal)
 
 
@@ -188,7 +185,6 @@ def _queries(
     identity: identities.IdentityService,
     design: design_services.DesignServices,
 ) -> None:
-    """Make the query service over HTTP and WebSockets, and its IDE."""
     queries = service.QueryService(
         sandbox_settings=shared.settings,
         schema_variants=shared.schema_variants,

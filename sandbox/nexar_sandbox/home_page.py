@@ -66,7 +66,6 @@ class DefaultCredentials:
 
     @property
     def credentials(self) -> list[tuple[str, dict[str, str]]]:
-        """Credentials by owner, shown with copy buttons."""
         old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
         applications = [
             (application.name, {"Client id": application.client_id, "Client secret": application.client_secret})
@@ -79,7 +78,6 @@ class DefaultCredentials:
         return old + applications + users
 
     def commands(self, origin: str) -> list[tuple[str, str]]:
-        """Titles and curl commands that fetch parts."""
         commands = [("GraphQL query service", command) for command in self._queries(origin)]
         return commands + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
 
@@ -110,7 +108,6 @@ class HomePage:
         router.add_get("/", self.show)
 
     async def show(self, request: web.Request) -> web.Response:
-        """Respond with JSON, or with HTML to browsers."""
         if not pages.prefers_html(request):
             body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
             return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})

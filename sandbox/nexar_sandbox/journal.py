@@ -60,7 +60,6 @@ class RequestJournal:
         return tuple(self._entries)
 
     def last(self, count: int) -> list[JournalEntry]:
-        """Return the last `count` entries, oldest first."""
         return list(self._entries)[-count:] if count > 0 else []
 
     def clear(self) -> None:

@@ -49,7 +49,6 @@ class Pages:
             router.add_get(f"{ASSETS}/{name}", self.file)
 
     async def file(self, request: web.Request) -> web.Response:
-        """Return a stylesheet or script of all pages."""
         name = request.path.rpartition("/")[2]
         return web.Response(body=self._files[name], content_type=FILES[name], charset="utf-8")
 
@@ -89,12 +88,10 @@ class Pages:
 
 
 def gateway_error(status: int) -> str:
-    """Return the HTML error page of a server in front of a service."""
     return _GATEWAY_ERROR.format(f"{status} {HTTPStatus(status).phrase}")
 
 
 def redirect(address: str, status: int = 303) -> web.Response:
-    """Return a redirect that is not cached."""
     return web.Response(status=status, headers={"Location": address, **HEADERS})
 
 

@@ -49,12 +49,10 @@ class SandboxUser:
 
     @property
     def given_name(self) -> str:
-        """The first word of the name."""
         return self.name.partition(" ")[0]
 
     @property
     def family_name(self) -> str:
-        """The rest of the name."""
         return self.name.partition(" ")[2]
 
 
@@ -122,19 +120,16 @@ class UserDirectory:
 
     @property
     def organizations(self) -> tuple[Organization, ...]:
-        """All of them, oldest first."""
         return tuple(self._organizations.values())
 
     @property
     def all(self) -> tuple[SandboxUser, ...]:
-        """All users, oldest first."""
         return tuple(self._users.values())
 
     def organization(self, id_: str) -> Organization | None:
         return self._organizations.get(id_)
 
     def of_organization(self, organization: str) -> tuple[SandboxUser, ...]:
-        """Return the users of the organization with this id, oldest first."""
         return tuple(user for user in self._users.values() if user.organization == organization)
 
     def by_id(self, id_: str) -> SandboxUser | None:

@@ -29,8 +29,6 @@ class _PackedReferenceData(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """Source of a catalog; see store.open_catalog."""
-
     parts: int | None
     extra: Path | None
     seed: int

@@ -29,8 +29,6 @@ _SORTS = {
 
 
 class CatalogFilters:
-    """The filters and sort keys of one catalog."""
-
     def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
         self._connection, self._reference = connection, reference
         companies = reference.companies.values()
@@ -49,7 +47,6 @@ class CatalogFilters:
         return clauses
 
     def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[Clause]:
-        """The filters by the manufacturer and the seller of a match query."""
         company_filters = []
         if query.manufacturer is not None:
             known = self.makers(query.manufacturer, search_rules)

@@ -58,7 +58,6 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The arithmetic mean; None for no values."""
     return sum(values) / len(values) if values else None
 
 

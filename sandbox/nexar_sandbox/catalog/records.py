@@ -67,8 +67,6 @@ class CatalogSpec:
 
 @dataclass(frozen=True, slots=True)
 class CatalogDocument:
-    """A datasheet or compliance document."""
-
     name: str
     url: str
     mime_type: str
@@ -117,8 +115,6 @@ class ReferenceDesign(_FileRecord, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Cad:
-    """Which CAD formats a part has models in."""
-
     has3d_model: bool
     has_altium: bool
     has_eagle: bool
@@ -241,8 +237,6 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class SpellingCorrection:
-    """A corrected query and the number of its hits."""
-
     correction_string: str
     hits: int
 

@@ -21,8 +21,6 @@ _NOT_SLUG = re.compile(r"[\W_]+")
 
 
 class ReferenceData:
-    """Companies, sellers, categories and attributes by id and by name."""
-
     def __init__(
         self,
         companies: Iterable[records.Company],
@@ -74,7 +72,6 @@ class ReferenceData:
         return current
 
     def children(self, id_: str) -> tuple[records.Category, ...]:
-        """The direct children, in the order of the files."""
         return tuple(self.categories[child] for child in self._children.get(id_, ()))
 
     def ancestors(self, id_: str) -> tuple[records.Category, ...]:

@@ -35,8 +35,6 @@ _ROWS = 1 << 40  # more than a table has
 
 
 class CatalogSearch:
-    """Searches in a filled database."""
-
     def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData, seed: int) -> None:
         self._connection, self._reference, self._seed = connection, reference, seed
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
@@ -104,7 +102,6 @@ class CatalogSearch:
         )
 
     def with_number(self, piece: str, passes: Callable[[str], bool]) -> list[int]:
-        """The parts with a number that contains `piece` and passes."""
         norm = matching.normalize(clean(piece))
         rows = self._connection.execute("SELECT part, mpn FROM names WHERE instr(norm, ?)", (norm,))
         return [part for part, mpn in rows if passes(mpn)]

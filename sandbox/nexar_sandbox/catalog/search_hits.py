@@ -30,11 +30,9 @@ class SearchHits:
         return tuple(map(str, self.parts))
 
     def page(self, start: int, limit: int) -> tuple[str, ...]:
-        """Up to `limit` ids, from index `start` on."""
         return tuple(map(str, self.parts[start : start + limit]))
 
     def intersect(self, parts: Collection[int]) -> "SearchHits":
-        """The hits that are also in `parts`, in the same order."""
         inside = frozenset(parts)
         return SearchHits([part for part in self.parts if part in inside], self._akas)
 
@@ -90,7 +88,6 @@ class HitCounts:
         return [(self._reference.sellers[seller].company.id, count) for seller, count in totals.most_common()]
 
     def values(self, hits: SearchHits, attribute: records.CatalogAttribute) -> records.SpecCounts:
-        """The values of one property among the hits that have it."""
         codes, labels = self._codes(attribute.shortname), self._filters.values(attribute.shortname)
         totals = Counter(codes[part] for part in sorted(hits.parts) if part in codes)
         numbers = [value for code in totals if not isinstance(value := labels[code], str)]
@@ -102,7 +99,6 @@ class HitCounts:
         )
 
     def unlisted(self, hits: SearchHits) -> int:
-        """The number of hits that no seller lists."""
         offers = self._column("offers")
         return sum(not offers[part] for part in hits.parts)
 
@@ -121,7 +117,6 @@ class HitCounts:
         return dict(rows.fetchall())
 
     def _read_listings(self) -> dict[int, list[int]]:
-        """The positions of the sellers of each part."""
         sellers: dict[int, list[int]] = {}
         for part, seller in self._connection.execute("SELECT part, seller FROM listings ORDER BY seller"):
             sellers.setdefault(part, []).append(seller)

@@ -130,7 +130,6 @@ class Catalog:
         return self.search_mpn(piece, conditions).intersect(self._search.with_number(piece, passes))
 
     def unlisted(self, hits: search_hits.SearchHits) -> int:
-        """The number of hits that no seller lists."""
         return self._counts.unlisted(hits)
 
     def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
@@ -164,7 +163,6 @@ class Catalog:
         return self._reference.ancestors(id)
 
     def children(self, id: str) -> tuple[records.Category, ...]:
-        """The direct children; empty for a leaf."""
         return self._reference.children(id)
 
     def num_parts(self, category_id: str) -> int:
@@ -175,7 +173,6 @@ class Catalog:
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
-        """Completions of a prefix."""
         return completion.suggest(
             self._connection,
             self._reference,

@@ -10,7 +10,6 @@ MENTION = re.compile(r"@(\w+(?:[.-]\w+)*)")
 
 
 def create_thread(store: design_store.DesignStore, *, by: str, text: str, **fields: Any) -> records.Record:
-    """Create a thread with its first comment."""
     project_threads = store.tables[records.CommentThread].where("project_id", [fields["project_id"]])[0]
     thread = store.create(
         records.CommentThread,
@@ -26,7 +25,6 @@ def create_thread(store: design_store.DesignStore, *, by: str, text: str, **fiel
 
 
 def delete_thread(store: design_store.DesignStore, *, id: str, **_: Any) -> records.Record:
-    """Remove a thread with all its comments."""
     thread = store.tables[records.CommentThread].remove(id, "comment thread")
     for comment in thread.comments:
         _publish(store, "CommentDeleted", thread, comment)
@@ -52,7 +50,6 @@ def delete_task(store: design_store.DesignStore, *, id: str, **_: Any) -> record
 
 
 def create_comment(store: design_store.DesignStore, *, by: str, place: str, id: str, text: str) -> records.Record:
-    """Add a comment at the end of a thread or task."""
     parent = _parent(store, place, id)
     comment = _comment(store, by, text)
     _publish(store, "CommentAdded", store.update(parent, by, comments=(*parent.comments, comment)), comment)

@@ -51,7 +51,6 @@ def _supplier(seller: catalog_records.SellerOffers) -> records.Record:
 
 
 def parameters(part: catalog_records.Part) -> tuple[records.Record, ...]:
-    """Return the specs of a part, by attribute name."""
     return tuple(records.Parameter(name=spec.attribute.name, value=spec.display_value) for spec in part.specs)
 
 
@@ -62,7 +61,6 @@ def footprint(part: catalog_records.Part) -> str:
 
 
 def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_records.Part | None:
-    """Return the part of the catalog with this maker and MPN, or None."""
     try:
         hits = catalog.match(
             catalog_records.MatchQuery(mpn=number, manufacturer=company), catalog_records.SearchConditions()

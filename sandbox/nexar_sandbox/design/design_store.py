@@ -108,7 +108,6 @@ class DesignStore:
         return data
 
     def now(self) -> str:
-        """Return the current time as RFC 3339 text."""
         return timestamps.rfc3339(self._clock.now())
 
     def new_id(self, kind: str) -> str:
@@ -131,7 +130,6 @@ class DesignStore:
         return self.tables.put(self.changed(row, by, **fields))
 
     def changed(self, row: records.Record, by: str, **fields: Any) -> records.Record:
-        """Return the record with these fields, author and time."""
         return msgspec.structs.replace(row, **_known(type(row), self._change_stamps(by)), **fields)
 
     def _change_stamps(self, by: str) -> dict[str, str]:

@@ -24,13 +24,10 @@ _PREVIEW = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role
 
 
 class FileService:
-    """The request handlers."""
-
     def __init__(self, store: design_store.DesignStore, token_issuer: tokens.TokenIssuer) -> None:
         self._store, self._tokens = store, token_issuer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Add the routes; other methods are 405."""
         router.add_post(PATH, self.upload)
         router.add_get(DOWNLOAD_PATH, self.download)
         router.add_get(PREVIEW_PATH, self.preview)
@@ -47,7 +44,6 @@ class FileService:
         return web.Response(text=self._store.add_file(upload_field.filename, upload_field.file.read()))
 
     async def download(self, request: web.Request) -> web.Response:
-        """Return the file with the `id` in the query."""
         stored_file = self._store.files.get(request.query.get("id", ""))
         if stored_file is None:
             return web.Response(text="there is no such file", status=404)
@@ -56,7 +52,6 @@ class FileService:
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
 
     async def preview(self, request: web.Request) -> web.Response:
-        """Return a preview image (SVG) of the project with the `id` in the query."""
         await self._store.open()
         project = self._store.tables[records.Project].get(request.query.get("id", ""))
         if project is None:

@@ -49,7 +49,6 @@ def create_project(
 def update_parameters(
     store: design_store.DesignStore, *, by: str, id: str, parameters: list[dict[str, str]], replace_existing: bool
 ) -> records.Record:
-    """Add parameters to the existing ones, or replace those."""
     project = store.tables[records.Project].find(id, "project")
     merged = {} if replace_existing else {parameter.name: parameter for parameter in project.parameters}
     merged |= {parameter["name"]: records.Parameter(**parameter) for parameter in parameters}
@@ -103,7 +102,6 @@ ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def _build_zip(store: design_store.DesignStore, project: records.Record, variant: records.Record) -> bytes:
-    """Return the ZIP of a variant: bill of materials and placement as CSV."""
     bom = store.tables[records.Bom].find(variant.bom_id, "BOM")
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -38,7 +38,6 @@ class Table:
         return row
 
     def remove(self, key: str, noun: str) -> records.Record:
-        """Remove and return the record with this key. Raises LookupError."""
         removed = self.find(key, noun)
         del self._rows[key]
         return removed
@@ -71,7 +70,6 @@ class DesignTables:
         return self._tables[record]
 
     def of_service(self, service: str) -> dict[str, Table]:
-        """Return the tables of a service by name."""
         return {table.kind.table: table for table in self._tables.values() if table.kind.service == service}
 
     def put(self, row: records.Record) -> records.Record:

@@ -20,8 +20,6 @@ BASE, LITE = "Base", "Lite"
 
 
 class _Placement(NamedTuple):
-    """A component on a sheet."""
-
     sheet_id: str
     component: records.Record
     designators: tuple[str, ...]
@@ -59,7 +57,6 @@ class WorkspaceBuilder:
         self._data.put(self._build_definition())
 
     def _ago(self, days: int) -> str:
-        """Return a time about `days` days ago."""
         return timestamps.rfc3339(self._now - days * DAY - self._rng.randrange(DAY))
 
     def _build_workspace(self, *, is_default: bool) -> Any:

@@ -16,8 +16,6 @@ MAX_SIZE = 1000
 
 
 class PageInfo(NamedTuple):
-    """Position of a page in its list."""
-
     has_next_page: bool
     has_previous_page: bool
     start_cursor: str | None
@@ -25,15 +23,11 @@ class PageInfo(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """An item and its cursor."""
-
     cursor: str
     node: Any
 
 
 class Connection(NamedTuple):
-    """A page of a list of `total_count` items."""
-
     page_info: PageInfo
     edges: list[Edge]
     nodes: list[Any]

@@ -41,7 +41,6 @@ class DesignLoaders:
         return rows
 
     def clear(self) -> None:
-        """Discard cached records after a change."""
         self._loaders.clear()
 
     async def _load(self, of: str, field: str, value: str) -> Any:

@@ -126,7 +126,6 @@ class DocumentCache:
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> ParsedDocument:
-        """Return the document with this text, valid or not."""
         if len(text) > MAX_LENGTH:
             message = f"The document has {len(text)} characters; {MAX_LENGTH} is the most."
             return ParsedDocument(None, ({"message": message, "extensions": {"code": "HC0011"}},))
@@ -173,8 +172,6 @@ MAX_FIELDS = 2048
 
 @dataclass(frozen=True, slots=True)
 class SelectionSize:
-    """Depth of a selection set, and number of fields in it."""
-
     depth: int
     fields: int
 

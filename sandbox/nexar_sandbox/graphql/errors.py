@@ -191,7 +191,6 @@ def timed_out(seconds: float) -> RequestError:
 
 
 def too_complex(limit: int) -> RequestError:
-    """Return the error of a response with more fields than `limit`."""
     message = "The maximum allowed operation complexity was exceeded."
     return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 

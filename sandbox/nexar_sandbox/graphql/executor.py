@@ -59,7 +59,6 @@ class ExecutionBudget:
             self.check()
 
     def check(self) -> None:
-        """Raise RequestError if a limit is exceeded."""
         if self._fields_left < 0:
             self.exceeded = errors.too_complex(self._fields)
         elif self._clock.monotonic() > self._deadline:
@@ -142,7 +141,6 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         path: Path,
         position_context: Any,
     ) -> Any:
-        """Execute one field; its response value, or None with the error recorded."""
         field = self.schema.get_field(parent_type, field_details_list[0].node.name.value)
         if field is not None:
             reader: LeafReader | None = field.extensions.get(LEAF)
@@ -192,7 +190,6 @@ class SupplyExecutor(Executor[context.ResolverContext]):
 
     @staticmethod
     def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:
-        """Return the serialized value."""
         return _whole_as_int(Executor.complete_leaf_value(return_type, result))
 
 

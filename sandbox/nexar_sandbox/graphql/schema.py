@@ -203,11 +203,9 @@ class SchemaVariants:
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
-        """Return the complete schema, or the variant without these fields."""
         return self.without(missing) if missing else self.complete
 
     def without(self, missing: frozenset[str]) -> SchemaVariant:
-        """Return the variant without these fields (Type.field)."""
         # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)

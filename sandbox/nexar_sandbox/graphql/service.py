@@ -53,7 +53,6 @@ class QueryCaller:
 
     @property
     def may_read_supply(self) -> bool:
-        """True if the scopes include supply data."""
         return self.scopes >= SUPPLY_SCOPES
 
     @property
@@ -73,7 +72,6 @@ class PreparedOperation:
 
     @property
     def is_subscription(self) -> bool:
-        """True if it has more than one response."""
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
     def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":
@@ -297,7 +295,6 @@ class _Admission:
     _part_usage: part_usage.PartUsage
 
     def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
-        """Raise RequestError."""
         application, roots, behavior = caller.application, self._root_fields(prepared), self._behavior
         scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
         if scope_errors:

@@ -78,7 +78,6 @@ class SchemaDownload:
         self._printed: tuple[GraphQLSchema, str] | None = None
 
     def text(self) -> str:
-        """Return the whole schema in the schema definition language."""
         schema = self._current()
         if self._printed is None or self._printed[0] is not schema:
             self._printed = schema, print_schema(schema) + "\n"

@@ -102,8 +102,6 @@ def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
 
 
 class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
-    """Every field exists."""
-
     message = UNKNOWN_FIELD
 
     def enter_field(self, node: FieldNode, *_args: Any) -> None:
@@ -118,8 +116,6 @@ class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
 
 
 class KnownArgumentNames(KnownArgumentNamesRule):
-    """Every argument of a field exists."""
-
     def enter_argument(self, arg_node: ArgumentNode, *args: Any) -> None:
         field, parent = self.context.get_field_def(), self.context.get_parent_type()
         if self.context.get_argument() or not field or not parent:
@@ -182,8 +178,6 @@ class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
 
 
 class NoUndefinedVariables(NoUndefinedVariablesRule):
-    """Every variable is declared."""
-
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
         declared = {node.variable.name.value for node in operation.variable_definitions or ()}
         used = (usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation))
@@ -195,8 +189,6 @@ class NoUndefinedVariables(NoUndefinedVariablesRule):
 
 
 class NoUnusedVariables(NoUnusedVariablesRule):
-    """Every declared variable is used."""
-
     def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
         used = {usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation)}
         declared = (node.variable.name.value for node in operation.variable_definitions or ())
@@ -207,8 +199,6 @@ class NoUnusedVariables(NoUnusedVariablesRule):
 
 
 class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
-    """Every variable fits where it is used."""
-
     def leave_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
         for usage in self.context.get_recursive_variable_usages(operation):
             name = usage.node.name.value

@@ -40,8 +40,6 @@ class PartView:
 
 @dataclass(slots=True, eq=False)
 class SellerView:
-    """A seller's offers of a part."""
-
     record: records.SellerOffers
     part: PartView
 
@@ -70,8 +68,6 @@ class PriceView(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class SupPartMatch:
-    """The result of one query of supMultiMatch."""
-
     reference: str | None
     hits: int
     parts: tuple[PartView, ...] = ()
@@ -87,8 +83,6 @@ class SupPartResult:
 
 @dataclass(slots=True, eq=False)
 class SupPartResultSet:
-    """The result of a search: all hits, a page of them, query and conditions."""
-
     hits: search_hits.SearchHits
     page: tuple[SupPartResult, ...]
     query: str

@@ -35,25 +35,20 @@ class CloseError(Exception):
 
 
 def is_upgrade(request: web.Request) -> bool:
-    """Return true if a GET requests a WebSocket."""
     return request.headers.get("Upgrade", "").lower() == "websocket"
 
 
 class WebSocketTransport:
-    """The request handler, with all open sockets."""
-
     def __init__(self, queries: service.QueryService, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
         self._queries, self._exchange_middleware = queries, exchange_middleware
         self._sockets: set[web.WebSocketResponse] = set()
 
     async def close(self, _app: web.Application) -> None:
-        """Close all sockets when the service stops."""
         # A copy: a socket that is closed leaves the set.
         for socket in tuple(self._sockets):
             await socket.close(code=GOING_AWAY, message=b"The service stops")
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Serve one socket until either side closes it."""
         socket = web.WebSocketResponse(protocols=(PROTOCOL,), max_msg_size=MAX_MESSAGE)
         await socket.prepare(request)
         self._sockets.add(socket)
@@ -171,7 +166,6 @@ class _Connection:
                 await task
 
     async def _run(self, id_: str, graphql_request: requests.GraphQLRequest) -> None:
-        """Send the responses of an operation until it is finished."""
         try:
             with self._exchange_middleware.record("graphql", self._request) as exchange:
                 responses = self._queries.stream(graphql_request, self._token, exchange)

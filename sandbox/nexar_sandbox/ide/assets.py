@@ -22,8 +22,6 @@ GZIP_FROM = 1024
 
 
 class Assets:
-    """The files in memory, and the page that loads them."""
-
     def __init__(self, html_pages: pages.Pages) -> None:
         self._pages = html_pages
         paths = [path for folder in (VENDORED, OWN) for path in sorted(folder.iterdir()) if path.suffix in TYPES]

@@ -46,7 +46,6 @@ class Ide:
         router.add_post(AUTHORIZATION_PATH, self._answer(self._authorization))
 
     def page(self, request: web.Request) -> web.Response:
-        """Return the page, served at the path of the query service."""
         return self.files.page(request)
 
     async def _session(self, request: web.Request) -> web.Response:

@@ -35,7 +35,6 @@ class AuthorizationEndpoint:
     issuer: str | None
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the endpoint by GET and POST, and the consent form."""
         router.add_get(AUTHORIZE_PATH, self.authorize)
         router.add_post(AUTHORIZE_PATH, self.posted)
         router.add_post(CONSENT_PATH, self.decide)
@@ -72,7 +71,6 @@ class AuthorizationEndpoint:
         return self._finished(request, grant, session.sign_in)
 
     async def decide(self, request: web.Request) -> web.Response:
-        """Handle the user's decision on the consent page."""
         form = await forms.page_form(request)
         session = self.browser_sessions.of(request)
         if (
@@ -104,7 +102,6 @@ class AuthorizationEndpoint:
         return self.server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
-        """Return true if the sign-in is older than `max_age`."""
         seconds = grants.max_age(max_age)
         return seconds is not None and self.clock.now() - sign_in.at > seconds
 

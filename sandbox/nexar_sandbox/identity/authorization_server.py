@@ -193,8 +193,6 @@ class OAuthServer(AuthorizationServer):
 
 @dataclass(frozen=True, slots=True)
 class FoundToken:
-    """A valid token: access or refresh token."""
-
     access: tokens.AccessToken | None = None
     refresh: authorizations.IssuedRefreshToken | None = None
 
@@ -236,8 +234,6 @@ class TokenRevocation(RevocationEndpoint):
 
 
 class TokenIntrospection(IntrospectionEndpoint):
-    """Introspection of an application's own tokens."""
-
     server: OAuthServer
 
     def query_token(self, token_string: str, _token_type_hint: str | None) -> FoundToken | None:
@@ -267,7 +263,6 @@ class SessionEnd(EndSessionEndpoint):
         self._key_ring = key_ring
 
     def get_server_jwks(self) -> Any:
-        """Return the keys that verify an id_token_hint."""
         return self._key_ring.jwks()
 
     def get_algorithms(self) -> list[str]:

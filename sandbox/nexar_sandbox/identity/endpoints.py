@@ -170,14 +170,11 @@ class TokenEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ResourceEndpoints:
-    """Handlers of discovery, keys, userinfo, revocation and introspection."""
-
     server: authorization_server.OAuthServer
     key_ring: keys.KeyRing
     issuer: str | None
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the endpoints; userinfo by GET and POST."""
         router.add_get(discovery.DISCOVERY_PATH, self.discovery)
         router.add_get(discovery.JWKS_PATH, self.jwks)
         router.add_get(discovery.USERINFO_PATH, self.userinfo)

@@ -124,7 +124,6 @@ class AuthorizationCodeGrant(TokenGrant, authlib_grants.AuthorizationCodeGrant):
     """RFC 6749 §4.1."""
 
     def save_authorization_code(self, code: str, request: OAuthRequest) -> None:
-        """Store the code with the user's authorization."""
         data = request.payload.data
         authorization = authorizations.UserAuthorization(
             data["client_id"], _signed_in(request), tuple(dict.fromkeys(data["scope"].split())), data.get("nonce")

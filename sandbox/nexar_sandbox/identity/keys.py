@@ -13,8 +13,6 @@ from nexar_sandbox.state import store as state
 
 
 class SigningKey:
-    """An RS256 key pair with its key id."""
-
     def __init__(self, private: rsa.RSAPrivateKey) -> None:
         self.private = private
         self.public = private.public_key()
@@ -95,7 +93,6 @@ class KeyRing:
 
     @property
     def verifying(self) -> tuple[SigningKey, ...]:
-        """All keys that verify, the signing key first."""
         return (self.current, *(self._retired[kid][0] for kid in self.retired))
 
     def jwks(self) -> dict[str, list[dict[str, str]]]:
@@ -114,7 +111,6 @@ class KeyRing:
 
 
 def generate_key() -> SigningKey:
-    """Return a new key of 2048 bits."""
     return SigningKey(rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 

@@ -36,7 +36,6 @@ class LoginPages:
     leads: RedirectLookup
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Register the pages, and the end-session endpoint by GET and POST."""
         router.add_get(LOGIN_PATH, self.form)
         router.add_post(LOGIN_PATH, self.sign_in)
         router.add_get(LOGOUT_PATH, self.confirm)
@@ -46,7 +45,6 @@ class LoginPages:
         router.add_post(END_SESSION_PATH, self.end_session)
 
     async def form(self, request: web.Request) -> web.Response:
-        """Return the login page, with the e-mail address of `login_hint`."""
         return_to = _local_path(request.query.get("return_to"))
         return self._form(request, return_to, dict(parse_qsl(urlsplit(return_to).query)).get("login_hint", ""))
 
@@ -79,7 +77,6 @@ class LoginPages:
         )
 
     async def confirm(self, request: web.Request) -> web.Response:
-        """Return the page that confirms a logout."""
         session, user = self.browser_sessions.of(request), self.browser_sessions.user(request)
         if session is None or user is None:
             return self._signed_out()

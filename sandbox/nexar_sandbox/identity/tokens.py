@@ -83,7 +83,6 @@ class TokenIssuer:
         self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
 
     def new_id(self) -> str:
-        """Return a `jti`."""
         return f"{self._rng.getrandbits(128):032X}"
 
     def issue(

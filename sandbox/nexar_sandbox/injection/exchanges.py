@@ -22,8 +22,6 @@ from nexar_sandbox.injection import injector
 
 @dataclass(slots=True)
 class Exchange:
-    """One request with its journal entry and injected faults."""
-
     entry: journal.JournalEntry
     journal: journal.RequestJournal
     injected: injector.InjectedFault = injector.NO_FAULT
@@ -31,7 +29,6 @@ class Exchange:
 
     @property
     def origin(self) -> str:
-        """The address (scheme, host, port) that the request came to."""
         return "" if self.request is None else str(self.request.url.origin())
 
     @property
@@ -50,8 +47,6 @@ Handler: TypeAlias = Callable[[web.Request, Exchange], Awaitable[web.Response]]
 
 
 class ExchangeMiddleware:
-    """Wraps handlers of both services."""
-
     def __init__(self, faults_: injector.FaultInjector, requests: journal.RequestJournal) -> None:
         self._injector, self._journal = faults_, requests
 
@@ -149,7 +144,6 @@ def replacement_response(fault: faults.RandomFault, service: str) -> web.Respons
 
 
 def malformed_response(original: web.Response, fault: faults.MalformedBodyFault) -> web.Response:
-    """Return the response with a malformed body and status 200."""
     if fault.body == "html":
         return web.Response(text=pages.gateway_error(200), content_type="text/html")
     body = _body(original)

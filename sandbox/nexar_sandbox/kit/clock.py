@@ -15,8 +15,6 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Clock of the operating system."""
-
     def now(self) -> float:
         return time.time()
 

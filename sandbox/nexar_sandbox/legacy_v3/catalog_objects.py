@@ -23,8 +23,6 @@ _SELLERS = {
 
 
 class CompanyObjects:
-    """Objects of one catalog, and attributions."""
-
     def __init__(self, catalog: store.Catalog, company_objects: uids.LegacyUids) -> None:
         self._catalog, self.uids = catalog, company_objects
         self.brand = lru_cache(maxsize=None)(self._brand)
@@ -37,7 +35,6 @@ class CompanyObjects:
         return self.uids.of("Category", category.id, category.name)
 
     def seller_name(self, company: records.Company) -> str:
-        """v3's name of a seller."""
         return _SELLERS.get(company.id, (company.name,))[0]
 
     def other_names(self, company: records.Company) -> tuple[str, ...]:

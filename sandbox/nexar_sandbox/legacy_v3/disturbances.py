@@ -114,8 +114,6 @@ class RequestMoment:
 
 
 class DisturbanceInjector:
-    """The active disturbances of one service."""
-
     def __init__(self, declared: Collection[Disturbance], clock: clocks.Clock, seed: int) -> None:
         self._clock, self._seed = clock, seed
         self._number = 0
@@ -164,12 +162,10 @@ class RequestDisturbances:
 
     @property
     def error(self) -> Errors | None:
-        """The error of the request, if it fails."""
         error = self._of(Errors)
         return error if error and self._strikes(error, self._moment.number) else None
 
     def price(self, offer_id: str) -> float:
-        """Factor of the offer's prices."""
         return self._drifted(self._of(PriceDrift), offer_id)
 
     def stock(self, offer_id: str, pieces: int) -> int:

@@ -28,8 +28,6 @@ class PartCopy(NamedTuple):
 
 
 class DisturbedCatalog:
-    """The parts of the catalog for one request."""
-
     def __init__(self, catalog: store.Catalog, draws: disturbances.RequestDisturbances) -> None:
         self._catalog, self._draws = catalog, draws
 

@@ -34,8 +34,6 @@ class ResponseStyle(NamedTuple):
 
 
 class LegacyEndpoints:
-    """Handlers. Every request is journalled."""
-
     def __init__(self, served: service.LegacyService, request_journal: journal.RequestJournal) -> None:
         self._served, self._journal = served, request_journal
 
@@ -97,7 +95,6 @@ def _failed(error: disturbances.Errors, style: ResponseStyle, request: web.Reque
 
 
 def _of_class(served: service.LegacyService, path: str, name: str) -> dict[str, Resolver]:
-    """Return the resolvers of a class by path."""
     return {
         f"{path}/search": lambda caller, _: served.search(caller, name),
         f"{path}/get_multi": lambda caller, _: served.get_multi(caller, name),
@@ -170,19 +167,15 @@ def _response(body: bytes, status: int, style: ResponseStyle, request: web.Reque
 
 
 class LegacyAdmin:
-    """Handlers of the disturbances of the service. Invalid requests get a 400 with the reason."""
-
     def __init__(self, served: service.LegacyService) -> None:
         self._served = served
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Other methods are 405."""
         router.add_get(ADMIN_PATH, self.show)
         router.add_put(ADMIN_PATH, self.replace)
         router.add_delete(ADMIN_PATH, self.lift)
 
     async def show(self, _request: web.Request) -> web.Response:
-        """List the disturbances, and request counts by key number."""
         declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
         return _admin_response({"disturbances": declared, "requests": self._served.keys.request_counts()})
 

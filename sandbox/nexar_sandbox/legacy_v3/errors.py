@@ -11,5 +11,4 @@ class LegacyError(Exception):
 
 
 def bad_request(message: str) -> LegacyError:
-    """Return an error for an invalid request."""
     return LegacyError(400, message)

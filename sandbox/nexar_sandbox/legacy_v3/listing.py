@@ -25,8 +25,6 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """Result of a search: page, number of hits, facets and statistics."""
-
     page: list[Object]
     hits: int
     facets: Object
@@ -35,8 +33,6 @@ class ListingResult:
 
 
 class LegacyListing:
-    """All objects of one class."""
-
     def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
         """Objects with their aliases and other names in filters."""
         self._all = [

@@ -54,8 +54,6 @@ def echo(query: dict[str, Any]) -> dict[str, Any]:
 
 
 class LegacyMatcher:
-    """Executes match queries on one catalog."""
-
     def __init__(self, catalog: store.Catalog, country: str) -> None:
         self._catalog, self._country = catalog, country
 

@@ -24,8 +24,6 @@ _EMPTY: dict[type, Callable[[], object]] = {list: list, dict: dict}
 
 
 class PartObjects:
-    """Builds Part objects."""
-
     def __init__(
         self,
         catalog: store.Catalog,
@@ -193,7 +191,6 @@ def _downloads(cad: records.Cad) -> list[str]:
 
 
 def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
-    """Return the part with flapping fields emptied."""
     for each in draws.flapping:
         # The values that the path reaches are numbered, so that each flaps for itself.
         part_object = _emptied(part_object, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
@@ -228,7 +225,6 @@ class LegacyObjects:
         return self.listings[name].get(self._companies.uids.current(uid))
 
     def project(self, object_: Object, name: str, field_projection: projection.LegacyProjection) -> Object:
-        """Return a Brand, Category or Seller of a listing."""
         if name == "Category" and "imagesets" in field_projection.include:
             object_ = {**object_, "imagesets": self._pictures[object_["uid"]]}
         return field_projection.of(object_)
@@ -240,12 +236,10 @@ class LegacyObjects:
 
     @cached_property
     def spec_names(self) -> spec_names.SpecNames:
-        """The specs of parts by the keys that requests may use."""
         return spec_names.SpecNames(self._catalog.attributes())
 
     @cached_property
     def listings(self) -> dict[str, listing.LegacyListing]:
-        """Brands, sellers and categories, by class."""
         company_objects, catalog = self._companies, self._catalog
         return {
             "Brand": listing.LegacyListing(

@@ -55,7 +55,6 @@ class SearchField:
         return self.spec.range if self.spec else None
 
     def sort_key(self, downwards: bool) -> str:
-        """Return the catalog's sort key in that direction."""
         if self.range is None:
             return self.sort
         return self.range.high if downwards else self.range.low
@@ -78,8 +77,6 @@ class SplitCriteria(NamedTuple):
 
 
 class PartFields:
-    """The fields of one catalog's parts."""
-
     def __init__(
         self,
         catalog: store.Catalog,
@@ -91,7 +88,6 @@ class PartFields:
         self._fields = {each.name: each for each in self._search_fields()}
 
     def of(self, name: str) -> SearchField:
-        """Return the field of that name. Raises LegacyError for an unknown one."""
         field = self._fields.get(name) or self._spec(name)
         if field is None:
             raise errors.bad_request(
@@ -100,7 +96,6 @@ class PartFields:
         return field
 
     def conditions(self, filters_: Iterable[Criterion]) -> SplitCriteria:
-        """Split criteria by the way in which they are evaluated."""
         filters: list[CatalogFilter] = []
         split = SplitCriteria(records.SearchConditions(), [], [])
         in_stock = False

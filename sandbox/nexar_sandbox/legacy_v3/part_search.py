@@ -17,8 +17,6 @@ _LOOKED_AT, _SUGGESTED = 100, 8
 
 @dataclass(frozen=True, slots=True)
 class PartSearchResult:
-    """Result of a search: copies of the page, number of hits, facets and statistics."""
-
     page: list[PartCopy]
     hits: int
     facets: Object
@@ -36,13 +34,10 @@ class Drilldown(NamedTuple):
 
 
 class PartSearch:
-    """Searches one catalog."""
-
     def __init__(self, catalog: store.Catalog, fields: part_fields.PartFields) -> None:
         self._catalog, self._fields = catalog, fields
 
     def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> PartSearchResult:
-        """Return a page of the hits, with facets and statistics."""
         filters_ = search.criteria
         hits = self._hits(search, filters_, disturbed)
         facets = {
@@ -73,7 +68,6 @@ class PartSearch:
     def _hits(
         self, search: LegacySearch, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
     ) -> search_hits.SearchHits:
-        """All parts that match, best first."""
         conditions, inside, left = self._fields.conditions(filters_)
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
         order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
@@ -163,11 +157,9 @@ class PartSearch:
     def _values(
         self, field: part_fields.SearchField, hits: search_hits.SearchHits, disturbed: DisturbedCatalog
     ) -> Iterator[Any]:
-        """Every value that some hit has of the field."""
         return (value for id_ in hits.ids for value in field.values_of(disturbed.part(PartCopy(id_))))
 
     def _missing(self, field: part_fields.SearchField, hits: search_hits.SearchHits, counts: facets.Counts) -> int:
-        """Hits without a value."""
         if field.count_kind == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
         if field.spec is not None:  # and for each of several values

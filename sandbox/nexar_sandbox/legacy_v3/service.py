@@ -26,8 +26,6 @@ from nexar_sandbox.legacy_v3 import (
 
 
 class LegacyKeys:
-    """The apikeys of one service."""
-
     def __init__(self, apikeys: Sequence[str], per_second: int | None, clock: clocks.Clock) -> None:
         limits = () if per_second is None else (windows.Window(per_second, 1),)
         self._windows = {apikey: windows.Windows(limits, clock) for apikey in apikeys}
@@ -46,7 +44,6 @@ class LegacyKeys:
         return apikey
 
     def requests(self, apikey: str) -> int:
-        """HTTP requests of a key that were served, errors among them."""
         return self._requests[apikey]
 
     def request_counts(self) -> dict[str, int]:
@@ -83,7 +80,6 @@ class LegacyService:
         return self._chosen.apikeys
 
     def requests(self, apikey: str) -> int:
-        """HTTP requests of a key that were served."""
         return self.keys.requests(apikey)
 
     def caller(self, parameters: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
@@ -124,7 +120,6 @@ class LegacyService:
         return self._response(search, results, result, caller)
 
     def get_one(self, caller: LegacyRequest, name: str, uid: str) -> Object:
-        """One object, bare."""
         object_: Object | None = self._get(caller, name, [uid]).get(uid)
         if object_ is None:
             raise errors.LegacyError(404, f"{name} not found")

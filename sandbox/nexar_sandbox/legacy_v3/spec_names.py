@@ -174,7 +174,6 @@ def datatype(attribute: records.CatalogAttribute) -> str:
 
 
 def values(spec: records.CatalogSpec) -> list[str]:
-    """v3's list of texts."""
     if spec.attribute.value_type == "number":
         return [number(spec.attribute, float(spec.si_value))]
     return spec.value.split(", ") if spec.attribute.shortname in _LISTS else [spec.value]

@@ -19,14 +19,12 @@ def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
 
 
 def on_order_eta(offer: records.Offer) -> str | None:
-    """Return the expected arrival of ordered stock."""
     if offer.on_order_quantity is None:
         return None
     return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
 
 
 def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
-    """Return custom fields of a seller's feed."""
     return {"item_id": offer.id, "source_code": "feed"} if seller_id in _CUSTOM_SELLERS else {}
 
 

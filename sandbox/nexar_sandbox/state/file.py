@@ -72,7 +72,6 @@ class StateFile:
             self._database.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the file and release its lock."""
         self._database.close()
 
     def _run(self, statement: str, values: tuple[object, ...] = ()) -> None:
@@ -117,7 +116,6 @@ def _make(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the error as a message for users."""
     code = getattr(error, "sqlite_errorname", "")
     if code.startswith("SQLITE_BUSY"):
         return "another sandbox is using it"

@@ -31,7 +31,6 @@ class StateStore:
 
     @property
     def is_persistent(self) -> bool:
-        """True if the state is written to a file."""
         return self._file is not None
 
     def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
@@ -46,12 +45,10 @@ class StateStore:
         return nullcontext() if self._file is None else self._file.transaction()
 
     def complete_creation(self) -> None:
-        """Commit the initial values of a new file."""
         if self._file is not None:
             self._file.complete_creation()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

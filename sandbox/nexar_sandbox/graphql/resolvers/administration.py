@@ -16,8 +16,6 @@ from nexar_sandbox.graphql import context
 
 
 class AdmApplicationScope(NamedTuple):
-    """A scope that an application may request."""
-
     application_id: str
     scope: str
 
@@ -89,7 +87,6 @@ def application(_root: None, info: context.Info, id: str) -> AdmApplication | No
 
 
 def _organization_id(info: context.Info) -> str:
-    """Return the id of the caller's organization; empty if there is none."""
     if info.context.user is not None:
         user = info.context.user_directory.by_id(info.context.user)
         return user.organization if user else ""

@@ -27,16 +27,12 @@ class SupCategoryBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupCadBucket:
-    """Hits with a state of CAD models."""
-
     cad_state: str
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class SupLevelBucket:
-    """Hits with a level of CAD models."""
-
     level: int
     display_name: str
     count: int
@@ -44,16 +40,12 @@ class SupLevelBucket:
 
 @dataclass(frozen=True, slots=True)
 class SupInStockBucket:
-    """Hits with or without stock."""
-
     is_in_stock: bool
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class SupSpecBucket:
-    """Hits with a spec value."""
-
     display_value: str
     float_value: float | None
     count: int
@@ -124,7 +116,6 @@ def distributors(result: views.SupPartResultSet, info: context.Info, size: int) 
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
-    """Hits by the category that they are in."""
     catalog, behavior = info.context.catalog, info.context.behavior
     counts = catalog.category_counts(result.hits)
     if not behavior.own_categories_counted:
@@ -148,7 +139,6 @@ def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> 
 
 
 def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket]:
-    """Hits by state of CAD models."""
     return [SupCadBucket(*pair) for pair in info.context.catalog.cad_counts(result.hits)]
 
 
@@ -163,7 +153,6 @@ def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInSt
 
 
 def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
-    """Return the attributes that most of the best hits have."""
     return attributes_of(result.hits, info)[:SUGGESTED]
 
 
@@ -172,7 +161,6 @@ def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[reco
 
 
 def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
-    """Return the attributes of the best hits, by group."""
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
@@ -237,7 +225,6 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
 
 
 def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
-    """Return the filters of the search, with display names."""
     attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [

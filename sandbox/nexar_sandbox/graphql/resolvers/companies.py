@@ -14,8 +14,6 @@ _Listed = TypeVar("_Listed", records.Company, records.Category)
 
 
 class SupBlurb(NamedTuple):
-    """A text about a category."""
-
     name: str
     path_name: str
     description: str
@@ -69,7 +67,6 @@ def select(
 def categories(
     _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
 ) -> list[records.Category]:
-    """Return the categories with one of the ids or paths; all if neither is given."""
     return select(info.context.catalog.categories(), "path", ids, paths)
 
 
@@ -109,7 +106,6 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
 
 
 def blurb(category: records.Category, info: context.Info) -> SupBlurb:
-    """Return a text about the category, composed of catalog data."""
     num_parts = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
     text = f"{category.name}: {num_parts} {'part' if num_parts == 1 else 'parts'} in the catalog."

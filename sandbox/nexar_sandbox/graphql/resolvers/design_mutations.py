@@ -57,7 +57,6 @@ def _given(fields: Input, *names: str) -> Input:
 
 
 async def _thread_path(info: context.Info, fields: Input) -> str:
-    """Return the path of a thread of a project. Raises DesignError."""
     project = await access.require(info, "DesProject", fields["entityId"], "project")
     thread = await access.require(info, "DesCommentThread", fields["commentThreadId"], "comment thread")
     if thread.project_id != project.id:
@@ -66,7 +65,6 @@ async def _thread_path(info: context.Info, fields: Input) -> str:
 
 
 async def _task_path(info: context.Info, fields: Input) -> str:
-    """Return the path of a task. Raises DesignError."""
     return f"/tasks/{(await access.require(info, 'DesTask', fields['taskId'], 'task')).id}"
 
 
@@ -160,7 +158,6 @@ async def update_parameters(info: context.Info, fields: Input) -> records.Record
 
 
 async def upload_project(info: context.Info, fields: Input) -> records.Record:
-    """Create a project from an uploaded file."""
     folder = await access.require(info, "DesFolder", fields["parentFolderId"], "folder")
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
     # The user may see both, and still they may belong to different workspaces.
@@ -179,7 +176,6 @@ async def upload_project(info: context.Info, fields: Input) -> records.Record:
 
 
 async def release_component(info: context.Info, fields: Input) -> records.Record:
-    """Create a component in its first revision."""
     workspace = await access.require_workspace(info, fields["workspaceUrl"])
     folder_id = fields.get("componentParentFolderId")
     if folder_id is not None:
@@ -199,12 +195,10 @@ async def release_component(info: context.Info, fields: Input) -> records.Record
 
 
 async def add_choices(info: context.Info, fields: Input) -> records.Record:
-    """Add part choices at the end of a component's list."""
     return await _choose(info, fields, add=_choices(fields["manufacturerParts"]))
 
 
 async def remove_choices(info: context.Info, fields: Input) -> records.Record:
-    """Remove the given part choices, or all."""
     parts = fields.get("manufacturerParts")
     return await _choose(info, fields, remove=None if parts is None else _choices(parts))
 
@@ -277,7 +271,6 @@ def _created(attribute: str, missing: str | None = "") -> GraphQLFieldResolver:
 
 
 def first_comment(payload: MutationPayload, _info: context.Info) -> str:
-    """Return the id of the first comment of a new thread."""
     return "" if payload.record is None else str(payload.record.comments[0].comment_id)
 
 

@@ -33,12 +33,10 @@ _MEASURES = {
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
-    """Return the member type of the union for a value."""
     return "DesComponent" if isinstance(value, records.Component) else "DesErrorPayload"
 
 
 async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | None = None) -> list[records.Record]:
-    """Return the workspaces of the caller that match the filter."""
     return design_filters.matching_records(await access.workspaces(info), where)
 
 
@@ -52,7 +50,6 @@ def location(workspace: records.Record, info: context.Info) -> Any:
 
 
 async def locations(_root: None, info: context.Info) -> list[records.Record]:
-    """Return the distinct locations of the caller's workspaces."""
     return list(dict.fromkeys(location(workspace, info) for workspace in await access.workspaces(info)))
 
 
@@ -69,7 +66,6 @@ async def users(_root: None, info: context.Info, ids: list[str], **given: Any) -
 
 
 async def user_by_auth(_root: None, info: context.Info) -> records.Record:
-    """Return the caller."""
     return await access.user(info)
 
 
@@ -104,7 +100,6 @@ async def components_by_ids(_root: None, info: context.Info, ids: list[str]) -> 
 
 
 async def revision(_root: None, info: context.Info, id: str) -> records.Record | None:
-    """Return a component by the id of its revision."""
     matching = await access.loaders(info).where("DesComponent", "revision_id", id)
     return await access.visible(info, "DesComponent", matching[0].id) if matching else None
 
@@ -146,7 +141,6 @@ async def thread(_root: None, info: context.Info, **given: Any) -> records.Recor
 
 
 async def packages(_root: None, info: context.Info) -> list[records.Record]:
-    """Every package of the user's projects."""
     jobs = await access.loaders(info).all("DesManufacturePackage")
     return [job for job in jobs if job.is_package and await access.visible(info, "DesManufacturePackage", job.id)]
 

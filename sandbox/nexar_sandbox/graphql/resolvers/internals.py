@@ -35,23 +35,17 @@ class SupPartExtras(NamedTuple):
 
 
 class SupPartExtrasParameter(NamedTuple):
-    """A named value of a part."""
-
     name: str
     unit: str | None
     value: tuple[str, ...]
 
 
 class SupPartExtrasTechnicalDetail(NamedTuple):
-    """A named value of a part, as text."""
-
     name: str
     value: str
 
 
 class SupCircuitMakerPartInfo(NamedTuple):
-    """How a part is used in SupCircuitMakerPartInfo."""
-
     comments: int
     fabrications: int
     projects: int
@@ -85,7 +79,6 @@ def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noq
 
 
 def ciiva_ids(_root: None, info: context.Info, partIds: list[str]) -> list[str | None]:  # noqa: N803
-    """Many at once; null for each unknown id."""
     return [_masked(part_id, to_part=False, info=info) for part_id in partIds]
 
 
@@ -107,12 +100,10 @@ def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[Sup
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
-    """Which branch of SupUnionPayload it is."""
     return "SupErrorPayload" if isinstance(value, SupErrorPayload) else "SupPartExtras"
 
 
 def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
-    """SupPartExtras of a part that was requested in another way."""
     return SupPartExtras(part.record)
 
 
@@ -145,7 +136,6 @@ def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
 
 
 def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
-    """Return the properties; a text may hold several values."""
     return [
         SupPartExtrasParameter(spec.attribute.name, spec.units or None, tuple(map(str.strip, spec.value.split(","))))
         for spec in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
@@ -153,7 +143,6 @@ def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasP
 
 
 def technical_details(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
-    """Return the properties for display."""
     specs = parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
     return [SupPartExtrasTechnicalDetail(spec.attribute.name, spec.display_value) for spec in specs]
 

@@ -55,7 +55,6 @@ def sellers(
 
 
 def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
-    """Return a key of the seller's listing of the part."""
     return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
 
 
@@ -82,7 +81,6 @@ def offer(
     behavior: supply_behavior.SupplyBehavior,
     price_breaks: Sequence[int] | None = None,
 ) -> views.OfferView:
-    """One offer as the market sees it."""
     company, live = seller.record.company, seller.part.market.live
     live_offer = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
@@ -156,7 +154,6 @@ def click_url(offer: views.OfferView, info: context.Info) -> str:
 
 
 def internal_url(offer: views.OfferView, info: context.Info) -> str:
-    """Return an internal link. Its target does not exist."""
     return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
 
 

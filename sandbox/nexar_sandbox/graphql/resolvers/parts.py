@@ -26,8 +26,6 @@ LARGEST_INT = 2**31 - 1
 
 
 class SupSponsoredPart(NamedTuple):
-    """A sponsored part that is shown with another part."""
-
     cache_id: str
     ppid: str
     source_id: str
@@ -40,7 +38,6 @@ def cache_id(part: views.PartView, _info: context.Info) -> str:
 
 
 def name(part: views.PartView, _info: context.Info) -> str:
-    """Maker and MPN."""
     return f"{part.record.manufacturer.name} {part.record.mpn}"
 
 
@@ -68,14 +65,12 @@ def _as_written(spec: records.CatalogSpec, behavior: supply_behavior.SupplyBehav
 
 
 def document_collections(part: views.PartView, info: context.Info) -> list[records.DocumentCollection]:
-    """Return the groups of documents, under the names of the behavior."""
     behavior = info.context.behavior
     names = {DATASHEETS: behavior.datasheet_collection, COMPLIANCE: behavior.compliance_collection}
     return [replace(each, name=names.get(each.name, each.name)) for each in part.record.document_collections]
 
 
 def may_see(shortname: str, info: context.Info) -> bool:
-    """Return true if the plan shows the values of the attribute."""
     application = info.context.application
     return shortname not in LIFECYCLE or (application is not None and "LIFECYCLE" in application.features)
 
@@ -116,7 +111,6 @@ def best_image(part: views.PartView, _info: context.Info) -> records.Image | Non
 
 
 def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
-    """Return the first document among the datasheets."""
     sheets = (collection for collection in part.record.document_collections if collection.name == DATASHEETS)
     return next((document for collection in sheets for document in collection.documents), None)
 
@@ -161,7 +155,6 @@ def total_avail(part: views.PartView, info: context.Info) -> int:
 
 
 def avg_avail(part: views.PartView, info: context.Info) -> float:
-    """Stock of a distributor on average."""
     return float(pricing.avg_avail(offers.listed(part, info)))
 
 

@@ -88,7 +88,6 @@ def multi_match(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
-    """One result per query, in the order of the queries."""
     behavior = info.context.behavior
     market, conditions = offers.market(info, arguments), match_conditions(options or {}, behavior)
     if not behavior.equal_queries_separate:
@@ -199,17 +198,14 @@ def suggest(
     categoryId: str | None = None,  # noqa: N803 (the schema's argument names)
     partNumbersOnly: bool | None = None,  # noqa: N803
 ) -> tuple[records.Suggestion, ...]:
-    """Completions of a prefix."""
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 
 def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingCorrection, ...]:
-    """Other spellings that find parts."""
     return info.context.catalog.spelling(q)
 
 
 def description(hit: views.SupPartResult, info: context.Info) -> str:
-    """Return the short description, highlighted."""
     return highlighted(hit.part.record.short_description, hit.query, info.context.behavior.highlight_tag)
 
 
