@@ -2,21 +2,12 @@
 
 import tomllib
 from pathlib import Path
-from typing import NamedTuple
 
 _COUNTRIES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 CODES = frozenset(_COUNTRIES["codes"].split())
 
 
-class SupCountry(NamedTuple):
-    """A country; the continent has two letters (EU, AS, NA, SA, AF, OC)."""
-
-    name: str
-    country_code: str
-    continent_code: str
-
-
-def country_of(code: str) -> SupCountry:
+def country_of(code: str) -> dict[str, str]:
     """Return the country with this code; an unknown one has its code as name and no continent."""
     name, continent = _COUNTRIES["known"].get(code, (code, ""))
-    return SupCountry(name, code, continent)
+    return {"name": name, "countryCode": code, "continentCode": continent}

@@ -8,7 +8,6 @@ response, is read directly, and lists of objects are completed directly; each ha
 import math
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, cast
 
 from graphql import (
@@ -83,11 +82,11 @@ class LeafReader:
     nullable: bool
 
 
-def leaf_reader(field: GraphQLField, attribute: str) -> LeafReader | None:
-    """Return the direct reader of a field; None if the field has arguments or is not a scalar."""
+def set_leaf_reader(field: GraphQLField, read: Callable[[Any], Any]) -> None:
+    """Let the field be read directly, if it is a scalar without arguments."""
     exact = EXACT.get(str(get_nullable_type(field.type)))
-    nullable = not isinstance(field.type, GraphQLNonNull)
-    return None if field.args or exact is None else LeafReader(attrgetter(attribute), exact, nullable)
+    if exact is not None and not field.args:
+        field.extensions[LEAF] = LeafReader(read, exact, not isinstance(field.type, GraphQLNonNull))
 
 
 @dataclass(frozen=True, slots=True)

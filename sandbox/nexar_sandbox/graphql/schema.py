@@ -5,16 +5,15 @@ graphql.md §6); the message of that error is our choice. Without the feature LI
 attributes are omitted from `specs` and `specAggs`. INVENTORY_HISTORY has no field in the schema.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 from graphql import (
     DocumentNode,
-    GraphQLField,
     GraphQLFieldResolver,
     GraphQLObjectType,
     GraphQLScalarType,
@@ -86,6 +85,15 @@ SDL = Path(__file__).with_name("schema.graphql")
 TABLES = (parts, offers, companies, search, aggregations, internals, administration, design_queries, design_mutations)
 # Types whose values are views of a record.
 VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
+# Types that only responses have: their values are dicts by the schema's names.
+MAPPING_TYPES = frozenset(
+    """
+    AdmApplication AdmApplicationScope AdmApplicationSecurity AdmOrganization AdmSupplyCounts AdmUser
+    SupAppliedFilter SupAttributeGroup SupBlurb SupCadBucket SupCategoryBucket SupCircuitMakerPartInfo SupCompanyBucket
+    SupCountry SupErrorPayload SupInStockBucket SupLevelBucket SupOctocartLink SupPartExtrasParameter
+    SupPartExtrasTechnicalDetail SupSpecAgg SupSpecBucket SupSponsoredPart
+    """.split()  # noqa: SIM905  a list of names, not of quotes
+)
 # Fields that are read from an attribute with another name.
 _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
 
@@ -153,20 +161,14 @@ def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQL
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
         attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake_case(name)
-        field.resolve = with_feature_check(kind.name, name, resolver or _attribute_resolver(attribute))
-        _set_leaf_reader(field, attribute, resolver is None and not needs_feature(kind.name, name))
+        read = itemgetter(name) if kind.name in MAPPING_TYPES else attrgetter(attribute)
+        field.resolve = with_feature_check(kind.name, name, resolver or _reader(read))
+        # A field with a resolver or a feature check cannot be read directly.
+        if resolver is None and not needs_feature(kind.name, name):
+            executor.set_leaf_reader(field, read)
 
 
-def _set_leaf_reader(field: GraphQLField, attribute: str, plain: bool) -> None:
-    # A field with a resolver or a feature check cannot be read directly.
-    reader = executor.leaf_reader(field, attribute) if plain else None
-    if reader is not None:
-        field.extensions[executor.LEAF] = reader
-
-
-def _attribute_resolver(attribute: str) -> GraphQLFieldResolver:
-    read = attrgetter(attribute)
-
+def _reader(read: Callable[[Any], Any]) -> GraphQLFieldResolver:
     def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
         return read(source)
 

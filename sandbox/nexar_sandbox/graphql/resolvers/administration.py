@@ -7,7 +7,7 @@ deleted.
 """
 
 import datetime
-from typing import NamedTuple
+from typing import Any
 
 from graphql import GraphQLFieldResolver
 
@@ -15,67 +15,13 @@ from nexar_sandbox import applications, user_directory
 from nexar_sandbox.graphql import context
 
 
-class AdmApplicationScope(NamedTuple):
-    application_id: str
-    scope: str
-
-
-class AdmApplicationSecurity(NamedTuple):
-    application_id: str
-    client_id: str
-    client_secret: str
-
-
-class AdmSupplyCounts(NamedTuple):
-    """Parts used in this calendar month and parts allowed."""
-
-    part_counter: int
-    part_limit: int
-
-
-class AdmApplication(NamedTuple):
-    """An application; `supply_counts` is None if it may not request supply data."""
-
-    scopes: list[AdmApplicationScope]
-    supply_counts: AdmSupplyCounts | None
-    security: AdmApplicationSecurity
-    organization_id: str
-    name: str
-    description: str | None
-    deleted: bool
-    created_date: str
-    id: str
-
-
-class AdmUser(NamedTuple):
-    """A member; `user_name` is the address that the user signs in with."""
-
-    user_name: str
-    first_name: str
-    last_name: str
-    created_date: str
-    id: str
-
-
-class AdmOrganization(NamedTuple):
-    """An organization. A user is in one only, so it is the default one; there are no invitations."""
-
-    users: list[AdmUser]
-    invitations: tuple[()]
-    applications: list[AdmApplication]
-    is_default: bool
-    name: str
-    created_date: str
-    id: str
-
-
-def organizations(_root: None, info: context.Info) -> list[AdmOrganization]:
+def organizations(_root: None, info: context.Info) -> list[dict[str, Any]]:
     """Return the organization of the user, or of the application without a user; empty if it was deleted."""
     organization = info.context.user_directory.organization(_organization_id(info))
     return [] if organization is None else [_organization(organization, info)]
 
 
-def application(_root: None, info: context.Info, id: str) -> AdmApplication | None:
+def application(_root: None, info: context.Info, id: str) -> dict[str, Any] | None:
     """Return the application with this id (a GUID, in either case of letters) of the same organization, or null."""
     matching = (
         application
@@ -98,38 +44,47 @@ def _applications(organization: str, info: context.Info) -> tuple[applications.S
     return (*registry.of_organization(organization), *registry.deleted_by(organization))
 
 
-def _organization(organization: user_directory.Organization, info: context.Info) -> AdmOrganization:
-    return AdmOrganization(
-        [_user(user, info) for user in info.context.user_directory.of_organization(organization.id)],
-        (),
-        [_application(application, info) for application in _applications(organization.id, info)],
-        True,
-        organization.name,
-        _created_date(organization.created, info),
-        organization.id,
-    )
+def _organization(organization: user_directory.Organization, info: context.Info) -> dict[str, Any]:
+    """A user is in one organization only, so it is the default one; there are no invitations."""
+    return {
+        "users": [_user(user, info) for user in info.context.user_directory.of_organization(organization.id)],
+        "invitations": [],
+        "applications": [_application(application, info) for application in _applications(organization.id, info)],
+        "isDefault": True,
+        "name": organization.name,
+        "createdDate": _created_date(organization.created, info),
+        "id": organization.id,
+    }
 
 
-def _user(user: user_directory.SandboxUser, info: context.Info) -> AdmUser:
-    return AdmUser(user.email, user.given_name, user.family_name, _created_date(user.created, info), user.id)
+def _user(user: user_directory.SandboxUser, info: context.Info) -> dict[str, Any]:
+    return {
+        "userName": user.email,
+        "firstName": user.given_name,
+        "lastName": user.family_name,
+        "createdDate": _created_date(user.created, info),
+        "id": user.id,
+    }
 
 
-def _application(application: applications.SandboxApplication, info: context.Info) -> AdmApplication:
-    id_ = application.application_id
-    counts = AdmSupplyCounts(
-        info.context.part_usage.used_in_period(application), info.context.part_usage.limit(application)
-    )
-    return AdmApplication(
-        [AdmApplicationScope(id_, scope) for scope in application.scopes],
-        counts if applications.SUPPLY_SCOPE in application.scopes else None,
-        AdmApplicationSecurity(id_, application.client_id, application.client_secret),
-        application.organization,
-        application.name,
-        application.description,
-        application.deleted,
-        _created_date(application.created, info),
-        id_,
-    )
+def _application(application: applications.SandboxApplication, info: context.Info) -> dict[str, Any]:
+    id_, usage = application.application_id, info.context.part_usage
+    counts = {"partCounter": usage.used_in_period(application), "partLimit": usage.limit(application)}
+    return {
+        "scopes": [{"applicationId": id_, "scope": scope} for scope in application.scopes],
+        "supplyCounts": counts if applications.SUPPLY_SCOPE in application.scopes else None,
+        "security": {
+            "applicationId": id_,
+            "clientId": application.client_id,
+            "clientSecret": application.client_secret,
+        },
+        "organizationId": application.organization,
+        "name": application.name,
+        "description": application.description,
+        "deleted": application.deleted,
+        "createdDate": _created_date(application.created, info),
+        "id": id_,
+    }
 
 
 def _created_date(created: float | None, info: context.Info) -> str:

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from graphql import GraphQLFieldResolver
 
@@ -11,73 +10,6 @@ from nexar_sandbox import supply_behavior
 from nexar_sandbox.catalog import matching, records, search_hits, units
 from nexar_sandbox.graphql import context, errors, views
 from nexar_sandbox.graphql.resolvers import parts
-
-
-@dataclass(frozen=True, slots=True)
-class SupCompanyBucket:
-    company: records.Company
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupCategoryBucket:
-    category: records.Category
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupCadBucket:
-    cad_state: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupLevelBucket:
-    level: int
-    display_name: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupInStockBucket:
-    is_in_stock: bool
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupSpecBucket:
-    display_value: str
-    float_value: float | None
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class SupSpecAgg:
-    """Hits by value of one attribute; minimum and maximum are None for text."""
-
-    attribute: records.CatalogAttribute
-    buckets: list[SupSpecBucket]
-    min: float | None
-    max: float | None
-    si_min: str | None
-    si_max: str | None
-    display_min: str | None
-    display_max: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SupAttributeGroup:
-    name: str
-    attributes: list[records.CatalogAttribute]
-
-
-@dataclass(frozen=True, slots=True)
-class SupAppliedFilter:
-    shortname: str
-    name: str
-    values: tuple[str, ...]
-    display_values: list[str]
-
 
 # Attributes are taken from this many of the best hits; the rest rarely adds one.
 SAMPLED_HITS = 100
@@ -93,6 +25,7 @@ FILTER_NAMES = {
 }
 
 _Counted = TypeVar("_Counted")
+Buckets: TypeAlias = list[dict[str, Any]]
 
 
 def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
@@ -104,18 +37,18 @@ def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[reco
     return [attribute for attribute, _ in totals.most_common()]
 
 
-def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
+def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     counts = info.context.catalog.manufacturer_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behavior)]
+    return _buckets("company", first(counts, size, info.context.behavior))
 
 
-def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCompanyBucket]:
+def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     """Hits by seller; a part counts for each of its sellers."""
     counts = info.context.catalog.distributor_counts(result.hits)
-    return [SupCompanyBucket(*pair) for pair in first(counts, size, info.context.behavior)]
+    return _buckets("company", first(counts, size, info.context.behavior))
 
 
-def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> list[SupCategoryBucket]:
+def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     catalog, behavior = info.context.catalog, info.context.behavior
     counts = catalog.category_counts(result.hits)
     if not behavior.own_categories_counted:
@@ -123,7 +56,7 @@ def categories(result: views.SupPartResultSet, info: context.Info, size: int) ->
         for category, count in counts:
             totals.update(dict.fromkeys((category, *catalog.ancestors(category.id)), count))
         counts = tuple(totals.most_common())
-    return [SupCategoryBucket(*pair) for pair in first(counts, size, behavior)]
+    return _buckets("category", first(counts, size, behavior))
 
 
 def first(counts: Iterable[_Counted], size: int, behavior: supply_behavior.SupplyBehavior) -> list[_Counted]:
@@ -133,23 +66,27 @@ def first(counts: Iterable[_Counted], size: int, behavior: supply_behavior.Suppl
     return buckets if behavior.frequent_buckets_first else buckets[::-1]
 
 
-def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> list[SupCategoryBucket]:
+def _buckets(key: str, counts: Iterable[tuple[Any, int]]) -> Buckets:
+    return [{key: value, "count": count} for value, count in counts]
+
+
+def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     """Return the most frequent categories, unless the search is filtered by one."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
-def cad(result: views.SupPartResultSet, info: context.Info) -> list[SupCadBucket]:
-    return [SupCadBucket(*pair) for pair in info.context.catalog.cad_counts(result.hits)]
+def cad(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+    return _buckets("cadState", info.context.catalog.cad_counts(result.hits))
 
 
-def cad_levels(result: views.SupPartResultSet, info: context.Info) -> list[SupLevelBucket]:
+def cad_levels(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
     counts = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
-    return [SupLevelBucket(level, CAD_NAMES[level], count) for level, count in sorted(counts)]
+    return [{"level": level, "displayName": CAD_NAMES[level], "count": count} for level, count in sorted(counts)]
 
 
-def in_stock(result: views.SupPartResultSet, info: context.Info) -> list[SupInStockBucket]:
-    return [SupInStockBucket(*pair) for pair in info.context.catalog.in_stock_counts(result.hits)]
+def in_stock(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+    return _buckets("isInStock", info.context.catalog.in_stock_counts(result.hits))
 
 
 def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
@@ -160,11 +97,11 @@ def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[reco
     return attributes_of(result.hits, info)
 
 
-def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> list[SupAttributeGroup]:
+def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
-    return [SupAttributeGroup(name, attributes) for name, attributes in groups.items()]
+    return [{"name": name, "attributes": attributes} for name, attributes in groups.items()]
 
 
 def specs(
@@ -173,7 +110,7 @@ def specs(
     attributeNames: list[str],  # noqa: N803 (the schema's argument names)
     attributeSelection: str,  # noqa: N803
     size: int,
-) -> list[SupSpecAgg]:
+) -> Buckets:
     """Hits by value, for the named attributes and those that the selection adds."""
     behavior = info.context.behavior
     if attributeSelection == "WITH_SUGGESTED" and not behavior.suggested_specs_added:
@@ -191,26 +128,36 @@ def specs(
     return [_spec_agg(counts, size, behavior) for counts in aggregations]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int, behavior: supply_behavior.SupplyBehavior) -> SupSpecAgg:
-    low, high = counts.minimum, counts.maximum
-    buckets = [SupSpecBucket(*bucket) for bucket in first(counts.buckets, size, behavior)]
-    if not behavior.bucket_values_in_si:
-        buckets = [replace(bucket, float_value=_displayed(bucket, counts.attribute)) for bucket in buckets]
-    return SupSpecAgg(
-        counts.attribute,
-        buckets,
-        low,
-        high,
-        *(None if end is None else f"{end:.12g}" for end in (low, high)),
-        *(None if end is None else units.displayed(end, counts.attribute.units_symbol).display for end in (low, high)),
-    )
+def _spec_agg(counts: records.SpecCounts, size: int, behavior: supply_behavior.SupplyBehavior) -> dict[str, Any]:
+    attribute, ends = counts.attribute, {"Min": counts.minimum, "Max": counts.maximum}
+    buckets = [
+        {
+            "displayValue": display,
+            "floatValue": number if behavior.bucket_values_in_si else _in_displayed_unit(number, attribute),
+            "count": count,
+        }
+        for display, number, count in first(counts.buckets, size, behavior)
+    ]
+    return {
+        "attribute": attribute,
+        "buckets": buckets,
+        "min": counts.minimum,
+        "max": counts.maximum,
+        **{f"si{name}": None if end is None else f"{end:.12g}" for name, end in ends.items()},
+        **{f"display{name}": None if end is None else _displayed(end, attribute).display for name, end in ends.items()},
+        "valueType": attribute.value_type,
+        "units": attribute.units_symbol,
+        "unitsName": attribute.units_name,
+        "unitsSymbol": attribute.units_symbol,
+    }
 
 
-def _displayed(bucket: SupSpecBucket, attribute: records.CatalogAttribute) -> float | None:
-    """Return the number of the bucket in the unit that is displayed; None for a text."""
-    if bucket.float_value is None:
-        return None
-    return float(units.displayed(bucket.float_value, attribute.units_symbol).value)
+def _in_displayed_unit(number: float | None, attribute: records.CatalogAttribute) -> float | None:
+    return None if number is None else float(_displayed(number, attribute).value)
+
+
+def _displayed(number: float, attribute: records.CatalogAttribute) -> units.DisplayedNumber:
+    return units.displayed(number, attribute.units_symbol)
 
 
 def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:
@@ -224,11 +171,16 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
     return by_id or (named[0] if len(named) == 1 else None)
 
 
-def applied_filters(result: views.SupPartResultSet, info: context.Info) -> list[SupAppliedFilter]:
+def applied_filters(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [
-        SupAppliedFilter(key, names.get(key, key), values, [_display(key, value, info) for value in values])
+        {
+            "shortname": key,
+            "name": names.get(key, key),
+            "values": values,
+            "displayValues": [_display(key, value, info) for value in values],
+        }
         for key, values in result.conditions.filters
     ]
 
@@ -243,15 +195,7 @@ def _display(key: str, value: str, info: context.Info) -> str:
     return named.name if named else value
 
 
-ATTRIBUTES = {
-    f"SupSpecAgg.{name}": f"attribute.{attribute}"
-    for name, attribute in {
-        "valueType": "value_type",
-        "units": "units_symbol",
-        "unitsName": "units_name",
-        "unitsSymbol": "units_symbol",
-    }.items()
-}
+ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
     "SupPartResultSet.specAggs": specs,

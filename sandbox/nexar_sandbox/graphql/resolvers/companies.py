@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from graphql import GraphQLFieldResolver
 
@@ -11,15 +11,6 @@ from nexar_sandbox.graphql import context
 from nexar_sandbox.graphql.resolvers import aggregations, parts
 
 _Listed = TypeVar("_Listed", records.Company, records.Category)
-
-
-class SupBlurb(NamedTuple):
-    name: str
-    path_name: str
-    description: str
-    content: str
-    meta_description: str
-    meta_title: str
 
 
 def manufacturers(
@@ -105,12 +96,19 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
     return aggregations.attributes_of(info.context.catalog.search("", inside), info)
 
 
-def blurb(category: records.Category, info: context.Info) -> SupBlurb:
+def blurb(category: records.Category, info: context.Info) -> dict[str, str]:
     num_parts = info.context.catalog.num_parts(category.id)
     below = [child.name for child in info.context.catalog.children(category.id)]
     text = f"{category.name}: {num_parts} {'part' if num_parts == 1 else 'parts'} in the catalog."
     content = f"{text} Among them {', '.join(below)}." if below else text
-    return SupBlurb(category.name, category.path, text, content, text, category.name)
+    return {
+        "name": category.name,
+        "pathName": category.path,
+        "description": text,
+        "content": content,
+        "metaDescription": text,
+        "metaTitle": category.name,
+    }
 
 
 ATTRIBUTES: dict[str, str] = {}

@@ -7,7 +7,7 @@ need the same plan features as elsewhere. None of it is billed.
 
 import hashlib
 import uuid
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
@@ -27,36 +27,12 @@ _LIFE_CYCLES = {
 _ROHS = {"Compliant": True, "Non-Compliant": False}
 # Confidence that a part is an alternative: the part itself, one with the same MPN, any other.
 _SELF, _SAME_NUMBER, _OTHER = 1.0, 0.9, 0.5
+_FIGURES = ("comments", "fabrications", "projects", "rates", "releases")
 
 
 class SupPartExtras(NamedTuple):
     record: records.Part
     confidence: float = _SELF
-
-
-class SupPartExtrasParameter(NamedTuple):
-    name: str
-    unit: str | None
-    value: tuple[str, ...]
-
-
-class SupPartExtrasTechnicalDetail(NamedTuple):
-    name: str
-    value: str
-
-
-class SupCircuitMakerPartInfo(NamedTuple):
-    comments: int
-    fabrications: int
-    projects: int
-    rates: int
-    releases: int
-
-
-class SupErrorPayload(NamedTuple):
-    """An error as a value of a union."""
-
-    message: str
 
 
 def part_id(
@@ -94,13 +70,13 @@ def extras(_root: None, info: context.Info, partId: str) -> SupPartExtras | None
     return None if record is None else SupPartExtras(record)
 
 
-def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[SupPartExtras | SupErrorPayload]:  # noqa: N803
+def many_extras(_root: None, info: context.Info, partIds: list[str]) -> list[SupPartExtras | dict[str, str]]:  # noqa: N803
     """SupPartExtras of parts, an error as value where there is none."""
-    return [extras(None, info, part_id) or SupErrorPayload(f"there is no part {part_id}") for part_id in partIds]
+    return [extras(None, info, part_id) or {"message": f"there is no part {part_id}"} for part_id in partIds]
 
 
 def payload_type(value: object, _info: context.Info, _kind: object) -> str:
-    return "SupErrorPayload" if isinstance(value, SupErrorPayload) else "SupPartExtras"
+    return "SupPartExtras" if isinstance(value, SupPartExtras) else "SupErrorPayload"
 
 
 def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
@@ -135,16 +111,20 @@ def life_cycle(extras: SupPartExtras, info: context.Info) -> str:
     return _LIFE_CYCLES.get(_value(extras.record, parts.LIFE_CYCLE), "UNKNOWN")
 
 
-def parameters(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasParameter]:
+def parameters(extras: SupPartExtras, info: context.Info) -> list[dict[str, Any]]:
     return [
-        SupPartExtrasParameter(spec.attribute.name, spec.units or None, tuple(map(str.strip, spec.value.split(","))))
+        {
+            "name": spec.attribute.name,
+            "unit": spec.units or None,
+            "value": [text.strip() for text in spec.value.split(",")],
+        }
         for spec in parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
     ]
 
 
-def technical_details(extras: SupPartExtras, info: context.Info) -> list[SupPartExtrasTechnicalDetail]:
+def technical_details(extras: SupPartExtras, info: context.Info) -> list[dict[str, Any]]:
     specs = parts.specs(views.PartView(extras.record, views.Market("US", "USD")), info)
-    return [SupPartExtrasTechnicalDetail(spec.attribute.name, spec.display_value) for spec in specs]
+    return [{"name": spec.attribute.name, "value": spec.display_value} for spec in specs]
 
 
 def altium_id(part: views.PartView, _info: context.Info) -> str:
@@ -152,10 +132,10 @@ def altium_id(part: views.PartView, _info: context.Info) -> str:
     return str(uuid.UUID(bytes=_drawn(part, 16)))
 
 
-def circuit_maker(part: views.PartView, _info: context.Info) -> SupCircuitMakerPartInfo | None:
+def circuit_maker(part: views.PartView, _info: context.Info) -> dict[str, int] | None:
     """Usage figures; null for half of the parts."""
     use, *figures = _drawn(part, 6)
-    return SupCircuitMakerPartInfo(*figures) if use % 2 else None
+    return dict(zip(_FIGURES, figures, strict=True)) if use % 2 else None
 
 
 def _drawn(part: views.PartView, size: int) -> bytes:

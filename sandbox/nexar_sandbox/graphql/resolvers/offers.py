@@ -58,7 +58,7 @@ def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
     return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
 
 
-def ships_to(seller: views.SellerView, _info: context.Info) -> list[countries.SupCountry]:
+def ships_to(seller: views.SellerView, _info: context.Info) -> list[dict[str, str]]:
     """Empty: no restriction."""
     return [countries.country_of(code) for code in seller.record.ships_to]
 
@@ -168,13 +168,6 @@ class SupPartOffer(NamedTuple):
     offer: views.OfferView
 
 
-class SupOctocartLink(NamedTuple):
-    """A link to a filled cart; None if the seller has no carts."""
-
-    seller_id: str
-    cart_url: str | None
-
-
 def part_offers(
     _root: None, info: context.Info, *, references: list[dict[str, str]], **arguments: Any
 ) -> list[SupPartOffer | None]:
@@ -209,7 +202,7 @@ def octocart(
     items: list[dict[str, Any]],
     country: str | None = None,
     currency: str | None = None,
-) -> list[SupOctocartLink]:
+) -> list[dict[str, str | None]]:
     """One link per seller, in a form of our own. Raises ServiceError for an invalid quantity."""
     for cart in items:
         for item in cart["items"]:
@@ -220,19 +213,18 @@ def octocart(
 
 def _cart(
     info: context.Info, seller_id: str, items: Sequence[Mapping[str, Any]], country: str, currency: str
-) -> SupOctocartLink:
+) -> dict[str, str | None]:
     seller = info.context.catalog.company(seller_id)
     # The link is null, and no error, for a seller without carts.
     if seller is None or not seller.is_octocart_supported or not items:
-        return SupOctocartLink(seller_id, None)
+        return {"sellerId": seller_id, "cartUrl": None}
     market = views.Market(country, currency)
     offers = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
     if any(offer is None or offer.seller_id != seller_id for offer in offers):
-        return SupOctocartLink(seller_id, None)
+        return {"sellerId": seller_id, "cartUrl": None}
     lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
-    return SupOctocartLink(
-        seller_id, f"{info.context.site_url}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
-    )
+    url = f"{info.context.site_url}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
+    return {"sellerId": seller_id, "cartUrl": url}
 
 
 ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}

@@ -5,7 +5,7 @@ import hashlib
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 from graphql import GraphQLFieldResolver
 
@@ -23,14 +23,6 @@ END_OF_LIFE = ("EOL", "Obsolete")
 # Number of companion products, and number of the maker's parts among which they are searched.
 COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
-
-
-class SupSponsoredPart(NamedTuple):
-    cache_id: str
-    ppid: str
-    source_id: str
-    part: views.PartView
-    url: str
 
 
 def cache_id(part: views.PartView, _info: context.Info) -> str:
@@ -82,7 +74,7 @@ def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartVi
     return [views.PartView(similar_part, part.market) for similar_part in similar if similar_part is not None]
 
 
-def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPart]:
+def companions(part: views.PartView, info: context.Info) -> list[dict[str, Any]]:
     """Parts of the same maker in other categories, for every third part. Nested parts are not billed."""
     record, catalog = part.record, info.context.catalog
     if int(record.id) % 3:
@@ -97,13 +89,16 @@ def companions(part: views.PartView, info: context.Info) -> list[SupSponsoredPar
     return [_sponsored(part, companion, info) for companion in itertools.islice(companions, COMPANIONS)]
 
 
-def _sponsored(part: views.PartView, companion: views.PartView, info: context.Info) -> SupSponsoredPart:
+def _sponsored(part: views.PartView, companion: views.PartView, info: context.Info) -> dict[str, Any]:
     place = hashlib.blake2b(f"{part.record.id}:{companion.record.id}".encode(), digest_size=3).digest()
     number = str(int.from_bytes(place))
-    url = f"{info.context.site_url}/opatz8j6/c1?p={number}"
-    return SupSponsoredPart(
-        views.cache_id("sponsored", number, *part.market.key), number, companion.record.manufacturer.id, companion, url
-    )
+    return {
+        "_cacheId": views.cache_id("sponsored", number, *part.market.key),
+        "ppid": number,
+        "sourceId": companion.record.manufacturer.id,
+        "part": companion,
+        "url": f"{info.context.site_url}/opatz8j6/c1?p={number}",
+    }
 
 
 def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
@@ -159,7 +154,6 @@ def avg_avail(part: views.PartView, info: context.Info) -> float:
 
 
 ATTRIBUTES = {
-    "SupSponsoredPart._cacheId": "cache_id",
     "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
     "SupSpec.valueType": "attribute.value_type",
     "SupSpec.unitsName": "attribute.units_name",
