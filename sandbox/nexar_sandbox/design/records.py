@@ -12,21 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import graphql
 import msgspec
-from graphql import (
-    EnumTypeDefinitionNode,
-    FieldDefinitionNode,
-    ListTypeNode,
-    NamedTypeNode,
-    NonNullTypeNode,
-    ObjectTypeDefinitionNode,
-    TypeNode,
-    parse,
-)
 
 from nexar_sandbox.kit import naming
 
-SCHEMA = parse(Path(__file__).with_name("design.graphql").read_text(encoding="utf-8"))
+SCHEMA = graphql.parse(Path(__file__).with_name("design.graphql").read_text(encoding="utf-8"))
 
 # Fields that are stored under another name.
 ALIASES = {
@@ -72,9 +63,9 @@ class RecordKind(NamedTuple):
     key: str
 
 
-_OBJECTS = {node.name.value: node for node in SCHEMA.definitions if isinstance(node, ObjectTypeDefinitionNode)}
+_OBJECTS = {node.name.value: node for node in SCHEMA.definitions if isinstance(node, graphql.ObjectTypeDefinitionNode)}
 _SCALARS: dict[str, type] = {"ID": str, "String": str, "DateTime": str, "Int": int, "Decimal": float, "Boolean": bool}
-_SCALARS |= {node.name.value: str for node in SCHEMA.definitions if isinstance(node, EnumTypeDefinitionNode)}
+_SCALARS |= {node.name.value: str for node in SCHEMA.definitions if isinstance(node, graphql.EnumTypeDefinitionNode)}
 _IDS: Any = (tuple[str, ...], ())
 _OPTIONAL_TEXT: Any = (str | None, None)
 
@@ -105,7 +96,7 @@ class _RecordMaker:
         self.kinds |= dict.fromkeys(names, RecordKind(record, service, table_name, key))
         return record
 
-    def _stored(self, node: FieldDefinitionNode, type_name: str, views: list[str]) -> tuple[str, Any]:
+    def _stored(self, node: graphql.FieldDefinitionNode, type_name: str, views: list[str]) -> tuple[str, Any]:
         """Name and type of the stored field, the type with its default if there is one; None if nothing is stored."""
         name, place = naming.snake_case(node.name.value), f"{type_name}.{node.name.value}"
         named, is_list, is_nullable = _unwrapped(node.type)
@@ -122,13 +113,13 @@ class _RecordMaker:
         return name, (stored | None, None) if is_nullable and isinstance(stored, type) else stored
 
 
-def _unwrapped(type_: TypeNode) -> tuple[str, bool, bool]:
+def _unwrapped(type_: graphql.TypeNode) -> tuple[str, bool, bool]:
     """Return the name of the type (of a connection that of its nodes), whether it is a list, whether it is nullable."""
-    is_nullable = not isinstance(type_, NonNullTypeNode)
+    is_nullable = not isinstance(type_, graphql.NonNullTypeNode)
     inner: Any = type_
     is_list = False
-    while not isinstance(inner, NamedTypeNode):
-        is_list = is_list or isinstance(inner, ListTypeNode)
+    while not isinstance(inner, graphql.NamedTypeNode):
+        is_list = is_list or isinstance(inner, graphql.ListTypeNode)
         inner = inner.type
     name = inner.name.value
     return name.removesuffix("Connection"), is_list or name.endswith("Connection"), is_nullable

@@ -10,23 +10,8 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+import graphql
 from cachetools import LRUCache
-from graphql import (
-    DocumentNode,
-    FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
-    GraphQLError,
-    GraphQLSchema,
-    InlineFragmentNode,
-    OperationDefinitionNode,
-    OperationType,
-    SelectionNode,
-    SelectionSetNode,
-    parse,
-    validate,
-    value_from_ast_untyped,
-)
 
 from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import errors, validation_rules
@@ -46,7 +31,7 @@ TOKEN_IN_INPUT = frozenset({"desOnCommentUpdated"})
 class ParsedDocument:
     """A parsed document, valid if `errors` is empty."""
 
-    node: DocumentNode | None
+    node: graphql.DocumentNode | None
     errors: tuple[dict[str, Any], ...]
     # Root fields of the operations, by operation name ("" for none), for the journal.
     operations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -68,7 +53,7 @@ class ParsedDocument:
             for operation in _operation_nodes(self.node)
             if operation_name in (None, operation.name.value if operation.name else None)
         ]
-        return len(selected) != 1 or selected[0].operation is OperationType.QUERY
+        return len(selected) != 1 or selected[0].operation is graphql.OperationType.QUERY
 
     def input_token(self, variables: Mapping[str, Any]) -> str | None:
         """Return the access token in the input of a subscription, where clients of the service cannot send headers."""
@@ -78,33 +63,35 @@ class ParsedDocument:
         input_value = next(
             (argument.value for argument in field.arguments or () if argument.name.value == "input"), None
         )
-        value = value_from_ast_untyped(input_value, dict(variables)) if input_value else None
+        value = graphql.value_from_ast_untyped(input_value, dict(variables)) if input_value else None
         token = value.get("token") if isinstance(value, dict) else None
         return token if isinstance(token, str) else None
 
-    def first_field(self) -> FieldNode | None:
+    def first_field(self) -> graphql.FieldNode | None:
         """Return the first field at the root of the first operation, for the path of an error that is about all of
         it."""
         operation = next(iter(_operation_nodes(self.node)), None)
         nodes = operation.selection_set.selections if operation else ()
-        return next((node for node in nodes if isinstance(node, FieldNode)), None)
+        return next((node for node in nodes if isinstance(node, graphql.FieldNode)), None)
 
     def is_introspection(self) -> bool:
         roots = _root_nodes(self.node)
-        return bool(roots) and all(isinstance(node, FieldNode) and node.name.value.startswith("__") for node in roots)
+        return bool(roots) and all(
+            isinstance(node, graphql.FieldNode) and node.name.value.startswith("__") for node in roots
+        )
 
     def reads_schema(self) -> bool:
         """Return true if a root field is about the schema or one of its types."""
         roots = _root_nodes(self.node)
-        return any(isinstance(node, FieldNode) and node.name.value in SCHEMA_FIELDS for node in roots)
+        return any(isinstance(node, graphql.FieldNode) and node.name.value in SCHEMA_FIELDS for node in roots)
 
 
-def _operation_nodes(document: DocumentNode | None) -> list[OperationDefinitionNode]:
+def _operation_nodes(document: graphql.DocumentNode | None) -> list[graphql.OperationDefinitionNode]:
     definitions = document.definitions if document else ()
-    return [definition for definition in definitions if isinstance(definition, OperationDefinitionNode)]
+    return [definition for definition in definitions if isinstance(definition, graphql.OperationDefinitionNode)]
 
 
-def _root_nodes(document: DocumentNode | None) -> list[SelectionNode]:
+def _root_nodes(document: graphql.DocumentNode | None) -> list[graphql.SelectionNode]:
     return [node for operation in _operation_nodes(document) for node in operation.selection_set.selections]
 
 
@@ -120,7 +107,7 @@ def relevant(behavior: Behavior) -> Behavior:
 class DocumentCache:
     """Cache of parsed documents by text, for one schema."""
 
-    def __init__(self, schema: GraphQLSchema, behavior: Behavior) -> None:
+    def __init__(self, schema: graphql.GraphQLSchema, behavior: Behavior) -> None:
         self._schema, self._behavior = schema, behavior
         self._rules = validation_rules.rules(behavior)
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
@@ -136,30 +123,30 @@ class DocumentCache:
 
     def _read(self, text: str) -> ParsedDocument:
         try:
-            node = parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
-        except GraphQLError as error:
+            node = graphql.parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
+        except graphql.GraphQLError as error:
             return ParsedDocument(None, (errors.with_code(error, self._behavior.syntax_error_code),), length=len(text))
         # Validation takes time in proportion to the size, so a document over the limits is not validated.
-        errors_ = size_errors(node) or validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
+        errors_ = size_errors(node) or graphql.validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)
         return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
 
 
-def _operations(node: DocumentNode) -> dict[str, tuple[str, ...]]:
+def _operations(node: graphql.DocumentNode) -> dict[str, tuple[str, ...]]:
     return {
         operation.name.value if operation.name else "": _root_names(operation) for operation in _operation_nodes(node)
     }
 
 
-def _is_async(document: DocumentNode) -> bool:
+def _is_async(document: graphql.DocumentNode) -> bool:
     """Return true if a root field is design data, or may be because it is in a fragment."""
     roots = _root_nodes(document)
-    return any(not isinstance(node, FieldNode) or node.name.value.startswith(DESIGN_PREFIX) for node in roots)
+    return any(not isinstance(node, graphql.FieldNode) or node.name.value.startswith(DESIGN_PREFIX) for node in roots)
 
 
-def _root_names(operation: OperationDefinitionNode) -> tuple[str, ...]:
+def _root_names(operation: graphql.OperationDefinitionNode) -> tuple[str, ...]:
     """Return the distinct names of the root fields, in order, without those in fragments."""
-    fields = (node for node in operation.selection_set.selections if isinstance(node, FieldNode))
+    fields = (node for node in operation.selection_set.selections if isinstance(node, graphql.FieldNode))
     return tuple(dict.fromkeys(field.name.value for field in fields))
 
 
@@ -184,13 +171,13 @@ class _OwnSize:
     spreads: tuple[tuple[str, int], ...]
 
 
-def size_errors(document: DocumentNode) -> list[GraphQLError]:
+def size_errors(document: graphql.DocumentNode) -> list[graphql.GraphQLError]:
     """One error, in the words of the service's software, for each limit that an operation exceeds. None for fragments
     with cycles, which validation rejects."""
     fragments = {
         fragment.name.value: _own_size(fragment.selection_set)
         for fragment in document.definitions
-        if isinstance(fragment, FragmentDefinitionNode)
+        if isinstance(fragment, graphql.FragmentDefinitionNode)
     }
     try:
         sizes = _fragment_sizes(fragments)
@@ -203,7 +190,7 @@ def size_errors(document: DocumentNode) -> list[GraphQLError]:
     return [error for group in size_errors_ for error in group]
 
 
-def _size_errors_of(operation: OperationDefinitionNode, size: SelectionSize) -> list[GraphQLError]:
+def _size_errors_of(operation: graphql.OperationDefinitionNode, size: SelectionSize) -> list[graphql.GraphQLError]:
     messages = []
     if size.depth > MAX_DEPTH:
         message = (
@@ -211,10 +198,10 @@ def _size_errors_of(operation: OperationDefinitionNode, size: SelectionSize) -> 
             f"which exceeds the max allowed execution depth of {MAX_DEPTH}."
         )
         extensions = {"allowedExecutionDepth": MAX_DEPTH, "detectedExecutionDepth": size.depth}
-        messages.append(GraphQLError(message, operation, extensions=extensions))
+        messages.append(graphql.GraphQLError(message, operation, extensions=extensions))
     if size.fields > MAX_FIELDS:
         message = f"The GraphQL request document contains more than {MAX_FIELDS} fields. Parsing aborted."
-        messages.append(GraphQLError(message, operation, extensions={"code": "HC0011"}))
+        messages.append(graphql.GraphQLError(message, operation, extensions={"code": "HC0011"}))
     return messages
 
 
@@ -236,19 +223,19 @@ def _total_size(own_size: _OwnSize, sizes: Mapping[str, SelectionSize]) -> Selec
     )
 
 
-def _own_size(selection_set: SelectionSetNode) -> _OwnSize:
+def _own_size(selection_set: graphql.SelectionSetNode) -> _OwnSize:
     fields, deepest = 0, 0
     spreads: list[tuple[str, int]] = []
-    left: list[tuple[SelectionSetNode, int]] = [(selection_set, 1)]
+    left: list[tuple[graphql.SelectionSetNode, int]] = [(selection_set, 1)]
     while left:
         selections, depth = left.pop()
         for selection in selections.selections:
-            if isinstance(selection, FragmentSpreadNode):
+            if isinstance(selection, graphql.FragmentSpreadNode):
                 spreads.append((selection.name.value, depth - 1))
-            elif isinstance(selection, FieldNode):
+            elif isinstance(selection, graphql.FieldNode):
                 fields, deepest = fields + 1, max(deepest, depth)
                 if selection.selection_set is not None:
                     left.append((selection.selection_set, depth + 1))
-            elif isinstance(selection, InlineFragmentNode):
+            elif isinstance(selection, graphql.InlineFragmentNode):
                 left.append((selection.selection_set, depth))
     return _OwnSize(SelectionSize(deepest, fields), tuple(spreads))

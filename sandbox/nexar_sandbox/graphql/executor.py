@@ -10,21 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graphql import (
-    DocumentNode,
-    ExecutionResult,
-    Executor,
-    FieldNode,
-    GraphQLField,
-    GraphQLLeafType,
-    GraphQLList,
-    GraphQLNonNull,
-    GraphQLObjectType,
-    GraphQLSchema,
-    get_named_type,
-    get_nullable_type,
-    is_composite_type,
-)
+import graphql
 from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet, collect_fields
 from graphql.execution.execute import assume_not_async_iterable, assume_not_awaitable, create_source_event_stream
 from graphql.execution.values import get_argument_values
@@ -82,11 +68,11 @@ class LeafReader:
     nullable: bool
 
 
-def set_leaf_reader(field: GraphQLField, read: Callable[[Any], Any]) -> None:
+def set_leaf_reader(field: graphql.GraphQLField, read: Callable[[Any], Any]) -> None:
     """Let the field be read directly, if it is a scalar without arguments."""
-    exact = EXACT.get(str(get_nullable_type(field.type)))
+    exact = EXACT.get(str(graphql.get_nullable_type(field.type)))
     if exact is not None and not field.args:
-        field.extensions[LEAF] = LeafReader(read, exact, not isinstance(field.type, GraphQLNonNull))
+        field.extensions[LEAF] = LeafReader(read, exact, not isinstance(field.type, graphql.GraphQLNonNull))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +82,10 @@ class RootField:
     name: str
     key: str
     arguments: dict[str, Any]
-    node: FieldNode
+    node: graphql.FieldNode
 
 
-class SupplyExecutor(Executor[context.ResolverContext]):
+class SupplyExecutor(graphql.Executor[context.ResolverContext]):
     budget: ExecutionBudget
 
     def root_fields(self) -> list[RootField]:
@@ -116,14 +102,14 @@ class SupplyExecutor(Executor[context.ResolverContext]):
             if (field := root.fields.get(details[0].node.name.value)) is not None
         ]
 
-    def _root_field(self, field: GraphQLField, key: str, details: FieldDetailsList) -> RootField:
+    def _root_field(self, field: graphql.GraphQLField, key: str, details: FieldDetailsList) -> RootField:
         node = details[0].node
         arguments = get_argument_values(field, node, self.variable_values)
         return RootField(node.name.value, key, arguments, node)
 
     def execute_fields(
         self,
-        parent_type: GraphQLObjectType,
+        parent_type: graphql.GraphQLObjectType,
         source_value: Any,
         path: Path | None,
         grouped_field_set: GroupedFieldSet,
@@ -134,7 +120,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
 
     def execute_field(
         self,
-        parent_type: GraphQLObjectType,
+        parent_type: graphql.GraphQLObjectType,
         source: Any,
         field_details_list: FieldDetailsList,
         path: Path,
@@ -156,7 +142,7 @@ class SupplyExecutor(Executor[context.ResolverContext]):
 
     def complete_list_value(  # noqa: PLR0917 - graphql-core's arguments
         self,
-        return_type: GraphQLList[Any],
+        return_type: graphql.GraphQLList[Any],
         field_details_list: FieldDetailsList,
         info: context.Info,
         path: Path,
@@ -168,9 +154,9 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         Most lists have objects: their fields are executed without the five steps of graphql-core between a list and
         the fields of its items, which took as long as the fields.
         """
-        item_type = get_nullable_type(return_type.of_type)
+        item_type = graphql.get_nullable_type(return_type.of_type)
         is_async = self.is_awaitable is not assume_not_awaitable
-        if is_async or not isinstance(item_type, GraphQLObjectType) or not isinstance(result, list | tuple):
+        if is_async or not isinstance(item_type, graphql.GraphQLObjectType) or not isinstance(result, list | tuple):
             return super().complete_list_value(return_type, field_details_list, info, path, result, position_context)
         fields = self.collect_subfields(item_type, field_details_list).grouped_field_set
         completed: list[Any] = []
@@ -188,13 +174,13 @@ class SupplyExecutor(Executor[context.ResolverContext]):
         return completed
 
     @staticmethod
-    def complete_leaf_value(return_type: GraphQLLeafType, result: Any) -> Any:
-        return _whole_as_int(Executor.complete_leaf_value(return_type, result))
+    def complete_leaf_value(return_type: graphql.GraphQLLeafType, result: Any) -> Any:
+        return _whole_as_int(graphql.Executor.complete_leaf_value(return_type, result))
 
 
 def build_executor(
-    schema: GraphQLSchema,
-    document: DocumentNode,
+    schema: graphql.GraphQLSchema,
+    document: graphql.DocumentNode,
     resolver_context: context.ResolverContext,
     variables: dict[str, Any],
     *,
@@ -226,10 +212,10 @@ def _whole_as_int(value: Any) -> Any:
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-def _is_empty_selection(field: GraphQLField, details: FieldDetailsList) -> bool:
+def _is_empty_selection(field: graphql.GraphQLField, details: FieldDetailsList) -> bool:
     """Return true if an object is selected without any sub-fields."""
-    return all(detail.node.selection_set is None for detail in details) and is_composite_type(
-        get_named_type(field.type)
+    return all(detail.node.selection_set is None for detail in details) and graphql.is_composite_type(
+        graphql.get_named_type(field.type)
     )
 
 
@@ -239,7 +225,7 @@ async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
     events = create_source_event_stream(prepared)
     if prepared.is_awaitable(events):
         events = await events
-    if isinstance(events, ExecutionResult):
+    if isinstance(events, graphql.ExecutionResult):
         formats = errors.ErrorFormat(prepared.context_value.behavior)
         failures = [formats.execution(error) for error in events.errors or ()]
         raise errors.RequestError(200, failures, null_data=True)

@@ -12,16 +12,7 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, cast
 
-from graphql import (
-    DocumentNode,
-    GraphQLFieldResolver,
-    GraphQLObjectType,
-    GraphQLScalarType,
-    GraphQLSchema,
-    GraphQLUnionType,
-    build_ast_schema,
-    parse,
-)
+import graphql
 from graphql.validation.validate import assert_valid_sdl
 
 from nexar_sandbox.behavior import Behavior
@@ -66,7 +57,9 @@ def needs_feature(type_name: str, field_name: str) -> bool:
     return (type_name, field_name) in REQUIRED_FEATURES
 
 
-def with_feature_check(type_name: str, field_name: str, resolver: GraphQLFieldResolver) -> GraphQLFieldResolver:
+def with_feature_check(
+    type_name: str, field_name: str, resolver: graphql.GraphQLFieldResolver
+) -> graphql.GraphQLFieldResolver:
     """Return the resolver with a check of the required feature; unchanged if the field needs none."""
     feature = REQUIRED_FEATURES.get((type_name, field_name))
     if feature is None:
@@ -98,57 +91,57 @@ MAPPING_TYPES = frozenset(
 _ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
 
 
-def build(missing: Iterable[str] = ()) -> GraphQLSchema:
+def build(missing: Iterable[str] = ()) -> graphql.GraphQLSchema:
     """Return the executable schema, without the fields (Type.field) that are `missing`."""
-    schema = build_ast_schema(_valid(SDL.read_text(encoding="utf-8")), assume_valid_sdl=True)
+    schema = graphql.build_ast_schema(_valid(SDL.read_text(encoding="utf-8")), assume_valid_sdl=True)
     resolvers = _written_resolvers()
     for type_name, field_name in resolvers:
         # KeyError for a resolver without a field.
-        cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+        cast(graphql.GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
     resolvers = {**design_fields.resolvers(schema), **resolvers}
     for kind in schema.type_map.values():
-        if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
+        if isinstance(kind, graphql.GraphQLObjectType) and not kind.name.startswith("__"):
             _attach(kind, resolvers)
-    cast(GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
-    cast(GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
-    cast(GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_queries.payload_type
+    cast(graphql.GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
+    cast(graphql.GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
+    cast(graphql.GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_queries.payload_type
     for place, subscriber in design_queries.SUBSCRIBERS.items():
         type_name, _, field_name = place.partition(".")
-        cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name].subscribe = subscriber
+        cast(graphql.GraphQLObjectType, schema.type_map[type_name]).fields[field_name].subscribe = subscriber
     for place in missing:
         type_name, _, field_name = place.partition(".")
-        del cast(GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+        del cast(graphql.GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
     return schema
 
 
 @lru_cache(maxsize=1)
-def complete() -> GraphQLSchema:
+def complete() -> graphql.GraphQLSchema:
     """Return the schema with all fields. Every sandbox of a process has the same one, because nothing changes a
     schema that is built; building it takes most of the start of a sandbox."""
     return build()
 
 
 @lru_cache(maxsize=1)
-def _valid(sdl: str) -> DocumentNode:
+def _valid(sdl: str) -> graphql.DocumentNode:
     """Return the parsed and validated SDL, with that of design data. Cached, because this dominates the start-up time;
     it is never modified."""
-    document = DocumentNode(definitions=(*parse(sdl).definitions, *records.SCHEMA.definitions))
+    document = graphql.DocumentNode(definitions=(*graphql.parse(sdl).definitions, *records.SCHEMA.definitions))
     assert_valid_sdl(document)
     return document
 
 
-def removable_fields(schema: GraphQLSchema) -> frozenset[str]:
+def removable_fields(schema: graphql.GraphQLSchema) -> frozenset[str]:
     """Every field that a fault may remove, as Type.field: all but the only field of a type."""
     return frozenset(
         f"{kind.name}.{name}"
         for kind in schema.type_map.values()
-        if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__") and len(kind.fields) > 1
+        if isinstance(kind, graphql.GraphQLObjectType) and not kind.name.startswith("__") and len(kind.fields) > 1
         for name in kind.fields
     )
 
 
-def _written_resolvers() -> dict[tuple[str, str], GraphQLFieldResolver]:
-    joined: dict[tuple[str, str], GraphQLFieldResolver] = {}
+def _written_resolvers() -> dict[tuple[str, str], graphql.GraphQLFieldResolver]:
+    joined: dict[tuple[str, str], graphql.GraphQLFieldResolver] = {}
     for module in TABLES:
         for place, resolver in module.RESOLVERS.items():
             type_name, _, field_name = place.partition(".")
@@ -156,7 +149,7 @@ def _written_resolvers() -> dict[tuple[str, str], GraphQLFieldResolver]:
     return joined
 
 
-def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQLFieldResolver]) -> None:
+def _attach(kind: graphql.GraphQLObjectType, resolvers: Mapping[tuple[str, str], graphql.GraphQLFieldResolver]) -> None:
     prefix = "record." if kind.name in VIEW_TYPES else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
@@ -168,7 +161,7 @@ def _attach(kind: GraphQLObjectType, resolvers: Mapping[tuple[str, str], GraphQL
             executor.set_leaf_reader(field, read)
 
 
-def _reader(read: Callable[[Any], Any]) -> GraphQLFieldResolver:
+def _reader(read: Callable[[Any], Any]) -> graphql.GraphQLFieldResolver:
     def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
         return read(source)
 
@@ -185,12 +178,12 @@ def _open_object(value: Any) -> Any:
 class SchemaVariant:
     """A schema with a cache of documents: validity depends on the schema."""
 
-    schema: GraphQLSchema
+    schema: graphql.GraphQLSchema
     documents: documents.DocumentCache
 
 
 @lru_cache(maxsize=4)
-def _shared_documents(full_schema: GraphQLSchema, behavior: Behavior) -> documents.DocumentCache:
+def _shared_documents(full_schema: graphql.GraphQLSchema, behavior: Behavior) -> documents.DocumentCache:
     """Return the documents of all sandboxes of the process with this schema and behavior: a test starts hundreds of
     them and sends each the same documents."""
     return documents.DocumentCache(full_schema, behavior)
@@ -199,7 +192,7 @@ def _shared_documents(full_schema: GraphQLSchema, behavior: Behavior) -> documen
 class SchemaVariants:
     """The complete schema, and the last variant without some fields."""
 
-    def __init__(self, full_schema: GraphQLSchema, behavior: Behavior) -> None:
+    def __init__(self, full_schema: graphql.GraphQLSchema, behavior: Behavior) -> None:
         self._behavior = behavior
         self.complete = SchemaVariant(full_schema, _shared_documents(full_schema, documents.relevant(behavior)))
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)

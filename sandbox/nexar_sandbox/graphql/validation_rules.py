@@ -8,44 +8,8 @@ variable is checked where it is declared, its value when the request is executed
 from collections.abc import Iterator
 from typing import Any
 
-from graphql import (
-    SKIP,
-    FieldNode,
-    GraphQLError,
-    GraphQLInputObjectType,
-    GraphQLInputType,
-    GraphQLList,
-    GraphQLNonNull,
-    ListValueNode,
-    Node,
-    NullValueNode,
-    ObjectValueNode,
-    OperationDefinitionNode,
-    ValueNode,
-    VariableNode,
-    VisitorAction,
-    get_named_type,
-    is_leaf_type,
-    is_required_argument,
-    is_required_input_field,
-    print_ast,
-    recommended_rules,
-    specified_rules,
-    type_from_ast,
-)
-from graphql.language import ArgumentNode
+import graphql
 from graphql.utilities import validate_input_literal
-from graphql.validation import (
-    ASTValidationRule,
-    FieldsOnCorrectTypeRule,
-    KnownArgumentNamesRule,
-    NoUndefinedVariablesRule,
-    NoUnusedVariablesRule,
-    ProvidedRequiredArgumentsRule,
-    ScalarLeafsRule,
-    ValuesOfCorrectTypeRule,
-    VariablesInAllowedPositionRule,
-)
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
 from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
@@ -53,21 +17,25 @@ from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
 SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
 
-def _error(message: str, nodes: Node | list[Node], section: str, **extensions: str) -> GraphQLError:
+def _error(
+    message: str, nodes: graphql.Node | list[graphql.Node], section: str, **extensions: str
+) -> graphql.GraphQLError:
     """Return an error that names the section of the specification, and further extensions before it."""
-    return GraphQLError(message, nodes, extensions={**extensions, "specifiedBy": SPECIFICATION + section})
+    return graphql.GraphQLError(message, nodes, extensions={**extensions, "specifiedBy": SPECIFICATION + section})
 
 
-def literal_errors(node: ValueNode, expected: GraphQLInputType, argument: str) -> Iterator[GraphQLError]:
-    if isinstance(node, VariableNode):
+def literal_errors(
+    node: graphql.ValueNode, expected: graphql.GraphQLInputType, argument: str
+) -> Iterator[graphql.GraphQLError]:
+    if isinstance(node, graphql.VariableNode):
         return
-    bare = expected.of_type if isinstance(expected, GraphQLNonNull) else expected
-    if isinstance(bare, GraphQLList) and isinstance(node, ListValueNode):
+    bare = expected.of_type if isinstance(expected, graphql.GraphQLNonNull) else expected
+    if isinstance(bare, graphql.GraphQLList) and isinstance(node, graphql.ListValueNode):
         for item in node.values:
             yield from literal_errors(item, bare.of_type, argument)
-    elif isinstance(bare, GraphQLList) and not isinstance(node, NullValueNode):
+    elif isinstance(bare, graphql.GraphQLList) and not isinstance(node, graphql.NullValueNode):
         yield from literal_errors(node, bare.of_type, argument)
-    elif isinstance(bare, GraphQLInputObjectType) and isinstance(node, ObjectValueNode):
+    elif isinstance(bare, graphql.GraphQLInputObjectType) and isinstance(node, graphql.ObjectValueNode):
         yield from _object_faults(node, bare)
     elif not _fits(node, expected):
         yield _error(
@@ -75,12 +43,14 @@ def literal_errors(node: ValueNode, expected: GraphQLInputType, argument: str) -
             node,
             "Values-of-Correct-Type",
             argument=argument,
-            argumentValue=print_ast(node),
+            argumentValue=graphql.print_ast(node),
             locationType=str(expected),
         )
 
 
-def _object_faults(node: ObjectValueNode, expected: GraphQLInputObjectType) -> Iterator[GraphQLError]:
+def _object_faults(
+    node: graphql.ObjectValueNode, expected: graphql.GraphQLInputObjectType
+) -> Iterator[graphql.GraphQLError]:
     given_fields = {field.name.value: field for field in node.fields}
     for name, field in given_fields.items():
         known = expected.fields.get(name)
@@ -90,21 +60,21 @@ def _object_faults(node: ObjectValueNode, expected: GraphQLInputObjectType) -> I
         else:
             yield from literal_errors(field.value, known.type, name)
     for name, known in expected.fields.items():
-        if name not in given_fields and is_required_input_field(known):
+        if name not in given_fields and graphql.is_required_input_field(known):
             message = f"`{name}` is a required field and cannot be null."
             yield _error(message, node, "Input-Object-Required-Fields", field=name)
 
 
-def _fits(node: ValueNode, expected: GraphQLInputType) -> bool:
-    errors: list[GraphQLError] = []
+def _fits(node: graphql.ValueNode, expected: graphql.GraphQLInputType) -> bool:
+    errors: list[graphql.GraphQLError] = []
     validate_input_literal(node, expected, lambda error, _path: errors.append(error))
     return not errors
 
 
-class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
+class FieldsOnCorrectType(graphql.FieldsOnCorrectTypeRule):
     message = UNKNOWN_FIELD
 
-    def enter_field(self, node: FieldNode, *_args: Any) -> None:
+    def enter_field(self, node: graphql.FieldNode, *_args: Any) -> None:
         parent = self.context.get_parent_type()
         if not parent or self.context.get_field_def():
             return
@@ -115,8 +85,8 @@ class FieldsOnCorrectType(FieldsOnCorrectTypeRule):
         self.report_error(_error(message, node, section, type=str(parent), field=name, responseName=shown))
 
 
-class KnownArgumentNames(KnownArgumentNamesRule):
-    def enter_argument(self, arg_node: ArgumentNode, *args: Any) -> None:
+class KnownArgumentNames(graphql.KnownArgumentNamesRule):
+    def enter_argument(self, arg_node: graphql.ArgumentNode, *args: Any) -> None:
         field, parent = self.context.get_field_def(), self.context.get_parent_type()
         if self.context.get_argument() or not field or not parent:
             return
@@ -125,12 +95,12 @@ class KnownArgumentNames(KnownArgumentNamesRule):
         self.report_error(_error(message, arg_node, "Argument-Names", type=str(parent), field=of, argument=name))
 
 
-class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
-    def leave_field(self, field_node: FieldNode, *_args: Any) -> VisitorAction:
+class ProvidedRequiredArguments(graphql.ProvidedRequiredArgumentsRule):
+    def leave_field(self, field_node: graphql.FieldNode, *_args: Any) -> graphql.VisitorAction:
         field = self.context.get_field_def()
         given_names = {argument.name.value for argument in field_node.arguments or ()}
         for name, argument in (field.args if field else {}).items():
-            if name not in given_names and is_required_argument(argument):
+            if name not in given_names and graphql.is_required_argument(argument):
                 message, of = f"The argument `{name}` is required.", field_node.name.value
                 parent = str(self.context.get_parent_type())
                 self.report_error(
@@ -139,12 +109,12 @@ class ProvidedRequiredArguments(ProvidedRequiredArgumentsRule):
         return None
 
 
-class ScalarLeafs(ScalarLeafsRule):
+class ScalarLeafs(graphql.ScalarLeafsRule):
     """A scalar has no sub-fields. Unlike in the specification an object may have none, too."""
 
-    def enter_field(self, node: FieldNode, *_args: Any) -> None:
+    def enter_field(self, node: graphql.FieldNode, *_args: Any) -> None:
         kind = self.context.get_type()
-        if not kind or not node.selection_set or not is_leaf_type(get_named_type(kind)):
+        if not kind or not node.selection_set or not graphql.is_leaf_type(graphql.get_named_type(kind)):
             return
         name = node.name.value
         message = (
@@ -164,21 +134,21 @@ class ScalarLeafs(ScalarLeafsRule):
         )
 
 
-class ValuesOfCorrectType(ValuesOfCorrectTypeRule):
+class ValuesOfCorrectType(graphql.ValuesOfCorrectTypeRule):
     """Literals fit the types of their arguments. Variables are checked by other rules."""
 
-    def enter_argument(self, node: ArgumentNode, *_args: Any) -> VisitorAction:
+    def enter_argument(self, node: graphql.ArgumentNode, *_args: Any) -> graphql.VisitorAction:
         argument = self.context.get_argument()
         if argument:
             for error in literal_errors(node.value, argument.type, node.name.value):
                 self.report_error(error)
             # The literal is checked as a whole; the values inside are not visited.
-            return SKIP
+            return graphql.SKIP
         return None
 
 
-class NoUndefinedVariables(NoUndefinedVariablesRule):
-    def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+class NoUndefinedVariables(graphql.NoUndefinedVariablesRule):
+    def enter_operation_definition(self, operation: graphql.OperationDefinitionNode, *_args: Any) -> None:
         declared = {node.variable.name.value for node in operation.variable_definitions or ()}
         used = (usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation))
         missing = dict.fromkeys(name for name in used if name not in declared)
@@ -188,8 +158,8 @@ class NoUndefinedVariables(NoUndefinedVariablesRule):
             self.report_error(_error(message, operation, "All-Variable-Uses-Defined"))
 
 
-class NoUnusedVariables(NoUnusedVariablesRule):
-    def enter_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+class NoUnusedVariables(graphql.NoUnusedVariablesRule):
+    def enter_operation_definition(self, operation: graphql.OperationDefinitionNode, *_args: Any) -> None:
         used = {usage.node.name.value for usage in self.context.get_recursive_variable_usages(operation)}
         declared = (node.variable.name.value for node in operation.variable_definitions or ())
         unused = [name for name in declared if name not in used]
@@ -198,12 +168,12 @@ class NoUnusedVariables(NoUnusedVariablesRule):
             self.report_error(_error(message, operation, "All-Variables-Used"))
 
 
-class VariablesInAllowedPosition(VariablesInAllowedPositionRule):
-    def leave_operation_definition(self, operation: OperationDefinitionNode, *_args: Any) -> None:
+class VariablesInAllowedPosition(graphql.VariablesInAllowedPositionRule):
+    def leave_operation_definition(self, operation: graphql.OperationDefinitionNode, *_args: Any) -> None:
         for usage in self.context.get_recursive_variable_usages(operation):
             name = usage.node.name.value
             definition, place = self.var_def_map.get(name), usage.type
-            kind = definition and type_from_ast(self.context.schema, definition.type)
+            kind = definition and graphql.type_from_ast(self.context.schema, definition.type)
             if not place or not kind or not definition:
                 continue
             default = definition.default_value
@@ -234,12 +204,12 @@ SERVICE_RULES = (
 )
 
 
-def rules(behavior: Behavior) -> tuple[type[ASTValidationRule], ...]:
+def rules(behavior: Behavior) -> tuple[type[graphql.ASTValidationRule], ...]:
     """All rules. The service's take the places of those that they extend; the others are graphql-core's."""
     fields = type("FieldsOnCorrectType", (FieldsOnCorrectType,), {"message": behavior.unknown_field_message})
-    leafs = ScalarLeafs if behavior.empty_selections else ScalarLeafsRule
+    leafs = ScalarLeafs if behavior.empty_selections else graphql.ScalarLeafsRule
     own_rules = (fields, leafs, *(rule for rule in SERVICE_RULES if rule not in (FieldsOnCorrectType, ScalarLeafs)))
     return (
-        *(next((own for own in own_rules if issubclass(own, rule)), rule) for rule in specified_rules),
-        *recommended_rules,
+        *(next((own for own in own_rules if issubclass(own, rule)), rule) for rule in graphql.specified_rules),
+        *graphql.recommended_rules,
     )

@@ -10,15 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from graphql import (
-    GraphQLField,
-    GraphQLFieldResolver,
-    GraphQLObjectType,
-    GraphQLSchema,
-    get_named_type,
-    get_nullable_type,
-    is_list_type,
-)
+import graphql
 
 from nexar_sandbox.design import records
 from nexar_sandbox.graphql import connections, context, design_filters
@@ -81,12 +73,12 @@ SELECTED: dict[str, Selection] = {
 }
 
 
-def resolvers(schema: GraphQLSchema) -> dict[tuple[str, str], GraphQLFieldResolver]:
+def resolvers(schema: graphql.GraphQLSchema) -> dict[tuple[str, str], graphql.GraphQLFieldResolver]:
     """Return the resolvers by type and field. A field that has none is read from the record."""
-    found: dict[tuple[str, str], GraphQLFieldResolver] = {}
+    found: dict[tuple[str, str], graphql.GraphQLFieldResolver] = {}
     for type_name in records.KINDS:
         kind = schema.type_map[type_name]
-        for name, field in kind.fields.items() if isinstance(kind, GraphQLObjectType) else ():
+        for name, field in kind.fields.items() if isinstance(kind, graphql.GraphQLObjectType) else ():
             resolver = _field_resolver(type_name, name, field)
             if resolver is not None:
                 found[type_name, name] = resolver
@@ -96,7 +88,7 @@ def resolvers(schema: GraphQLSchema) -> dict[tuple[str, str], GraphQLFieldResolv
     return found
 
 
-def _field_resolver(type_name: str, name: str, field: GraphQLField) -> GraphQLFieldResolver | None:
+def _field_resolver(type_name: str, name: str, field: graphql.GraphQLField) -> graphql.GraphQLFieldResolver | None:
     target, is_list = _target(field)
     kind = records.KINDS.get(target)
     place = f"{type_name}.{name}"
@@ -112,7 +104,7 @@ def _field_resolver(type_name: str, name: str, field: GraphQLField) -> GraphQLFi
     return _reference(target, f"{naming.snake_case(name)}_id") if kind.table else None
 
 
-def _query_resolver(field: GraphQLField) -> GraphQLFieldResolver | None:
+def _query_resolver(field: graphql.GraphQLField) -> graphql.GraphQLFieldResolver | None:
     target, is_list = _target(field)
     if set(field.args) == {"id"} and target in records.KINDS:
         return _by_id(target)
@@ -123,10 +115,12 @@ def _query_resolver(field: GraphQLField) -> GraphQLFieldResolver | None:
     return None
 
 
-def _target(field: GraphQLField) -> tuple[str, bool]:
+def _target(field: graphql.GraphQLField) -> tuple[str, bool]:
     """Return the type of a field, or of the items of its list or page; and whether it is one of those."""
-    name = get_named_type(field.type).name
-    return name.removesuffix("Connection"), name.endswith("Connection") or is_list_type(get_nullable_type(field.type))
+    name = graphql.get_named_type(field.type).name
+    return name.removesuffix("Connection"), name.endswith("Connection") or graphql.is_list_type(
+        graphql.get_nullable_type(field.type)
+    )
 
 
 def _same_record(record: records.Record, _info: context.Info) -> records.Record:
@@ -134,7 +128,7 @@ def _same_record(record: records.Record, _info: context.Info) -> records.Record:
     return record
 
 
-def _reference(target: str, attribute: str) -> GraphQLFieldResolver:
+def _reference(target: str, attribute: str) -> graphql.GraphQLFieldResolver:
     read = attrgetter(attribute)
 
     async def resolve(record: records.Record, info: context.Info) -> records.Record | None:
@@ -144,7 +138,7 @@ def _reference(target: str, attribute: str) -> GraphQLFieldResolver:
     return resolve
 
 
-def _stored_list(attribute: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+def _stored_list(attribute: str, field: graphql.GraphQLField, target: str) -> graphql.GraphQLFieldResolver:
     read = attrgetter(attribute)
 
     def resolve(record: records.Record, _info: context.Info, **arguments: Any) -> Any:
@@ -155,7 +149,7 @@ def _stored_list(attribute: str, field: GraphQLField, target: str) -> GraphQLFie
     return resolve
 
 
-def _related_list(place: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+def _related_list(place: str, field: graphql.GraphQLField, target: str) -> graphql.GraphQLFieldResolver:
     foreign, own = RELATIONS[place.partition(".")[0]]
     is_selected = SELECTED.get(place)
 
@@ -168,14 +162,14 @@ def _related_list(place: str, field: GraphQLField, target: str) -> GraphQLFieldR
     return resolve
 
 
-def _by_id(target: str) -> GraphQLFieldResolver:
+def _by_id(target: str) -> graphql.GraphQLFieldResolver:
     async def resolve(_root: None, info: context.Info, id: str) -> records.Record | None:
         return await access.visible(info, target, id)
 
     return resolve
 
 
-def _list_in(place: str, field: GraphQLField, target: str) -> GraphQLFieldResolver:
+def _list_in(place: str, field: graphql.GraphQLField, target: str) -> graphql.GraphQLFieldResolver:
     """Return the resolver of a list of a workspace or project, as `place` says."""
 
     async def resolve(_root: None, info: context.Info, **arguments: Any) -> Any:
@@ -193,7 +187,7 @@ def _matching(items: Sequence[records.Record], arguments: Mapping[str, Any]) -> 
     return design_filters.matching_records(items, arguments.get("where"))
 
 
-def _page(items: list[records.Record], field: GraphQLField, target: str, arguments: Mapping[str, Any]) -> Any:
+def _page(items: list[records.Record], field: graphql.GraphQLField, target: str, arguments: Mapping[str, Any]) -> Any:
     """Return the page that the arguments select; all items if the field has no pages."""
     if "first" not in field.args:
         return items
