@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nexar_sandbox.app import Sandbox, serve
+    from nexar_sandbox.app import Sandbox, running, serve
     from nexar_sandbox.applications import DEFAULT_APPLICATION, DEFAULT_DESIGN_APPLICATION, SandboxApplication
     from nexar_sandbox.behavior import Behavior
     from nexar_sandbox.catalog.currencies import exchange_rate
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nexar_sandbox.legacy_v3.settings import LegacySettings
     from nexar_sandbox.plans import with_plan
     from nexar_sandbox.settings import SandboxSettings
-    from nexar_sandbox.threads import running
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
 
 __version__ = "0.1.0"
@@ -62,7 +61,7 @@ __all__ = [
 ]
 
 _NAMES_BY_MODULE = {
-    "app": ("Sandbox", "serve"),
+    "app": ("Sandbox", "running", "serve"),
     "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication"),
     "behavior": ("Behavior",),
     "catalog.currencies": ("exchange_rate",),
@@ -76,7 +75,6 @@ _NAMES_BY_MODULE = {
     "legacy_v3.settings": ("LegacySettings",),
     "plans": ("with_plan",),
     "settings": ("SandboxSettings",),
-    "threads": ("running",),
     "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),
 }
 

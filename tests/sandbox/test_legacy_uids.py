@@ -7,14 +7,14 @@ import msgspec
 import pytest
 import yaml
 
-from nexar_sandbox.legacy_v3 import uids
+from nexar_sandbox.legacy_v3 import catalog_objects
 from proxy.mapping import uids as proxys
 
 MAPPINGS = Path(__file__).parents[2] / "mappings"
 
 
 def test_a_recorded_uid_is_found_by_id_or_name() -> None:
-    known = uids.LegacyUids()
+    known = catalog_objects.LegacyUids()
     assert known.of("Seller", "459", "Whoever") == "2c3be9310496fffc"
     assert known.of("Category", "4163", "Resistors") == "5c6a91606d4187ad"
     assert known.of("Brand", "212", "KEMET") == "6991a89b4423be56"
@@ -22,15 +22,15 @@ def test_a_recorded_uid_is_found_by_id_or_name() -> None:
 
 
 def test_the_newest_of_several_uids_is_returned_and_all_are_accepted() -> None:
-    known = uids.LegacyUids()
+    known = catalog_objects.LegacyUids()
     assert known.of("Seller", "3917", "Freelance Electronics") == "a1fc64f687d7723b"
     found = map(known.current, ("029cc79618fcd15b", "a1fc64f687d7723b", "cd01000bfc2916c6", "0123456789abcdef"))
     assert list(found) == ["a1fc64f687d7723b", "a1fc64f687d7723b", "5c6a91606d4187ad", "0123456789abcdef"]
 
 
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
-def test_other_uids_are_opaque_and_differ_from_those_of_the_proxy(kind: uids.Kind) -> None:
-    known, theirs = uids.LegacyUids(), proxys.Uids(kind, [])
+def test_other_uids_are_opaque_and_differ_from_those_of_the_proxy(kind: catalog_objects.Kind) -> None:
+    known, theirs = catalog_objects.LegacyUids(), proxys.Uids(kind, [])
     made = [known.of(kind, str(number), "Nobody on record") for number in range(500)]
     assert len(set(made)) == len({uid[:6] for uid in made}) == 500
     assert all(re.fullmatch("[0-9a-f]{16}", uid) for uid in made)
@@ -38,20 +38,26 @@ def test_other_uids_are_opaque_and_differ_from_those_of_the_proxy(kind: uids.Kin
 
 
 def test_an_unrecorded_source_gets_its_own_digest() -> None:
-    known, theirs = uids.LegacyUids(), proxys.Uids("Source", [])
+    known, theirs = catalog_objects.LegacyUids(), proxys.Uids("Source", [])
     assert known.of_source("Farnell") == "58989d9272cd8b5f"
     assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
     assert known.of_source("Nobody") != theirs.digest("Nobody")
 
 
 def test_sources_have_the_names_that_v3_had() -> None:
-    names = [uids.LegacyUids().source_name(name) for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")]
+    names = [
+        catalog_objects.LegacyUids().source_name(name)
+        for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")
+    ]
     assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
 
 
 def test_the_recorded_uids_equal_the_table_of_the_proxy() -> None:
     """Neither reads the other's: whoever learns a uid writes it into both."""
-    lines = [msgspec.json.decode(line, type=uids.RecordedUid) for line in uids.RECORDED.read_bytes().splitlines()]
+    lines = [
+        msgspec.json.decode(line, type=catalog_objects.RecordedUid)
+        for line in catalog_objects.RECORDED.read_bytes().splitlines()
+    ]
     table = yaml.safe_load((MAPPINGS / "uids.yaml").read_text("utf-8"))
     listed = {
         (kind, each["uid"], each["name"], tuple(each.get("also", ())), each.get("id"), each.get("year", 0))

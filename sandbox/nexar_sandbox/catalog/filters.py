@@ -1,4 +1,4 @@
-"""Filters and sort keys of searches as SQL (contract graphql.md §2.4).
+"""Filters and sort keys of searches as SQL (contract graphql.md §2.4). Whatever a user writes is a parameter.
 
 Values of one key are alternatives (OR); keys are combined (AND).
 """
@@ -8,10 +8,27 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from nexar_sandbox.catalog import matching, parts, records, reference_data, rules, units
-from nexar_sandbox.catalog.clauses import BEST, Clause, among
+
+# Of parts `p`: hits that nothing else distinguishes are in this order.
+BEST = "p.offers DESC, p.id"
+
+
+class Clause(NamedTuple):
+    """A condition, or terms of an order."""
+
+    sql: str
+    parameters: tuple[str | int, ...] = ()
+
+
+def among(column: str, values: Iterable[str | int]) -> Clause:
+    """The condition that a column has one of some values."""
+    return Clause(f"{column} IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(values)).decode(),))
+
 
 _RANGE = re.compile(r"\(\s*(.*?)\s*__\s*(.*?)\s*\)")
 CAD_STATES = {

@@ -12,7 +12,7 @@ from nexar_sandbox.catalog import matching
 MOST_WORDS = 32
 # Lower is better: part number, maker, category, description and values weigh differently.
 RELEVANCE = "bm25(words, 10.0, 4.0, 3.0, 2.0, 1.0)"
-_END = "\U0010ffff"
+END = "\U0010ffff"
 # The least similarity (0 to 1, difflib) of a correction, and how many words are compared.
 _SIMILARITY = 0.7
 _MOST_CANDIDATES = 3000
@@ -57,6 +57,6 @@ def _with_prefix(connection: sqlite3.Connection, start: str, limit: int) -> list
     """The tokens with this prefix that most parts have, most frequent first, equal ones in sorted order."""
     rows = connection.execute(
         "SELECT term FROM terms WHERE term >= ? AND term < ? ORDER BY doc DESC, term LIMIT ?",
-        (start, start + _END, limit),
+        (start, start + END, limit),
     )
     return [term for (term,) in rows]

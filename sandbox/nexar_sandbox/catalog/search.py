@@ -1,4 +1,5 @@
-"""The three ways to find parts: match by identifier, search by part number, full-text search.
+"""The three ways to find parts: match by identifier, search by part number, full-text search; and completions: the
+catalog's own part numbers and names, no dictionary.
 
 matching.py defines which texts are equal, filters.py the filters, full_text.py the expression of a text. Here they
 become ordered hits.
@@ -25,7 +26,7 @@ from nexar_sandbox.catalog import (
     skus,
     source_files,
 )
-from nexar_sandbox.catalog.clauses import BEST, Clause, among
+from nexar_sandbox.catalog.filters import BEST, Clause, among
 
 MOST_WORDS = full_text.MOST_WORDS
 # How closely a number `n` equals a query, as in matching.py: of equal ones a part's own, then in their order.
@@ -111,6 +112,40 @@ class CatalogSearch:
         return self._connection.execute(
             "SELECT part, mpn, aka FROM names WHERE norm = ? ORDER BY rowid", (norm,)
         ).fetchall()
+
+    def suggest(
+        self, q: str, category_id: str | None, limit: int, part_numbers_only: bool
+    ) -> tuple[records.Suggestion, ...]:
+        """Completions of `q`, most offered parts first: part numbers in their category, then names of makers and
+        categories; inside `category_id` part numbers only."""
+        reference, start = self._reference, matching.normalize(clean(q))
+        if not start:
+            return ()
+        suggestions = self._numbers_with_prefix(start, category_id, limit)
+        if not part_numbers_only and category_id is None:
+            suggestions += [
+                records.Suggestion(maker.name, "", "")
+                for maker in reference.companies.values()
+                if "manufacturer" in maker.roles and matching.normalize(maker.name).startswith(start)
+            ]
+            suggestions += [
+                records.Suggestion(category.name, category.name, category.id)
+                for category in reference.categories.values()
+                if matching.normalize(category.name).startswith(start)
+            ]
+        return tuple(dict.fromkeys(suggestions))[:limit]
+
+    def _numbers_with_prefix(self, start: str, category_id: str | None, limit: int) -> list[records.Suggestion]:
+        categories = self._reference.categories
+        inside = Clause("1")
+        if category_id is not None:
+            inside = among("p.category", self._reference.descendants(category_id) if category_id in categories else ())
+        rows = self._connection.execute(
+            "SELECT n.mpn, p.category FROM names n JOIN parts p ON p.id = n.part"
+            f" WHERE n.norm >= ? AND n.norm < ? AND {inside.sql} ORDER BY p.offers DESC, n.mpn, n.rowid LIMIT ?",
+            (start, start + full_text.END, *inside.parameters, limit),
+        )
+        return [records.Suggestion(mpn, categories[category].name, category) for mpn, category in rows]
 
     def _all_or_none(
         self, q: str, passes: list[Clause], order: Clause | None, search_rules: rules.SearchRules

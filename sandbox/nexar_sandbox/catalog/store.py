@@ -5,15 +5,18 @@ a catalog.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from nexar_sandbox.catalog import (
     catalog_file,
-    completion,
+    filters,
     full_text,
     indexing,
     loader,
@@ -25,9 +28,11 @@ from nexar_sandbox.catalog import (
     search,
     search_hits,
     source_files,
+    units,
 )
 
 _SIMILAR = 5
+_CAD_NAMES = {level: name for name, level in filters.CAD_STATES.items()}
 _CACHED_PARTS = 4096
 # A list of hits may be as long as the catalog.
 _CACHED_SEARCHES = 32
@@ -79,13 +84,15 @@ class Catalog:
         self._seed = seed
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
         self._search = search.CatalogSearch(connection, reference, seed)
-        self._counts = search_hits.HitCounts(connection, reference, self._search.filters)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_text)
-        self._parts_in = lru_cache(maxsize=None)(self._counts.all_in)
+        self._column = cache(self._read_column)
+        self._codes = cache(self._read_codes)
+        self._listings = cache(self._read_listings)
+        self._parts_by_category = cache(lambda: Counter(self._column("category").values()))
 
     def close(self) -> None:
         self._connection.close()
@@ -130,7 +137,8 @@ class Catalog:
         return self.search_mpn(piece, conditions).intersect(self._search.with_number(piece, passes))
 
     def unlisted(self, hits: search_hits.SearchHits) -> int:
-        return self._counts.unlisted(hits)
+        offers = self._column("offers")
+        return sum(not offers[part] for part in hits.parts)
 
     def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
         """The given parts, each once, as hits in this order. All ids must be in the catalog."""
@@ -167,20 +175,13 @@ class Catalog:
 
     def num_parts(self, category_id: str) -> int:
         """The number of parts in the category and its descendants. KeyError for an unknown id."""
-        counts = self._parts_in("category")
-        return sum(counts.get(below, 0) for below in self._reference.descendants(category_id))
+        counts = self._parts_by_category()
+        return sum(counts[below] for below in self._reference.descendants(category_id))
 
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
-        return completion.suggest(
-            self._connection,
-            self._reference,
-            search.clean(q),
-            category_id=category_id,
-            limit=limit,
-            part_numbers_only=part_numbers_only,
-        )
+        return self._search.suggest(q, category_id, limit, part_numbers_only)
 
     def spelling(self, q: str) -> tuple[records.SpellingCorrection, ...]:
         """Corrected queries with hits; empty if every word of `q` occurs."""
@@ -189,39 +190,69 @@ class Catalog:
         hits = 0 if corrected == query else self._by_text(corrected, records.SearchConditions(), "", False).hits
         return (records.SpellingCorrection(corrected, hits),) if hits else ()
 
+    # Counts are over all hits, not over a page: most frequent first, of equal ones that of the lowest part id first.
+
     def manufacturer_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
-        """Hits by maker, most frequent first, like all counts."""
-        return tuple((self._reference.companies[id_], count) for id_, count in self._counts.makers(hits))
+        return tuple((self._reference.companies[id_], count) for id_, count in self._counted("maker", hits))
 
     def distributor_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         """Hits by seller; a part counts for each seller that lists it."""
-        return tuple((self._reference.companies[id_], count) for id_, count in self._counts.sellers(hits))
+        listings = self._listings()
+        totals = Counter(seller for part in sorted(hits.parts) for seller in listings.get(part, ()))
+        return tuple((self._reference.sellers[seller].company, count) for seller, count in totals.most_common())
 
     def category_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Category, int], ...]:
         """Hits by category, without those of its descendants."""
-        return tuple((self._reference.categories[id_], count) for id_, count in self._counts.categories(hits))
+        return tuple((self._reference.categories[id_], count) for id_, count in self._counted("category", hits))
 
     def in_stock_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[bool, int], ...]:
         """Hits with and without stock; brokers do not count."""
-        return tuple(self._counts.stock(hits))
+        return tuple((bool(stocked), count) for stocked, count in self._counted("stocked", hits))
 
     def cad_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[str, int], ...]:
         """Hits by CAD state: "symbol_footprint_3d", "symbol_footprint" or "none"."""
-        return tuple(self._counts.cad(hits))
+        return tuple((_CAD_NAMES[level], count) for level, count in self._counted("cad", hits))
 
     def spec_counts(self, hits: search_hits.SearchHits, shortname: str) -> records.SpecCounts:
-        """Hits by value of one attribute; a hit with several values counts for each. ValueError for an unknown
-        shortname."""
-        return search_hits.split_values(self._spec_counts(hits, shortname))
+        """Hits by value of one attribute; a hit with several values, such as "I2C, SPI", counts for each. ValueError
+        for an unknown shortname."""
+        spec_counts = self._spec_counts(hits, shortname)
+        totals: Counter[tuple[str, float | None]] = Counter()
+        for display, number, count in spec_counts.buckets:
+            values = [display] if number is not None else dict.fromkeys(map(str.strip, display.split(",")))
+            totals.update(dict.fromkeys(((value, number) for value in values), count))
+        return replace(spec_counts, buckets=tuple((*value, count) for value, count in totals.most_common()))
 
     def with_value(self, hits: search_hits.SearchHits, shortname: str) -> int:
         """The number of hits with a value of the attribute. ValueError for an unknown shortname."""
         return sum(count for _, _, count in self._spec_counts(hits, shortname).buckets)
 
+    def _counted(self, column: str, hits: search_hits.SearchHits) -> list[tuple[Any, int]]:
+        return Counter(map(self._column(column).__getitem__, sorted(hits.parts))).most_common()
+
     def _spec_counts(self, hits: search_hits.SearchHits, shortname: str) -> records.SpecCounts:
-        if shortname not in self._reference.attributes:
+        attribute = self._reference.attributes.get(shortname)
+        if attribute is None:
             raise ValueError(f"there is no attribute {shortname!r}")
-        return self._counts.values(hits, self._reference.attributes[shortname])
+        codes, labels = self._codes(shortname), self._search.filters.values(shortname)
+        totals = Counter(codes[part] for part in sorted(hits.parts) if part in codes)
+        numbers = [value for code in totals if not isinstance(value := labels[code], str)]
+        buckets = tuple(_bucket(labels[code], count, attribute) for code, count in totals.most_common())
+        return records.SpecCounts(attribute, buckets, min(numbers, default=None), max(numbers, default=None))
+
+    def _read_column(self, name: str) -> dict[int, Any]:
+        return dict(self._connection.execute(f"SELECT id, {name} FROM parts").fetchall())  # noqa: S608 - of this module
+
+    def _read_codes(self, shortname: str) -> dict[int, int]:
+        rows = self._connection.execute("SELECT part, code FROM specs WHERE attribute = ?", (shortname,))
+        return dict(rows.fetchall())
+
+    def _read_listings(self) -> dict[int, list[int]]:
+        """The positions of the sellers of each part."""
+        sellers: dict[int, list[int]] = {}
+        for part, seller in self._connection.execute("SELECT part, seller FROM listings ORDER BY seller"):
+            sellers.setdefault(part, []).append(seller)
+        return sellers
 
     def _line(self, id_: str) -> source_files.PartLine | None:
         if not (id_.isascii() and id_.isdecimal() and len(id_) < 16):
@@ -247,3 +278,9 @@ class Catalog:
         )
         ids = dict.fromkeys([*sorted(same), *(part for (part,) in rows)])
         return tuple(str(id_) for id_ in ids if id_ != int(line.id))[:_SIMILAR]
+
+
+def _bucket(value: float | str, count: int, attribute: records.CatalogAttribute) -> tuple[str, float | None, int]:
+    if isinstance(value, str):
+        return value, None, count
+    return units.displayed(value, attribute.units_symbol).display, value, count

@@ -14,7 +14,7 @@ import msgspec
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import components, records, sample_workspaces, tables, timestamps, workspace_builder
+from nexar_sandbox.design import components, records, sample_workspaces, tables, workspace_builder
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.state import store as state
 
@@ -108,7 +108,7 @@ class DesignStore:
         return data
 
     def now(self) -> str:
-        return timestamps.rfc3339(self._clock.now())
+        return records.rfc3339(self._clock.now())
 
     def new_id(self, kind: str) -> str:
         self._numbers["last"] = number = self._numbers.get("last", 0) + 1

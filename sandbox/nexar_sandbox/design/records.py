@@ -7,6 +7,7 @@ one. A field is also left out if its type is no record, or one that is declared 
 in UTC; ids are opaque.
 """
 
+import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -207,3 +208,9 @@ CommentEvent: Any = msgspec.defstruct(
 
 KINDS: Mapping[str, RecordKind] = MappingProxyType(_make.kinds)
 """The kind of record of a GraphQL type."""
+
+
+def rfc3339(seconds: float) -> str:
+    """Return seconds since 1970 as RFC 3339 text in UTC, to the millisecond."""
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import records as catalog_records
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import components, records, sample_workspaces, tables, timestamps
+from nexar_sandbox.design import components, records, sample_workspaces, tables
 
 DAY = 86_400
 # Projects use the first parts of a category, which have the most offers.
@@ -57,7 +57,7 @@ class WorkspaceBuilder:
         self._data.put(self._build_definition())
 
     def _ago(self, days: int) -> str:
-        return timestamps.rfc3339(self._now - days * DAY - self._rng.randrange(DAY))
+        return records.rfc3339(self._now - days * DAY - self._rng.randrange(DAY))
 
     def _build_workspace(self, *, is_default: bool) -> Any:
         id_ = components.stable_id(self._seed, "workspace", self._sample.slug)

@@ -132,52 +132,14 @@ class ErrorFormat:
         return {**plain.formatted}
 
 
-def missing_feature(name: str, field: str) -> str:
-    """Return the message for a field outside the plan (ours)."""
-    return f"You do not have access to {field}: your plan lacks the feature {name}. Please upgrade your plan."
-
-
 def bad_request(message: str, code: str, status: int = 400) -> RequestError:
     """Return the error of what is not a GraphQL request (codes of contract graphql.md §3.3)."""
     return RequestError(status, [{"message": message, "extensions": {"code": code}}], json_status=None)
 
 
-def too_large(limit: int) -> RequestError:
-    """Return the error of a body of more than `limit` bytes (message ours; HC0010 is the service's software's)."""
-    return bad_request(f"The request body is longer than {limit} bytes.", "HC0010", status=413)
-
-
 def unsupported(reason: str) -> RequestError:
     """Return the error of an unsupported content type (ours)."""
     return bad_request(f"The content type must be application/json in UTF-8; {reason}.", "HC0009", status=415)
-
-
-def not_acceptable(accept: str) -> RequestError:
-    """None of the media types in Accept is available (message ours; HC0063 is the code of the service's software)."""
-    message = f"No media type in `Accept: {accept}` is one that can be sent: application/json is."
-    return bad_request(message, "HC0063", status=406)
-
-
-def not_safe() -> RequestError:
-    """Return the error of a GET that is not a query, as the service's software has it, without a code."""
-    return RequestError(405, [{"message": "The specified operation kind is not allowed."}], json_status=None)
-
-
-def no_socket() -> RequestError:
-    """Return the error of a subscription by POST (ours)."""
-    message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
-    return RequestError(400, [{"message": message}], json_status=None)
-
-
-def not_persisted(code: str) -> RequestError:
-    """Return the error of a persisted query; there are none (contract graphql.md §3.3)."""
-    return RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": {"code": code}}])
-
-
-def no_introspection() -> RequestError:
-    """Introspection is forbidden; message and code are those of the service's software."""
-    message = "Introspection is not allowed for the current request."
-    return RequestError(400, [{"message": message, "extensions": {"code": "HC0046"}}])
 
 
 def timed_out(seconds: float) -> RequestError:
@@ -188,11 +150,6 @@ def timed_out(seconds: float) -> RequestError:
     )
     message = f"The request exceeded the configured timeout of `{time}`."
     return RequestError(500, [{"message": message, "extensions": {"code": "HC0045"}}])
-
-
-def too_complex(limit: int) -> RequestError:
-    message = "The maximum allowed operation complexity was exceeded."
-    return RequestError(400, [{"message": message, "extensions": {"allowedComplexity": limit, "code": "HC0047"}}])
 
 
 def with_code(error: GraphQLError, code: str) -> dict[str, Any]:

@@ -45,7 +45,9 @@ class ExecutionBudget:
 
     def check(self) -> None:
         if self._fields_left < 0:
-            self.exceeded = errors.too_complex(self._fields)
+            extensions = {"allowedComplexity": self._fields, "code": "HC0047"}
+            message = "The maximum allowed operation complexity was exceeded."
+            self.exceeded = errors.RequestError(400, [{"message": message, "extensions": extensions}])
         elif self._clock.monotonic() > self._deadline:
             self.exceeded = errors.timed_out(self._seconds)
         if self.exceeded is not None:

@@ -80,7 +80,8 @@ def _request(content: Mapping[str, Any], behavior: Behavior, *, safe: bool) -> G
     query, name = content.get("query"), content.get("operationName")
     variables, extensions = _map(content, "variables"), _map(content, "extensions")
     if query is None and (isinstance(content.get("id"), str) or "persistedQuery" in extensions):
-        raise errors.not_persisted(behavior.persisted_query_code)
+        extensions = {"code": behavior.persisted_query_code}
+        raise errors.RequestError(200, [{"message": "PersistedQueryNotFound", "extensions": extensions}])
     if not isinstance(query, str) or not query.strip():
         raise errors.bad_request("The request must have a `query`.", behavior.missing_query_code)
     if name is not None and not isinstance(name, str):

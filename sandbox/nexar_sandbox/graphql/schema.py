@@ -68,7 +68,10 @@ def with_feature_check(
     def resolve(source: Any, info: context.Info, **arguments: Any) -> Any:
         application = info.context.application
         if application is None or feature not in application.features:
-            raise errors.FeatureError(errors.missing_feature(feature, f"{type_name}.{field_name}"))
+            place = f"{type_name}.{field_name}"
+            raise errors.FeatureError(
+                f"You do not have access to {place}: your plan lacks the feature {feature}. Please upgrade your plan."
+            )
         return resolver(source, info, **arguments)
 
     return resolve

@@ -121,7 +121,8 @@ class QueryService:
         try:
             operation = self.prepare(request, token, exchange)
             if operation.is_subscription:
-                raise errors.no_socket()
+                message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
+                return self.error_response(errors.RequestError(400, [{"message": message}], json_status=None))
             return self._with_request_id(QueryResponse(200, await self._execute(operation, exchange)))
         except errors.RequestError as error:
             return self.error_response(error)
@@ -177,7 +178,8 @@ class QueryService:
         document = variant.documents.read(request.query)
         exchange.entry.operation, exchange.entry.fields = document.operation(request.operation_name)
         if request.safe and not document.is_query(request.operation_name):
-            raise errors.not_safe()
+            message = "The specified operation kind is not allowed."
+            raise errors.RequestError(405, [{"message": message}], json_status=None)
         access_token = document.input_token(request.variables) or token
         if not self.behavior.token_before_document:
             self._check_document(document, request.query, missing, exchange)
@@ -208,7 +210,8 @@ class QueryService:
                 exchange.record_fault(faults.MissingFieldFault)
             raise self._errors.document(document.errors)
         if document.reads_schema() and not self.behavior.introspection:
-            raise errors.no_introspection()
+            message = "Introspection is not allowed for the current request."
+            raise errors.RequestError(400, [{"message": message, "extensions": {"code": "HC0046"}}])
         return document.node
 
     def _budget(self) -> executor.ExecutionBudget:

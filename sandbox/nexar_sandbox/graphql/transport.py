@@ -145,7 +145,10 @@ class HttpTransport:
         token = websockets.access_token(request.headers, self._behavior.token_header)
         try:
             if media_type is None:
-                raise errors.not_acceptable(", ".join(accept))
+                message = (
+                    f"No media type in `Accept: {', '.join(accept)}` is one that can be sent: application/json is."
+                )
+                raise errors.bad_request(message, "HC0063", status=406)
             graphql_request = await self._read(request)
         except errors.RequestError as error:
             return self._response(self._queries.error_response(error), media_type or FALLBACK)
@@ -188,7 +191,7 @@ async def _body(request: web.Request) -> bytes:
         async for chunk in request.content.iter_any():
             body += chunk
             if len(body) > MAX_BODY:
-                raise errors.too_large(MAX_BODY)
+                raise errors.bad_request(f"The request body is longer than {MAX_BODY} bytes.", "HC0010", status=413)
     except web.RequestPayloadError:
         raise errors.bad_request("The request body is not encoded as its headers say.", "HC0012") from None
     return bytes(body)

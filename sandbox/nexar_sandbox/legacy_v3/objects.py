@@ -15,7 +15,6 @@ from nexar_sandbox.legacy_v3 import (
     projection,
     spec_names,
     synthetic_values,
-    uids,
 )
 
 Object = dict[str, Any]
@@ -256,7 +255,7 @@ class LegacyObjects:
 
     @cached_property
     def _companies(self) -> catalog_objects.CompanyObjects:
-        return catalog_objects.CompanyObjects(self._catalog, uids.LegacyUids())
+        return catalog_objects.CompanyObjects(self._catalog, catalog_objects.LegacyUids())
 
     @cached_property
     def parts(self) -> PartObjects:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behavior
+from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import matching, records, search_hits, units
 from nexar_sandbox.graphql import context, errors, views
 from nexar_sandbox.graphql.resolvers import parts
@@ -59,7 +59,7 @@ def categories(result: views.SupPartResultSet, info: context.Info, size: int) ->
     return _buckets("category", first(counts, size, behavior))
 
 
-def first(counts: Iterable[_Counted], size: int, behavior: supply_behavior.SupplyBehavior) -> list[_Counted]:
+def first(counts: Iterable[_Counted], size: int, behavior: behaviors.SupplyBehavior) -> list[_Counted]:
     """Return the first `size`; none for a negative one."""
     most = size if behavior.bucket_count_max is None else min(size, behavior.bucket_count_max)
     buckets = list(counts)[: max(most, 0)]
@@ -128,7 +128,7 @@ def specs(
     return [_spec_agg(counts, size, behavior) for counts in aggregations]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int, behavior: supply_behavior.SupplyBehavior) -> dict[str, Any]:
+def _spec_agg(counts: records.SpecCounts, size: int, behavior: behaviors.SupplyBehavior) -> dict[str, Any]:
     attribute, ends = counts.attribute, {"Min": counts.minimum, "Max": counts.maximum}
     buckets = [
         {

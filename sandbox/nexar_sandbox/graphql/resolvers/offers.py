@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behavior
+from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import currencies, listings, records
 from nexar_sandbox.graphql import context, countries, distributors, errors, views
 
@@ -78,7 +78,7 @@ def offers(
 def offer(
     record: records.Offer,
     seller: views.SellerView,
-    behavior: supply_behavior.SupplyBehavior,
+    behavior: behaviors.SupplyBehavior,
     price_breaks: Sequence[int] | None = None,
 ) -> views.OfferView:
     company, live = seller.record.company, seller.part.market.live
@@ -88,7 +88,7 @@ def offer(
     return views.OfferView(_as_written(live_offer, behavior), seller, breaks, custom)
 
 
-def _as_written(record: records.Offer, behavior: supply_behavior.SupplyBehavior) -> records.Offer:
+def _as_written(record: records.Offer, behavior: behaviors.SupplyBehavior) -> records.Offer:
     """Return the offer with id, stock code and time in the form of the behavior."""
     id_, stock, updated = record.id, record.inventory_level, record.updated
     if behavior.offer_ids_numeric and not id_.isdecimal():
@@ -126,7 +126,7 @@ def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
 def price(
     step: records.PriceBreak,
     market: views.Market,
-    behavior: supply_behavior.SupplyBehavior,
+    behavior: behaviors.SupplyBehavior,
     key: tuple[object, ...],
 ) -> views.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behavior
+from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import currencies, pricing, records
 from nexar_sandbox.graphql import context, views
 from nexar_sandbox.graphql.resolvers import offers
@@ -45,7 +45,7 @@ def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec
     return tuple(each for spec in visible for each in _as_written(spec, info.context.behavior))
 
 
-def _as_written(spec: records.CatalogSpec, behavior: supply_behavior.SupplyBehavior) -> Iterable[records.CatalogSpec]:
+def _as_written(spec: records.CatalogSpec, behavior: behaviors.SupplyBehavior) -> Iterable[records.CatalogSpec]:
     """Return the spec in the form of the behavior."""
     if not behavior.si_values_in_base_units:
         spec = replace(spec, si_value=spec.value)

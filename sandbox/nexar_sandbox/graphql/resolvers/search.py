@@ -10,7 +10,7 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import supply_behavior
+from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import records, search_hits
 from nexar_sandbox.catalog import search as catalog_search
 from nexar_sandbox.graphql import context, errors, limits, views
@@ -154,9 +154,7 @@ def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, 
 _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
-def search_conditions(
-    arguments: Mapping[str, Any], behavior: supply_behavior.SupplyBehavior
-) -> records.SearchConditions:
+def search_conditions(arguments: Mapping[str, Any], behavior: behaviors.SupplyBehavior) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
     return records.SearchConditions(
         filters=_filters(arguments.get("filters") or {}),
@@ -165,7 +163,7 @@ def search_conditions(
     )
 
 
-def match_conditions(options: Mapping[str, Any], behavior: supply_behavior.SupplyBehavior) -> records.SearchConditions:
+def match_conditions(options: Mapping[str, Any], behavior: behaviors.SupplyBehavior) -> records.SearchConditions:
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
     return records.SearchConditions(
         filters=_filters((options.get("filters") if behavior.match_filters_obeyed else None) or {}),
