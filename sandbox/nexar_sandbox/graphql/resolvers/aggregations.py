@@ -75,18 +75,10 @@ def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> 
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
-def cad(result: views.SupPartResultSet, info: context.Info) -> Buckets:
-    return _buckets("cadState", info.context.catalog.cad_counts(result.hits))
-
-
 def cad_levels(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
     counts = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
     return [{"level": level, "displayName": CAD_NAMES[level], "count": count} for level, count in sorted(counts)]
-
-
-def in_stock(result: views.SupPartResultSet, info: context.Info) -> Buckets:
-    return _buckets("isInStock", info.context.catalog.in_stock_counts(result.hits))
 
 
 def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
@@ -202,9 +194,11 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResultSet.manufacturerAgg": manufacturers,
     "SupPartResultSet.distributorAgg": distributors,
     "SupPartResultSet.categoryAgg": categories,
-    "SupPartResultSet.cadAgg": cad,
+    "SupPartResultSet.cadAgg": lambda result, info: _buckets("cadState", info.context.catalog.cad_counts(result.hits)),
     "SupPartResultSet.cadLevelAgg": cad_levels,
-    "SupPartResultSet.inStockAgg": in_stock,
+    "SupPartResultSet.inStockAgg": lambda result, info: _buckets(
+        "isInStock", info.context.catalog.in_stock_counts(result.hits)
+    ),
     "SupPartResultSet.suggestedCategories": suggested_categories,
     "SupPartResultSet.suggestedFilters": suggested_filters,
     "SupPartResultSet.allFilters": all_filters,

@@ -55,16 +55,6 @@ def select(
     return [each for each in listed if each.id in wanted_ids or getattr(each, key) in wanted_keys]
 
 
-def categories(
-    _root: None, info: context.Info, ids: list[str] | None = None, paths: list[str] | None = None
-) -> list[records.Category]:
-    return select(info.context.catalog.categories(), "path", ids, paths)
-
-
-def attributes(_root: None, info: context.Info) -> tuple[records.CatalogAttribute, ...]:
-    return info.context.catalog.attributes()
-
-
 def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
     from_root = info.context.catalog.ancestors(category.id)
     return from_root if info.context.behavior.ancestors_from_root else from_root[::-1]
@@ -74,10 +64,6 @@ def parent_id(category: records.Category, info: context.Info) -> str:
     """Return the id of the parent. The root has its own, or what the behavior says."""
     root_parent = info.context.behavior.root_parent_id
     return root_parent if root_parent is not None and category.parent_id == category.id else category.parent_id
-
-
-def children(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    return info.context.catalog.children(category.id)
 
 
 def num_parts(category: records.Category, info: context.Info) -> int:
@@ -115,10 +101,12 @@ ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supManufacturers": manufacturers,
     "Query.supSellers": sellers,
-    "Query.supCategories": categories,
-    "Query.supAttributes": attributes,
+    "Query.supCategories": lambda _, info, ids=None, paths=None: select(
+        info.context.catalog.categories(), "path", ids, paths
+    ),
+    "Query.supAttributes": lambda _, info: info.context.catalog.attributes(),
     "SupCategory.ancestors": ancestors,
-    "SupCategory.children": children,
+    "SupCategory.children": lambda category, info: info.context.catalog.children(category.id),
     "SupCategory.parentId": parent_id,
     "SupCategory.numParts": num_parts,
     "SupCategory.relevantAttributes": relevant_attributes,

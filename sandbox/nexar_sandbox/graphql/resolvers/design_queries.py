@@ -40,10 +40,6 @@ async def workspaces(_root: None, info: context.Info, where: dict[str, Any] | No
     return design_filters.matching_records(await access.workspaces(info), where)
 
 
-async def workspace_by_url(_root: None, info: context.Info, **given: Any) -> records.Record | None:
-    return await access.workspace_at(info, given["workspaceUrl"])
-
-
 def location(workspace: records.Record, info: context.Info) -> Any:
     origin = access.session(info).origin
     return records.WorkspaceLocation(name=workspace.region, api_service_url=origin + API_PATH, files_service_url=origin)
@@ -53,20 +49,12 @@ async def locations(_root: None, info: context.Info) -> list[records.Record]:
     return list(dict.fromkeys(location(workspace, info) for workspace in await access.workspaces(info)))
 
 
-async def team(_root: None, info: context.Info, **given: Any) -> records.Record:
-    return await access.require_workspace(info, given["workspaceUrl"])
-
-
 async def users(_root: None, info: context.Info, ids: list[str], **given: Any) -> list[records.Record | None]:
     """Users of a workspace by id; null for a user who is not a member."""
     workspace = await access.require_workspace(info, given["workspaceUrl"])
     members = await access.loaders(info).where("DesUser", "workspace_ids", workspace.id)
     members_by_id = {member.id: member for member in members}
     return [members_by_id.get(id_) for id_ in ids]
-
-
-async def user_by_auth(_root: None, info: context.Info) -> records.Record:
-    return await access.user(info)
 
 
 async def user_by_global_id(_root: None, info: context.Info, id: str) -> records.Record | None:
@@ -112,14 +100,6 @@ def parameter_type(parameter: records.Record, _info: context.Info) -> str:
     return _MEASURES.get(unit) or _MEASURES.get(unit[1:], "TEXT")
 
 
-def preview_url(project: records.Record, info: context.Info) -> str:
-    return f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}"
-
-
-def latest_revision(project: records.Record, _info: context.Info) -> Any:
-    return project.revisions[0]
-
-
 async def _documents(variant: records.Record, info: context.Info, *, pcb: bool) -> list[records.Record]:
     project = await access.loaders(info).one("DesProject", variant.project_id)
     return [document for document in (project.documents if project else ()) if document.is_pcb == pcb]
@@ -156,20 +136,6 @@ async def export_job(_root: None, info: context.Info, **given: Any) -> records.R
 
 def download_url(job: records.Record, info: context.Info) -> str:
     return f"{access.session(info).origin}{files.DOWNLOAD_PATH}?id={job.file_id}"
-
-
-def done(_job: records.Record, _info: context.Info) -> str:
-    """Return DONE: jobs are completed when they are created, and one that fails is rejected."""
-    return "DONE"
-
-
-def package_payload(job: records.Record, _info: context.Info) -> Any:
-    """Return the result of a package creation; a package has the id of its job."""
-    return records.PackageCreationPayload(package_id=job.id)
-
-
-def nothing(_record: records.Record, _info: context.Info, **_arguments: object) -> None:
-    """Null: users have no pictures, threads no screenshots, and no job fails."""
 
 
 async def comment_updates(
@@ -212,19 +178,15 @@ async def _notification_data(event: records.Record, info: context.Info) -> Any:
     )
 
 
-def notification(event: records.Record, _info: context.Info, **_arguments: object) -> records.Record:
-    return event
-
-
 ATTRIBUTES = records.ALIASES
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.desWorkspaceInfos": workspaces,
     "Query.desWorkspaces": workspaces,
-    "Query.desWorkspaceByUrl": workspace_by_url,
+    "Query.desWorkspaceByUrl": lambda _, info, **given: access.workspace_at(info, given["workspaceUrl"]),
     "Query.desWorkspaceLocations": locations,
-    "Query.desTeam": team,
+    "Query.desTeam": lambda _, info, **given: access.require_workspace(info, given["workspaceUrl"]),
     "Query.desUsers": users,
-    "Query.desUserByAuth": user_by_auth,
+    "Query.desUserByAuth": lambda _, info: access.user(info),
     "Query.desUserByGlobalId": user_by_global_id,
     "Query.desLibrary": library,
     "Query.desComponentsByIds": components_by_ids,
@@ -237,21 +199,22 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "DesWorkspaceInfo.location": location,
     "DesWorkspace.location": location,
     "DesUser.groups": user_groups,
-    "DesUser.pictureUrl": nothing,
+    # Users have no pictures, threads no screenshots, and no job fails: each is complete when it is created.
+    "DesUser.pictureUrl": lambda *_, **_arguments: None,
     "DesComponentParameter.type": parameter_type,
-    "DesProject.previewUrl": preview_url,
-    "DesProject.latestRevision": latest_revision,
+    "DesProject.previewUrl": lambda project, info: f"{access.session(info).origin}{files.PREVIEW_PATH}?id={project.id}",
+    "DesProject.latestRevision": lambda project, _: project.revisions[0],
     "DesWipVariant.pcb": board,
     "DesWipVariant.schematics": schematics,
     "DesReleaseVariant.pcb": board,
     "DesReleaseVariant.schematics": schematics,
-    "DesCommentThread.originalStateScreenshotUrl": nothing,
+    "DesCommentThread.originalStateScreenshotUrl": lambda *_, **_arguments: None,
     "DesManufacturePackage.downloadUrl": download_url,
-    "DesManufacturePackageCreationJob.payload": package_payload,
-    "DesManufacturePackageCreationJob.status": done,
+    "DesManufacturePackageCreationJob.payload": lambda job, _: records.PackageCreationPayload(package_id=job.id),
+    "DesManufacturePackageCreationJob.status": lambda _job, _info: "DONE",
     "DesProjectExportJob.downloadUrl": download_url,
-    "DesProjectExportJob.status": done,
-    "DesProjectExportJob.reason": nothing,
-    "Subscription.desOnCommentUpdated": notification,
+    "DesProjectExportJob.status": lambda _job, _info: "DONE",
+    "DesProjectExportJob.reason": lambda *_, **_arguments: None,
+    "Subscription.desOnCommentUpdated": lambda event, _info, **_arguments: event,
 }
 SUBSCRIBERS = {"Subscription.desOnCommentUpdated": comment_updates}

@@ -35,30 +35,8 @@ class SupPartExtras(NamedTuple):
     confidence: float = _SELF
 
 
-def part_id(
-    _root: None,
-    info: context.Info,
-    ciivaId: str,  # noqa: N803 (the schema's argument name)
-    **_workspace: object,
-) -> str | None:
-    """Return the part with this Ciiva id, which is the same one in every workspace; null for none."""
-    return _masked(ciivaId, to_part=True, info=info)
-
-
-def part_ids(_root: None, info: context.Info, ciivaIds: list[str]) -> list[str | None]:  # noqa: N803
-    """Many at once; null for each unknown id."""
-    return [_masked(ciiva_id, to_part=True, info=info) for ciiva_id in ciivaIds]
-
-
-def ciiva_id(_root: None, info: context.Info, partId: str) -> str | None:  # noqa: N803
-    return _masked(partId, to_part=False, info=info)
-
-
-def ciiva_ids(_root: None, info: context.Info, partIds: list[str]) -> list[str | None]:  # noqa: N803
-    return [_masked(part_id, to_part=False, info=info) for part_id in partIds]
-
-
-def _masked(id_: str, *, to_part: bool, info: context.Info) -> str | None:
+def _masked(id_: str, to_part: bool, info: context.Info) -> str | None:
+    """Return the part id of a Ciiva id, or the Ciiva id of a part; None if there is no such part."""
     if not (id_.isascii() and id_.isdecimal() and len(id_) <= 10):
         return None
     masked = str(int(id_) ^ _MASK)
@@ -79,10 +57,6 @@ def payload_type(value: object, _info: context.Info, _kind: object) -> str:
     return "SupPartExtras" if isinstance(value, SupPartExtras) else "SupErrorPayload"
 
 
-def own_extras(part: views.PartView, _info: context.Info) -> SupPartExtras:
-    return SupPartExtras(part.record)
-
-
 def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[SupPartExtras]:
     """Similar parts, `first` of them; none for a negative number."""
     number = matching.normalize(extras.record.mpn)
@@ -92,11 +66,6 @@ def alternatives(extras: SupPartExtras, info: context.Info, first: int) -> list[
         for part in similar
         if part is not None
     ]
-
-
-def is_rohs_compliant(extras: SupPartExtras, _info: context.Info) -> bool | None:
-    """Null if the catalog has no value."""
-    return _ROHS.get(_value(extras.record, "rohs"))
 
 
 def datasheet_urls(extras: SupPartExtras, _info: context.Info) -> list[str]:
@@ -127,11 +96,6 @@ def technical_details(extras: SupPartExtras, info: context.Info) -> list[dict[st
     return [{"name": spec.attribute.name, "value": spec.display_value} for spec in specs]
 
 
-def altium_id(part: views.PartView, _info: context.Info) -> str:
-    """Return a GUID."""
-    return str(uuid.UUID(bytes=_drawn(part, 16)))
-
-
 def circuit_maker(part: views.PartView, _info: context.Info) -> dict[str, int] | None:
     """Usage figures; null for half of the parts."""
     use, *figures = _drawn(part, 6)
@@ -148,18 +112,19 @@ def _value(part: records.Part, shortname: str) -> str:
 
 ATTRIBUTES = {"SupPartExtras.partId": "record.id", "SupPartExtras.description": "record.short_description"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
-    "Query.supOctopartIdFromCiivaId": part_id,
-    "Query.supPartIdFromCiivaId": part_id,
-    "Query.supPartIdsFromCiivaIds": part_ids,
-    "Query.supCiivaIdFromPartId": ciiva_id,
-    "Query.supCiivaIdsFromPartIds": ciiva_ids,
+    # A part has the same Ciiva id in every workspace.
+    "Query.supOctopartIdFromCiivaId": lambda _, info, **given: _masked(given["ciivaId"], True, info),
+    "Query.supPartIdFromCiivaId": lambda _, info, **given: _masked(given["ciivaId"], True, info),
+    "Query.supPartIdsFromCiivaIds": lambda _, info, **given: [_masked(id_, True, info) for id_ in given["ciivaIds"]],
+    "Query.supCiivaIdFromPartId": lambda _, info, **given: _masked(given["partId"], False, info),
+    "Query.supCiivaIdsFromPartIds": lambda _, info, **given: [_masked(id_, False, info) for id_ in given["partIds"]],
     "Query.supPartExtrasByPartId": extras,
     "Query.supPartExtrasByPartIds": many_extras,
-    "SupPart.altiumInternalId": altium_id,
+    "SupPart.altiumInternalId": lambda part, _: str(uuid.UUID(bytes=_drawn(part, 16))),
     "SupPart.circuitMakerInternal": circuit_maker,
-    "SupPart.extras": own_extras,
+    "SupPart.extras": lambda part, _: SupPartExtras(part.record),
     "SupPartExtras.alternatives": alternatives,
-    "SupPartExtras.isRohsCompliant": is_rohs_compliant,
+    "SupPartExtras.isRohsCompliant": lambda extras, _: _ROHS.get(_value(extras.record, "rohs")),
     "SupPartExtras.datasheetUrls": datasheet_urls,
     "SupPartExtras.lifeCycle": life_cycle,
     "SupPartExtras.parameters": parameters,

@@ -54,15 +54,6 @@ def sellers(
     return passing[first : first + (limit or 0)] if is_cut else passing[first:]
 
 
-def seller_cache_id(seller: views.SellerView, _info: context.Info) -> str:
-    return views.cache_id("seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key)
-
-
-def ships_to(seller: views.SellerView, _info: context.Info) -> list[dict[str, str]]:
-    """Empty: no restriction."""
-    return [countries.country_of(code) for code in seller.record.ships_to]
-
-
 def offers(
     seller: views.SellerView,
     info: context.Info,
@@ -140,23 +131,6 @@ def price(
     return views.PriceView(place, step.quantity, step.price, step.currency, converted, converted_currency, rate)
 
 
-def price_cache_id(price: views.PriceView, _info: context.Info) -> str:
-    return views.cache_id("price", *price.key)
-
-
-def offer_cache_id(offer: views.OfferView, _info: context.Info) -> str:
-    return views.cache_id("offer", offer.record.id, *offer.seller.part.market.key)
-
-
-def click_url(offer: views.OfferView, info: context.Info) -> str:
-    """Return a link in the form of recorded ones. Its target does not exist."""
-    return f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}"
-
-
-def internal_url(offer: views.OfferView, info: context.Info) -> str:
-    return f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}"
-
-
 def _opaque(kind: str, offer: views.OfferView) -> str:
     raw = f"{kind}:{offer.seller.part.record.id}:{offer.record.id}".encode()
     return base64.urlsafe_b64encode(hashlib.blake2b(raw, digest_size=36).digest()).decode()
@@ -230,14 +204,17 @@ def _cart(
 ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.sellers": sellers,
-    "SupPartSeller._cacheId": seller_cache_id,
-    "SupPartSeller.shipsToCountries": ships_to,
+    "SupPartSeller._cacheId": lambda seller, _: views.cache_id(
+        "seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key
+    ),
+    "SupPartSeller.shipsToCountries": lambda seller, _: [countries.country_of(code) for code in seller.record.ships_to],
     "SupPartSeller.offers": offers,
-    "SupOffer._cacheId": offer_cache_id,
+    "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market.key),
     "SupOffer.prices": prices,
-    "SupOffer.clickUrl": click_url,
-    "SupOffer.internalUrl": internal_url,
-    "SupPricePoint._cacheId": price_cache_id,
+    # In the form of recorded links; their targets do not exist.
+    "SupOffer.clickUrl": lambda offer, info: f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}",
+    "SupOffer.internalUrl": lambda offer, info: f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}",
+    "SupPricePoint._cacheId": lambda price, _: views.cache_id("price", *price.key),
     "Query.supPartOffers": part_offers,
     "Query.supOctocart": octocart,
 }

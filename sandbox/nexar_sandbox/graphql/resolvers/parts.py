@@ -25,14 +25,6 @@ COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
 
 
-def cache_id(part: views.PartView, _info: context.Info) -> str:
-    return views.cache_id("part", part.record.id, *part.market.key)
-
-
-def name(part: views.PartView, _info: context.Info) -> str:
-    return f"{part.record.manufacturer.name} {part.record.mpn}"
-
-
 def octopart_url(part: views.PartView, info: context.Info) -> str:
     """Return the site and the slug (contract graphql.md §1.2)."""
     has_slug = info.context.behavior.part_urls_have_slugs
@@ -101,10 +93,6 @@ def _sponsored(part: views.PartView, companion: views.PartView, info: context.In
     }
 
 
-def best_image(part: views.PartView, _info: context.Info) -> records.Image | None:
-    return part.record.images[0] if part.record.images else None
-
-
 def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
     sheets = (collection for collection in part.record.document_collections if collection.name == DATASHEETS)
     return next((document for collection in sheets for document in collection.documents), None)
@@ -149,10 +137,6 @@ def total_avail(part: views.PartView, info: context.Info) -> int:
     return min(total, LARGEST_INT)
 
 
-def avg_avail(part: views.PartView, info: context.Info) -> float:
-    return float(pricing.avg_avail(offers.listed(part, info)))
-
-
 ATTRIBUTES = {
     "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
     "SupSpec.valueType": "attribute.value_type",
@@ -160,18 +144,18 @@ ATTRIBUTES = {
     "SupSpec.unitsSymbol": "attribute.units_symbol",
 }
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
-    "SupPart._cacheId": cache_id,
-    "SupPart.name": name,
+    "SupPart._cacheId": lambda part, _: views.cache_id("part", part.record.id, *part.market.key),
+    "SupPart.name": lambda part, _: f"{part.record.manufacturer.name} {part.record.mpn}",
     "SupPart.octopartUrl": octopart_url,
     "SupPart.specs": specs,
     "SupPart.documentCollections": document_collections,
     "SupPart.similarParts": similar_parts,
     "SupPart.companionProducts": companions,
-    "SupPart.bestImage": best_image,
+    "SupPart.bestImage": lambda part, _: part.record.images[0] if part.record.images else None,
     "SupPart.bestDatasheet": best_datasheet,
     "SupPart.cadRequestUrl": cad_request_url,
     "SupPart.counts": counts,
     "SupPart.medianPrice1000": median_price,
     "SupPart.totalAvail": total_avail,
-    "SupPart.avgAvail": avg_avail,
+    "SupPart.avgAvail": lambda part, info: pricing.avg_avail(offers.listed(part, info)),
 }

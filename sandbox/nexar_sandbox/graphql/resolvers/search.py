@@ -43,14 +43,6 @@ def _part(id_: str, info: context.Info) -> records.Part | None:
     return part
 
 
-def search(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
-    return _search(info.context.catalog.search, info, arguments)
-
-
-def search_mpn(_root: None, info: context.Info, **arguments: Any) -> views.SupPartResultSet:
-    return _search(info.context.catalog.search_mpn, info, arguments)
-
-
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
     conditions = search_conditions(arguments, info.context.behavior)
@@ -135,19 +127,10 @@ def hits(result: views.SupPartResultSet, info: context.Info) -> int:
     return max(result.hits.hits - before, 0)
 
 
-def results(result: views.SupPartResultSet, _info: context.Info) -> tuple[views.SupPartResult, ...]:
-    return result.page
-
-
 def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
     """Return the part of one result, billed."""
     info.context.bill(hit.part, info.path.as_list())
     return hit.part
-
-
-def warnings(result: views.SupPartResultSet, _info: context.Info) -> tuple[str, ...] | None:
-    """Warnings about ignored words; null if there are none."""
-    return result.warnings or None
 
 
 # A filter on mere existence is what the service cannot do, though the catalog can.
@@ -199,10 +182,6 @@ def suggest(
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 
-def spelling(_root: None, info: context.Info, q: str) -> tuple[records.SpellingCorrection, ...]:
-    return info.context.catalog.spelling(q)
-
-
 def description(hit: views.SupPartResult, info: context.Info) -> str:
     return highlighted(hit.part.record.short_description, hit.query, info.context.behavior.highlight_tag)
 
@@ -224,30 +203,21 @@ def highlighted(text: str, query: str, tag: str = "strong") -> str:
     return _WORD.sub(mark, text)
 
 
-def no_explanation(_hit: views.SupPartResult, _info: context.Info) -> str:
-    """Return nothing, always (contract graphql.md §1.2)."""
-    return ""
-
-
-def hit_cache_id(hit: views.SupPartResult, _info: context.Info) -> str:
-    return views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key)
-
-
 ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supParts": parts,
-    "Query.supSearch": search,
-    "Query.supSearchMpn": search_mpn,
+    "Query.supSearch": lambda _, info, **arguments: _search(info.context.catalog.search, info, arguments),
+    "Query.supSearchMpn": lambda _, info, **arguments: _search(info.context.catalog.search_mpn, info, arguments),
     "Query.supMultiMatch": multi_match,
     "SupPartMatch.parts": matched_parts,
     "SupPartResultSet.hits": hits,
     "SupPartResultSet.total": hits,
-    "SupPartResultSet.results": results,
-    "SupPartResultSet.warnings": warnings,
+    "SupPartResultSet.results": lambda result, _: result.page,
+    "SupPartResultSet.warnings": lambda result, _: result.warnings or None,
     "SupPartResult.part": hit_part,
     "Query.supSuggest": suggest,
-    "Query.supSpellingCorrection": spelling,
-    "SupPartResult._cacheId": hit_cache_id,
+    "Query.supSpellingCorrection": lambda _, info, q: info.context.catalog.spelling(q),
+    "SupPartResult._cacheId": lambda hit, _: views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key),
     "SupPartResult.description": description,
-    "SupPartResult.explain": no_explanation,
+    "SupPartResult.explain": lambda _hit, _info: "",  # always (contract graphql.md §1.2)
 }
