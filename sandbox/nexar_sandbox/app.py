@@ -310,8 +310,14 @@ def _assemble(shared: _SharedServices, key: keys.SigningKey | None) -> _Services
         shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions
     )
     control.add_routes(app.router)
-    offer = home_page.DefaultCredentials(shared.settings, shared.applications, shared.users, legacy.apikeys)
-    home_page.HomePage(identity.pages, offer, lambda: design.client.urls).add_routes(app.router)
+    home_page.HomePage(
+        identity.pages,
+        shared.settings,
+        shared.applications,
+        shared.users,
+        legacy.apikeys,
+        lambda: design.client.urls,
+    ).add_routes(app.router)
     # Inside the host checks, which therefore come first at unknown paths, too.
     app.middlewares.append(identity.pages.not_found)
     transport.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))

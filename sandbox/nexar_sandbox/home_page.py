@@ -3,10 +3,8 @@
 Shows only credentials that the sandbox was started with; changed secrets are in the portal, behind a sign-in.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 import orjson
 from aiohttp import web
@@ -37,115 +35,63 @@ PATHS = {
     "legacy": legacy_endpoints.PREFIXES[0],
     "disturbances": legacy_endpoints.ADMIN_PATH,
 }
-# Continues a command on the next line.
-NEXT = " \\\n  "
-# For sed: a token response becomes its access token.
-EXTRACTION = r's/.*"access_token":"\([^"]*\)".*/\1/'
-QUERY = '{ supSearchMpn(q: "LM358", limit: 1) { hits results { part { mpn shortDescription } } } }'
 
 
 @dataclass(frozen=True, slots=True)
-class DefaultCredentials:
-    """Default applications, users and API keys of the legacy service that are still valid."""
+class HomePage:
+    """Handler of `/`. `apikeys` are those of the legacy service; `design_urls` returns the URLs of the running design
+    services by name."""
 
+    html_pages: pages.Pages
     chosen: settings.SandboxSettings
     registry: applications.ApplicationRegistry
     users: user_directory.UserDirectory
     apikeys: tuple[str, ...]
-
-    @property
-    def applications(self) -> tuple[applications.SandboxApplication, ...]:
-        """Default applications whose secret has not changed."""
-        now = [self.registry.by_application(first.application_id) for first in self.chosen.applications]
-        pairs = zip(self.chosen.applications, now, strict=True)
-        return tuple(
-            application
-            for first, application in pairs
-            if application and application.client_secret == first.client_secret
-        )
-
-    @property
-    def credentials(self) -> list[tuple[str, dict[str, str]]]:
-        old = [("Old v3 service", {"API key": apikey}) for apikey in self.apikeys]
-        applications = [
-            (application.name, {"Client id": application.client_id, "Client secret": application.client_secret})
-            for application in self.applications
-        ]
-        users = [
-            (user.name, {"E-mail": user.email, "Password": password})
-            for user, password in self.users.with_default_password
-        ]
-        return old + applications + users
-
-    def commands(self, origin: str) -> list[tuple[str, str]]:
-        commands = [("GraphQL query service", command) for command in self._queries(origin)]
-        return commands + [("Old v3 service", _legacy(origin, apikey)) for apikey in self.apikeys[:1]]
-
-    def _queries(self, origin: str) -> list[str]:
-        if self.chosen.no_auth:
-            return [_query(origin, ())]
-        able = (
-            application
-            for application in self.applications
-            if {applications.CLIENT_CREDENTIALS} <= application.flows
-            and applications.SUPPLY_SCOPE in application.scopes
-        )
-        return [
-            f"{_token(origin, application)}\n{_query(origin, ('Authorization: Bearer $TOKEN',))}"
-            for application in able
-        ][:1]
-
-
-class HomePage:
-    """Handler of `/`. `design_urls` returns the URLs of the running design services by name."""
-
-    def __init__(
-        self, html_pages: pages.Pages, offer: DefaultCredentials, design_urls: Callable[[], Mapping[str, str]]
-    ) -> None:
-        self._pages, self._offer, self._design_urls = html_pages, offer, design_urls
+    design_urls: Callable[[], Mapping[str, str]]
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/", self.show)
 
     async def show(self, request: web.Request) -> web.Response:
+        origin = str(request.url.origin())
         if not pages.prefers_html(request):
-            body = orjson.dumps({"service": "sandbox", **self._addresses(request)})
+            addresses = {name: origin + path for name, path in PATHS.items()}
+            addresses |= {f"design_{name}": url for name, url in self.design_urls().items()}
+            body = orjson.dumps({"service": "sandbox", **addresses})
             return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})
-        return self._pages.render(
+        unchanged = self._applications()
+        able = (
+            application
+            for application in unchanged
+            if applications.CLIENT_CREDENTIALS in application.flows and applications.SUPPLY_SCOPE in application.scopes
+        )
+        return self.html_pages.render(
             "home.html",
             copies=True,
             path=request.path,
-            commands=self._offer.commands(str(request.url.origin())),
-            credentials=self._offer.credentials,
+            origin=origin,
             paths=PATHS,
+            no_auth=self.chosen.no_auth,
+            application=next(able, None),
+            apikeys=self.apikeys,
+            credentials=self._credentials(unchanged),
         )
 
-    def _addresses(self, request: web.Request) -> dict[str, str]:
-        origin = str(request.url.origin())
-        own = {name: origin + path for name, path in PATHS.items()}
-        return own | {f"design_{name}": url for name, url in self._design_urls().items()}
+    def _applications(self) -> list[applications.SandboxApplication]:
+        """Default applications whose secret has not changed."""
+        now = [(first, self.registry.by_application(first.application_id)) for first in self.chosen.applications]
+        return [known for first, known in now if known and known.client_secret == first.client_secret]
 
-
-def _token(origin: str, application: applications.SandboxApplication) -> str:
-    form = urlencode(
-        {
-            "grant_type": applications.CLIENT_CREDENTIALS,
-            "client_id": application.client_id,
-            "client_secret": application.client_secret,
-        }
-    )
-    address, script = shlex.quote(origin + discovery.TOKEN_PATH), shlex.quote(EXTRACTION)
-    return f"TOKEN=$(curl -s {address}{NEXT}-d {shlex.quote(form)} |\n  sed {script})"
-
-
-def _query(origin: str, headers: tuple[str, ...]) -> str:
-    address, body = shlex.quote(origin + transport.PATHS[0]), shlex.quote(orjson.dumps({"query": QUERY}).decode())
-    # In double quotes, because the shell fills in the token.
-    options = "".join(f'{NEXT}-H "{header}"' for header in headers)
-    return f"curl -s {address}{options}{NEXT}-H 'Content-Type: application/json'{NEXT}-d {body}"
-
-
-def _legacy(origin: str, apikey: str) -> str:
-    parameters = {"apikey": apikey, "queries": '[{"mpn":"LM358N"}]', "pretty_print": "true"}
-    options = "".join(f"{NEXT}--data-urlencode {shlex.quote(f'{name}={value}')}" for name, value in parameters.items())
-    return f"curl -sG {shlex.quote(f'{origin}{legacy_endpoints.PREFIXES[0]}/parts/match')}{options}"
+    def _credentials(self, unchanged: list[applications.SandboxApplication]) -> list[tuple[str, dict[str, str]]]:
+        """Credentials by owner, shown with copy buttons."""
+        return [
+            *(("Old v3 service", {"API key": apikey}) for apikey in self.apikeys),
+            *(
+                (known.name, {"Client id": known.client_id, "Client secret": known.client_secret})
+                for known in unchanged
+            ),
+            *(
+                (user.name, {"E-mail": user.email, "Password": password})
+                for user, password in self.users.with_default_password
+            ),
+        ]

@@ -5,6 +5,7 @@ restricts the resources of a page and the targets of its forms.
 """
 
 import datetime
+import shlex
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
@@ -41,7 +42,7 @@ class Pages:
             undefined=jinja2.StrictUndefined,
         )
         self._environment.globals["assets"] = ASSETS
-        self._environment.filters |= {"grouped": format_number, "date": _date, "moment": _moment}
+        self._environment.filters |= {"grouped": format_number, "date": _date, "moment": _moment, "shell": shlex.quote}
         self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
