@@ -24,6 +24,7 @@ from nexar_sandbox.injection import injector
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
+KEYS_PATH = "/admin/keys"
 HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 LAST_PORT = 65_535
 ADMIN = "/admin"
@@ -72,13 +73,14 @@ def _is_local(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AdminEndpoints:
-    """Handlers of faults and journal."""
+    """Handlers of faults, journal and signing keys."""
 
     fault_injector: injector.FaultInjector
     request_journal: journal.RequestJournal
     registry: applications.ApplicationRegistry
     html_pages: pages.Pages
     browser_sessions: sessions.BrowserSessions
+    key_ring: keys.KeyRing
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405. POST is for the forms of the pages."""
@@ -89,6 +91,9 @@ class AdminEndpoints:
         router.add_get(JOURNAL_PATH, self.entries)
         router.add_delete(JOURNAL_PATH, self.clear)
         router.add_post(JOURNAL_PATH, self.clear_by_form)
+        router.add_get(KEYS_PATH, self.keys)
+        router.add_post(KEYS_PATH, self.rotate_key)
+        router.add_delete(KEYS_PATH, self.forget_keys)
 
     async def faults(self, request: web.Request) -> web.Response:
         """List the faults with the number of requests left for each (null: unlimited)."""
@@ -149,6 +154,22 @@ class AdminEndpoints:
         self.request_journal.clear()
         return pages.redirect(JOURNAL_PATH)
 
+    async def keys(self, _request: web.Request) -> web.Response:
+        """Return the id of the signing key, and the retired keys with the time until which they verify."""
+        body = {"current": self.key_ring.current.kid, "retired": dict(self.key_ring.retired)}
+        return _reply(body)
+
+    async def rotate_key(self, request: web.Request) -> web.Response:
+        """Sign with a new key; the previous one verifies until its tokens expire."""
+        # Beside the event loop: primes take their time.
+        self.key_ring.rotate(await asyncio.to_thread(keys.generate_key))
+        return await self.keys(request)
+
+    async def forget_keys(self, request: web.Request) -> web.Response:
+        """Stop verifying with retired keys."""
+        self.key_ring.forget()
+        return await self.keys(request)
+
     def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
         listed = [(faults.fault_text(fault), left) for fault, left in self.fault_injector.remaining()]
         return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
@@ -208,33 +229,3 @@ def _reply(body: object, status: int = 200) -> web.Response:
     return web.Response(
         body=orjson.dumps(body) + b"\n", status=status, content_type="application/json", headers=headers
     )
-
-
-KEYS_PATH = "/admin/keys"
-
-
-class SigningKeyAdmin:
-    def __init__(self, key_ring: keys.KeyRing) -> None:
-        self._key_ring = key_ring
-
-    def add_routes(self, router: web.UrlDispatcher) -> None:
-        router.add_get(KEYS_PATH, self.keys)
-        router.add_post(KEYS_PATH, self.rotate)
-        router.add_delete(KEYS_PATH, self.forget)
-
-    async def keys(self, _request: web.Request) -> web.Response:
-        """Return the id of the signing key, and the retired keys with the time until which they verify."""
-        body = {"current": self._key_ring.current.kid, "retired": dict(self._key_ring.retired)}
-        return web.Response(body=orjson.dumps(body) + b"\n", content_type="application/json")
-
-    async def rotate(self, request: web.Request) -> web.Response:
-        """Sign with a new key; the previous one verifies until its tokens expire."""
-        self._key_ring.rotate(
-            await asyncio.to_thread(keys.generate_key)
-        )  # beside the event loop: primes take their time
-        return await self.keys(request)
-
-    async def forget(self, request: web.Request) -> web.Response:
-        """Stop verifying with retired keys."""
-        self._key_ring.forget()
-        return await self.keys(request)

@@ -307,7 +307,7 @@ def _assemble(shared: _SharedServices, key: keys.SigningKey | None) -> _Services
     _queries(app, shared, identity, design)
     legacy = _legacy(app, shared)
     control = admin.AdminEndpoints(
-        shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions
+        shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions, identity.key_ring
     )
     control.add_routes(app.router)
     home_page.HomePage(
@@ -337,7 +337,6 @@ def _identity(app: web.Application, shared: _SharedServices, key: keys.SigningKe
         record_request=shared.request_counts.record_token,
     )
     identity.add_routes(app.router, shared.exchange_middleware)
-    admin.SigningKeyAdmin(identity.key_ring).add_routes(app.router)
     return identity
 
 
@@ -409,7 +408,6 @@ def _queries(
 def _legacy(app: web.Application, shared: _SharedServices) -> legacy_service.LegacyService:
     legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
     legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
-    legacy_endpoints.LegacyAdmin(legacy).add_routes(app.router)
     return legacy
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from nexar_sandbox.catalog import (
+    database,
     filters,
     full_text,
-    indexing,
     listings,
     matching,
     offers,
@@ -233,7 +233,7 @@ class CatalogSearch:
         return [self._decoder.decode(line) for (line,) in rows]
 
     def _sellers_using(self, norm: str, line: source_files.PartLine) -> Iterable[str]:
-        terms, path = indexing.offer_terms(line), self._reference.categories[line.category].path
+        terms, path = database.offer_terms(line), self._reference.categories[line.category].path
         for listing in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalize(code) == norm for code in codes):

@@ -16,9 +16,9 @@ import msgspec
 
 from nexar_sandbox.catalog import (
     catalog_file,
+    database,
     filters,
     full_text,
-    indexing,
     loader,
     matching,
     offers,
@@ -268,7 +268,7 @@ class Catalog:
         line, part = self._line(id_), self._parts(id_)
         if line is None or part is None:
             return ()
-        return offers.seller_offers(part, indexing.offer_terms(line), self._reference.sellers, self._seed, country)
+        return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, self._seed, country)
 
     def _similar(self, line: source_files.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""

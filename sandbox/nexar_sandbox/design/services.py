@@ -1,18 +1,21 @@
-"""The design services on their sockets, started and stopped with the sandbox.
+"""The design services on their sockets, started and stopped with the sandbox, and their client, the query service's
+resolvers.
 
 Each has its own port of the loopback interface, a free one unless a port is set. The credential is generated at start
 and known only to the services and to their client.
 """
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import aiohttp
+import msgspec
 from aiohttp import web
 
 from nexar_sandbox import journal
-from nexar_sandbox.design import client, collaboration, design_store, library, projects, rest
+from nexar_sandbox.design import collaboration, design_store, library, projects, records, rest
 from nexar_sandbox.kit import ports
 
 HOST = "127.0.0.1"
@@ -24,6 +27,59 @@ CHANGES: dict[str, rest.Changes] = {
     "projects": projects.CHANGES,
     "collaboration": collaboration.CHANGES,
 }
+
+
+# An event stream has no total timeout.
+STREAM_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=5)
+
+
+class DesignServiceError(Exception):
+    """A service rejected a request; the message is for the client."""
+
+
+class DesignClient:
+    """`urls` are the base URLs of the services by name; the session sends the credential."""
+
+    def __init__(self, session: aiohttp.ClientSession, urls: Mapping[str, str]) -> None:
+        self._session, self.urls = session, urls
+
+    async def get(self, kind: records.RecordKind, field: str, values: Sequence[str]) -> list[Any]:
+        """Return for each value the records that have it in this field: one or None if it is the key, else a list.
+        Without a field, return one list of every record."""
+        record: Any = kind.record
+        url = f"{self.urls[kind.service]}/{kind.table}"
+        if not field:
+            return [await self._request("GET", url, list[record])]
+        of: Any = list[record | None] if field == kind.key else list[list[record]]
+        params = [(field, value) for value in values]
+        found: list[Any] = await self._request("GET", url, of, params=params)
+        return found
+
+    async def change(self, method: str, service: str, path: str, of: Any, content: object) -> records.Record:
+        """Send POST, PATCH or DELETE; return the resulting record. Raises DesignServiceError."""
+        body = msgspec.json.encode(content)
+        changed: records.Record = await self._request(method, f"{self.urls[service]}{path}", of, data=body)
+        return changed
+
+    @asynccontextmanager
+    async def events(self) -> AsyncIterator[AsyncIterator[records.Record]]:
+        """Comment events from now on; the stream is open when the block is entered."""
+        async with self._session.get(f"{self.urls['collaboration']}/events", timeout=STREAM_TIMEOUT) as response:
+            # The empty line says that the subscription has begun.
+            await response.content.readline()
+            yield _lines(response)
+
+    async def _request(self, method: str, url: str, of: Any, **options: Any) -> Any:
+        async with self._session.request(method, url, **options) as response:
+            body = await response.read()
+            if response.status >= 400:
+                raise DesignServiceError(msgspec.json.decode(body, type=dict[str, str])["error"])
+            return msgspec.json.decode(body, type=of)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[records.Record]:
+    async for line in response.content:
+        yield msgspec.json.decode(line, type=records.CommentEvent)
 
 
 class PortError(OSError):
@@ -49,10 +105,10 @@ class DesignServices:
 
     def __init__(self, store: design_store.DesignStore, exchanges: journal.RequestJournal, port: int = 0) -> None:
         self._store, self._journal, self._port = store, exchanges, port
-        self._client: client.DesignClient | None = None
+        self._client: DesignClient | None = None
 
     @property
-    def client(self) -> client.DesignClient:
+    def client(self) -> DesignClient:
         """The client of the running services. Raises RuntimeError before they are started."""
         if self._client is None:
             raise RuntimeError("the design services are not running")
@@ -67,7 +123,7 @@ class DesignServices:
                 service = rest.DesignService(name, changes, self._store, credential, self._journal)
                 urls[name] = await stack.enter_async_context(_served(service, self._port and self._port + number))
             session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
-            self._client = client.DesignClient(await stack.enter_async_context(session), urls)
+            self._client = DesignClient(await stack.enter_async_context(session), urls)
             stack.callback(self._store.comment_events.publish, None)
             yield
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from aiodataloader import DataLoader
 
-from nexar_sandbox.design import client, records
+from nexar_sandbox.design import records
+from nexar_sandbox.design import services as design_services
 
 # Values in one call, so that the URL does not become too long for a server.
 BATCH_SIZE = 200
@@ -20,7 +21,7 @@ MAX_ID_LENGTH = 200
 class DesignLoaders:
     """The loaders of one request. `of` is the GraphQL type of the records."""
 
-    def __init__(self, services: client.DesignClient) -> None:
+    def __init__(self, services: design_services.DesignClient) -> None:
         self._client = services
         self._loaders: dict[tuple[records.RecordKind, str], DataLoader[str, Any]] = {}
 
@@ -59,7 +60,7 @@ class DesignSession:
     """Access to design data for one request with a user's token. `user_id` is the token's subject, `origin` the origin
     of the request URL."""
 
-    services: client.DesignClient
+    services: design_services.DesignClient
     user_id: str
     origin: str
     loaders: DesignLoaders = field(init=False)

@@ -18,7 +18,7 @@ from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
 from nexar_sandbox import applications, faults, part_usage, settings, user_directory
 from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import client
+from nexar_sandbox.design import services
 from nexar_sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
 from nexar_sandbox.identity import tokens
 from nexar_sandbox.injection import exchanges, injector
@@ -104,7 +104,7 @@ class QueryService:
         clock: clocks.Clock,
         rng: random.Random,
         record: RecordRequest,
-        design: Callable[[], client.DesignClient],
+        design: Callable[[], services.DesignClient],
     ) -> None:
         self._settings, self._catalog = sandbox_settings, catalog
         self.behavior, self._errors = sandbox_settings.behavior, errors.ErrorFormat(sandbox_settings.behavior)

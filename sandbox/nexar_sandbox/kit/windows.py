@@ -1,7 +1,6 @@
 """Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
 
-Used by the identity service. Exact, because it keeps the time of each request; in
-memory, for one process.
+Exact, because it keeps the time of each request; in memory, for one process.
 """
 
 from collections import deque
@@ -33,15 +32,11 @@ class Windows:
 
     def try_take(self) -> float:
         """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
-        wait = self.wait()
-        if wait == 0.0:
-            self._taken.append(self._clock.monotonic())
-        return wait
-
-    def wait(self) -> float:
-        """Return the seconds until a request is allowed; counts none."""
         now = self._clock.monotonic()
-        return max((self._wait(window, now) for window in self._windows), default=0.0)
+        wait = max((self._wait(window, now) for window in self._windows), default=0.0)
+        if wait == 0.0:
+            self._taken.append(now)
+        return wait
 
     def _wait(self, window: Window, now: float) -> float:
         """Return the seconds until the oldest request of a full `window` leaves it."""

@@ -48,6 +48,27 @@ class LegacyEndpoints:
             router.add_route("*", prefix, self._over("", _nothing_there))
             router.add_route("*", prefix + "/{rest:.*}", self._over("", _nothing_there))
         router.add_route("*", "/api/{rest:.*}", self._over("", _nothing_there))
+        router.add_get(ADMIN_PATH, self.show_disturbances)
+        router.add_put(ADMIN_PATH, self.replace_disturbances)
+        router.add_delete(ADMIN_PATH, self.lift_disturbances)
+
+    async def show_disturbances(self, _request: web.Request) -> web.Response:
+        declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
+        return _admin_response({"disturbances": declared, "requests": self._served.keys.request_counts()})
+
+    async def replace_disturbances(self, request: web.Request) -> web.Response:
+        """Replace all disturbances by the list in the body; nothing changes if it is invalid."""
+        try:
+            self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
+        except orjson.JSONDecodeError as error:
+            return _admin_response({"error": f"the body is not JSON: {error}"}, 400)
+        except ValueError as error:
+            return _admin_response({"error": str(error)}, 400)
+        return await self.show_disturbances(request)
+
+    async def lift_disturbances(self, request: web.Request) -> web.Response:
+        self._served.disturbances.lift()
+        return await self.show_disturbances(request)
 
     def _resolvers(self) -> dict[str, Resolver]:
         served = self._served
@@ -164,34 +185,6 @@ def _response(body: bytes, status: int, style: ResponseStyle, request: web.Reque
     if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
     return response
-
-
-class LegacyAdmin:
-    def __init__(self, served: service.LegacyService) -> None:
-        self._served = served
-
-    def add_routes(self, router: web.UrlDispatcher) -> None:
-        router.add_get(ADMIN_PATH, self.show)
-        router.add_put(ADMIN_PATH, self.replace)
-        router.add_delete(ADMIN_PATH, self.lift)
-
-    async def show(self, _request: web.Request) -> web.Response:
-        declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
-        return _admin_response({"disturbances": declared, "requests": self._served.keys.request_counts()})
-
-    async def replace(self, request: web.Request) -> web.Response:
-        """Replace all disturbances by the list in the body; nothing changes if it is invalid."""
-        try:
-            self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
-        except orjson.JSONDecodeError as error:
-            return _admin_response({"error": f"the body is not JSON: {error}"}, 400)
-        except ValueError as error:
-            return _admin_response({"error": str(error)}, 400)
-        return await self.show(request)
-
-    async def lift(self, request: web.Request) -> web.Response:
-        self._served.disturbances.lift()
-        return await self.show(request)
 
 
 def _admin_response(body: dict[str, Any], status: int = 200) -> web.Response:

@@ -10,7 +10,7 @@ CHANGING = {"append", "add", "extend", "insert", "update", "setdefault", "pop", 
 LITERALS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 # Caches of pure functions whose results nobody changes: no sandbox can tell whether another one called them before.
 PURE = {
-    ("sandbox/nexar_sandbox/catalog/indexing.py", "number_spellings"),
+    ("sandbox/nexar_sandbox/catalog/database.py", "number_spellings"),
     ("sandbox/nexar_sandbox/graphql/schema.py", "complete"),
     ("sandbox/nexar_sandbox/graphql/schema.py", "_valid"),
     # Its documents are pure functions of their text, the schema and the behaviors that are its key.

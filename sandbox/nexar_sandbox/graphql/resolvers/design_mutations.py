@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox.design import client, records
+from nexar_sandbox.design import records, services
 from nexar_sandbox.graphql import context, errors
 from nexar_sandbox.graphql.resolvers import design_access as access
 
@@ -34,7 +34,7 @@ def _mutation(change: Mutation) -> GraphQLFieldResolver:
     async def resolve(_root: None, info: context.Info, input: Input) -> MutationPayload:
         try:
             return MutationPayload(await change(info, input))
-        except (client.DesignServiceError, errors.DesignError) as refused:
+        except (services.DesignServiceError, errors.DesignError) as refused:
             return MutationPayload(errors=(records.PayloadError(message=str(refused)),))
         finally:
             # Fields of the payload must not see records of before the change.
