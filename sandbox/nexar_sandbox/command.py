@@ -79,7 +79,7 @@ def sandbox(
     seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
     fault: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help='A fault: "5xx share=0.05 status=503"; see the reference of the sandbox.'),
+        typer.Option(metavar="TEXT", help=f'A fault: "5xx share=0.05 status=503". Kinds: {", ".join(faults.KINDS)}.'),
     ] = None,
     legacy_rate: Annotated[
         int,
@@ -248,7 +248,7 @@ def _ways_in(running: app.Sandbox) -> dict[str, str]:
         ways |= {"user_email": user.email, "user_password": user_directory.DEFAULT_PASSWORD}
     design = running.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     first = next((account for account in running.applications.all if applications.SUPPLY_SCOPE in account.scopes), None)
-    for name, account in (("design", design), ("client", first)):
+    for name, account in (("client", first), ("design_client", design)):
         if account is not None:
             ways |= {f"{name}_id": account.client_id, f"{name}_secret": account.client_secret}
     return ways

@@ -51,7 +51,7 @@ class Shown:
 @pytest.fixture
 def start_sandbox(start_command: Any) -> Any:
     """Starts a sandbox and reads what it prints."""
-    return lambda *arguments: Shown(start_command("--port", "0", *arguments, python=PROGRAM).until("client_secret"))
+    return lambda *arguments: Shown(start_command("--port", "0", *arguments, python=PROGRAM).until("design_client_secret"))
 
 
 def _neighboring_ports(count: Any) -> Any:
@@ -67,7 +67,7 @@ def _neighboring_ports(count: Any) -> Any:
 def test_every_service_has_its_chosen_port(start_command: Any) -> None:
     first = _neighboring_ports(5)
     running = start_command("--port", str(first), "--design-port", str(first + 1), python=PROGRAM)
-    shown = Shown(running.until("client_secret"))
+    shown = Shown(running.until("design_client_secret"))
     assert shown.values["sandbox"] == f"http://127.0.0.1:{first}"
     names = ("workspaces", "library", "projects", "collaboration")
     for port, name in enumerate(names, first + 1):
@@ -127,7 +127,7 @@ def test_terminal_output_has_tables() -> None:
     os.close(theirs)
     try:
         text = ""
-        while "client secret" not in text:
+        while "design client secret" not in text:
             text += os.read(ours, 4096).decode(errors="replace")
     finally:
         process.kill()
@@ -160,10 +160,10 @@ def test_printed_credentials_get_a_token(start_sandbox: Any) -> None:
         "design_collaboration_url",
         "user_email",
         "user_password",
-        "design_id",
-        "design_secret",
         "client_id",
         "client_secret",
+        "design_client_id",
+        "design_client_secret",
     ]
     assert (answer["token_type"], answer["expires_in"]) == ("Bearer", 86_400)
     assert _parts_in_all(shown) >= 300
@@ -364,7 +364,7 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
     state = str(tmp_path / "sandbox.state")
     query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
     first = start_command("--port", "0", "--state", state, "--part-limit", "1", python=PROGRAM)
-    shown = Shown(first.until("client_secret"))
+    shown = Shown(first.until("design_client_secret"))
     assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
     with urllib.request.urlopen(
         shown.values["sandbox"] + "/.well-known/openid-configuration/jwks", timeout=30
@@ -373,7 +373,7 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
     assert first.stop(signal.SIGTERM) == 0
     # The limit is the application's, and not the command's any more.
     again = Shown(
-        start_command("--port", "0", "--state", state, "--part-limit", "1000", python=PROGRAM).until("client_secret")
+        start_command("--port", "0", "--state", state, "--part-limit", "1000", python=PROGRAM).until("design_client_secret")
     )
     assert _not_addresses(again) == _not_addresses(shown)
     assert again.ask(query) is None
@@ -387,14 +387,14 @@ def test_unusable_state_file_is_named(
     start_command: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
     held = str(tmp_path / "held")
-    start_command("--port", "0", "--state", held, python=PROGRAM).until("client_secret")
+    start_command("--port", "0", "--state", held, python=PROGRAM).until("design_client_secret")
     done = run_command("--port", "0", "--state", held, python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {held}: another sandbox is using it\n")
 
 
 def test_signal_stops_the_sandbox_cleanly(start_command: Any) -> None:
     sandbox = start_command("--port", "0", python=PROGRAM)
-    sandbox.until("client_secret")
+    sandbox.until("design_client_secret")
     assert sandbox.stop(signal.SIGTERM) == 0
     assert sandbox.errors == ""
 
