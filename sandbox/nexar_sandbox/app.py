@@ -27,7 +27,6 @@ from nexar_sandbox.identity import discovery, keys, login
 from nexar_sandbox.identity import service as identities
 from nexar_sandbox.injection import exchanges, injector
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.kit import ports
 from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
@@ -107,7 +106,7 @@ class Sandbox:
 def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: int) -> None:
     """Raise the errors that `serve` would raise for these addresses, faults and disturbances, without creating a
     catalog."""
-    ports.check(host, port)
+    design_services.check_port(host, port)
     design_services.check(settings.design_port)
     injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.complete()))  # noqa: S311 - draws nothing
     disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
@@ -400,7 +399,7 @@ def _queries(
         token_required=not shared.settings.no_auth,
     )
     ide.add_routes(app.router)
-    transport.HttpTransport(queries, ide.page, schema_download).add_routes(
+    transport.HttpTransport(queries, ide.files.page, schema_download).add_routes(
         app.router, shared.exchange_middleware, websocket
     )
 

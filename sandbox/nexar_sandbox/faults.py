@@ -161,29 +161,12 @@ MIX: tuple[tuple[RandomFault, float], ...] = (
 
 Declaration: TypeAlias = type[Fault] | type[MixedFaults]
 kind_name = declaration_syntax.kind_name
-KINDS: dict[str, Declaration] = {
-    kind_name(kind): kind
-    for kind in (
-        LatencyFault,
-        ResetFault,
-        ServerErrorFault,
-        RateLimitFault,
-        InvalidTokenFault,
-        ExpiredTokenFault,
-        TruncationFault,
-        MalformedBodyFault,
-        SlowBodyFault,
-        MissingExpiryFault,
-        ClockSkewFault,
-        QuotaFault,
-        MissingFieldFault,
-        MixedFaults,
-    )
-}
+_DECLARATIONS: tuple[Declaration, ...] = (*RandomFault.__subclasses__(), QuotaFault, MissingFieldFault, MixedFaults)
+KINDS = {kind_name(kind): kind for kind in _DECLARATIONS}
 
 
 _PARSER: declaration_syntax.DeclarationParser[Fault | MixedFaults] = declaration_syntax.DeclarationParser(
-    "fault", tuple(KINDS.values())
+    "fault", _DECLARATIONS
 )
 
 

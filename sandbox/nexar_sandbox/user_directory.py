@@ -5,17 +5,16 @@ Applications are in `applications.py`.
 """
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from werkzeug import security
+
 from nexar_sandbox.state import store as state
 
-# Of scrypt: 16 MiB and some 50 ms a password.
-COST, BLOCK, PARALLEL, LENGTH = 2**14, 8, 1, 32
+# 16 MiB and some 50 ms a password.
+METHOD = "scrypt:16384:8:1"
 EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -64,39 +63,27 @@ DEFAULT_USERS = (
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a01",
         "ada@sandbox.example",
         "Ada Sandbox",
-        "scrypt$16384$8$1$b2YgYWRhLCBub3Qga2VwdA==$AoomPb9Xs5KvoVBZZC9Zqpjzl7lxKtxkHprc2DNcfag=",
+        "scrypt:16384:8:1$SsvwDMNPU2SSls6Q$7778a2eddf01b462083a9f7e93542a6b859c84520fe210474c25684509b1327"
+        "9f97866e7effcf8f01ae65f55b044a6aa7e24b2c25f963eb51613b733a6b520d2",
         DEFAULT_ORGANIZATION.id,
     ),
     SandboxUser(
         "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a02",
         "grace@sandbox.example",
         "Grace Sandbox",
-        "scrypt$16384$8$1$b2YgZ3JhY2UsIHB1YmxpYw==$pI94KWg9jdO1l3ijoxdO8qLPG91w4x8fgxGixOikVNI=",
+        "scrypt:16384:8:1$oGXpIpgciiNzBVqQ$e87df251d9060da9820d5b0b1289177453f18c505a2d500fc89acfa94e5f1ea"
+        "616a916a0bb88c7517dce381f4a1d380c92c93f5eba10784d4f7a1ab066583ed1",
         DEFAULT_ORGANIZATION.id,
     ),
 )
 DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
 DEFAULT_PASSWORDS = {DEFAULT_USERS[0].id: DEFAULT_PASSWORD, DEFAULT_USERS[1].id: "sandbox-grace"}
 # Verified for unknown addresses, so that they take as long; no password matches it.
-UNKNOWN_USER_HASH = "scrypt$16384$8$1$MDEyMzQ1Njc4OWFiY2RlZg==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+UNKNOWN_USER_HASH = f"{METHOD}$unknown$none"
 
 
-def hash_password(password: str, salt: bytes) -> str:
-    """Hash a password: `scrypt$n$r$p$salt$digest`, the last two in base64."""
-    digest = hashlib.scrypt(password.encode(), salt=salt, n=COST, r=BLOCK, p=PARALLEL, dklen=LENGTH)
-    return "$".join(("scrypt", *map(str, (COST, BLOCK, PARALLEL)), *map(_base64, (salt, digest))))
-
-
-def verify_password(password: str, stored_hash: str) -> bool:
-    """Return true if the hash is of this password. Raises ValueError for a hash of another kind."""
-    kind, n, r, p, salt, digest = stored_hash.split("$")
-    if kind != "scrypt":
-        raise ValueError(f"password hash has kind {kind}, expected scrypt")
-    expected = base64.b64decode(digest)
-    computed = hashlib.scrypt(
-        password.encode(), salt=base64.b64decode(salt), n=int(n), r=int(r), p=int(p), dklen=len(expected)
-    )
-    return hmac.compare_digest(computed, expected)
+def hash_password(password: str) -> str:
+    return security.generate_password_hash(password, METHOD)
 
 
 class UserDirectory:
@@ -178,8 +165,10 @@ class UserDirectory:
     async def authenticate(self, email: str, password: str) -> SandboxUser | None:
         """Authenticate a user; None on failure. Takes as long for an unknown address."""
         user = self.by_email(email)
-        # scrypt takes some 50 ms: not on the event loop.
-        good = await asyncio.to_thread(verify_password, password, user.password if user else UNKNOWN_USER_HASH)
+        # Not on the event loop: scrypt takes its time.
+        good = await asyncio.to_thread(
+            security.check_password_hash, user.password if user else UNKNOWN_USER_HASH, password
+        )
         return user if good else None
 
     def _check(self, user: SandboxUser) -> None:
@@ -188,7 +177,3 @@ class UserDirectory:
             raise ValueError(f"user {user.email}: the address is taken")
         if user.organization not in self._organizations:
             raise ValueError(f"user {user.email}: there is no organization {user.organization}")
-
-
-def _base64(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()

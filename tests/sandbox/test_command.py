@@ -51,7 +51,9 @@ class Shown:
 @pytest.fixture
 def start_sandbox(start_command: Any) -> Any:
     """Starts a sandbox and reads what it prints."""
-    return lambda *arguments: Shown(start_command("--port", "0", *arguments, python=PROGRAM).until("design_client_secret"))
+    return lambda *arguments: Shown(
+        start_command("--port", "0", *arguments, python=PROGRAM).until("design_client_secret")
+    )
 
 
 def _neighboring_ports(count: Any) -> Any:
@@ -373,7 +375,9 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
     assert first.stop(signal.SIGTERM) == 0
     # The limit is the application's, and not the command's any more.
     again = Shown(
-        start_command("--port", "0", "--state", state, "--part-limit", "1000", python=PROGRAM).until("design_client_secret")
+        start_command("--port", "0", "--state", state, "--part-limit", "1000", python=PROGRAM).until(
+            "design_client_secret"
+        )
     )
     assert _not_addresses(again) == _not_addresses(shown)
     assert again.ask(query) is None

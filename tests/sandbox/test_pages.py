@@ -49,7 +49,7 @@ async def test_the_login_page_offers_default_users(visitor: PageBrowser) -> None
 async def test_the_login_page_offers_only_users_with_the_default_password(
     caller: SandboxClient, visitor: PageBrowser
 ) -> None:
-    caller.sandbox.users.replace(dataclasses.replace(ADA, password=user_directory.hash_password("other", b"salt")))
+    caller.sandbox.users.replace(dataclasses.replace(ADA, password=user_directory.hash_password("other")))
     caller.sandbox.users.replace(dataclasses.replace(GRACE, name=HOSTILE))
     page = (await visitor.open("/account/login")).page
     assert ADA.email not in page

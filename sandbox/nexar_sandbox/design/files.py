@@ -10,7 +10,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from nexar_sandbox.design import design_store, records
-from nexar_sandbox.identity import tokens
+from nexar_sandbox.identity import forms, tokens
 
 PATH = "/File/Upload"
 DOWNLOAD_PATH = "/File/Download"
@@ -59,10 +59,8 @@ class FileService:
         return web.Response(text=_PREVIEW.format(name=escape(project.name)), content_type="image/svg+xml")
 
     def _has_user_token(self, request: web.Request) -> bool:
-        kind, _, value = request.headers.get("Authorization", "").partition(" ")
-        token = value.strip() if kind.lower() == "bearer" else request.headers.get("token", "")
         try:
-            claims = self._tokens.access(token)
+            claims = self._tokens.access(forms.access_token(request.headers) or "")
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
             return False
         return claims.user is not None and SCOPE in claims.scopes

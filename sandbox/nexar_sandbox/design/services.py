@@ -6,6 +6,7 @@ and known only to the services and to their client.
 """
 
 import secrets
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -16,7 +17,6 @@ from aiohttp import web
 
 from nexar_sandbox import journal
 from nexar_sandbox.design import collaboration, design_store, library, projects, records, rest
-from nexar_sandbox.kit import ports
 
 HOST = "127.0.0.1"
 SHUTDOWN_TIMEOUT = 1.0
@@ -90,11 +90,24 @@ class PortError(OSError):
         self.service, self.port = service, port
 
 
+def check_port(host: str, port: int) -> None:
+    """Raise OSError if the port cannot be bound as a server does: reusable, IPv6 only for an IPv6 address. 0 stands for
+    any free port."""
+    for family, kind, protocol, _, address in socket.getaddrinfo(
+        host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    ):
+        with socket.socket(family, kind, protocol) as server:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            server.bind((address[0], port, *address[2:]))
+
+
 def check(port: int) -> None:
     """Raise PortError if a service cannot have its port; the first has `port`. 0: free ports, nothing to check."""
     for number, name in enumerate(CHANGES if port else ()):
         try:
-            ports.check(HOST, port + number)
+            check_port(HOST, port + number)
         except OSError as error:
             raise PortError(name, port + number, error) from error
 

@@ -91,7 +91,13 @@ MAPPING_TYPES = frozenset(
     """.split()  # noqa: SIM905  a list of names, not of quotes
 )
 # Fields that are read from an attribute with another name.
-_ATTRIBUTES = {place: attribute for module in TABLES for place, attribute in module.ATTRIBUTES.items()}
+_ATTRIBUTES = {
+    **parts.ATTRIBUTES,
+    **offers.ATTRIBUTES,
+    **internals.ATTRIBUTES,
+    **design_queries.ATTRIBUTES,
+    **design_mutations.ATTRIBUTES,
+}
 
 
 def build(missing: Iterable[str] = ()) -> graphql.GraphQLSchema:

@@ -21,6 +21,7 @@ from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
 from nexar_sandbox.graphql import errors, requests, service, websockets
+from nexar_sandbox.identity import forms
 from nexar_sandbox.injection import exchanges
 
 GRAPHQL = "application/graphql-response+json"
@@ -142,7 +143,7 @@ class HttpTransport:
     async def execute(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         accept = request.headers.getall("Accept", [])
         media_type = negotiate(accept, self._offered)
-        token = websockets.access_token(request.headers, self._behavior.token_header)
+        token = forms.access_token(request.headers, self._behavior.token_header)
         try:
             if media_type is None:
                 message = (

@@ -13,6 +13,7 @@ import orjson
 from aiohttp import WSMsgType, web
 
 from nexar_sandbox.graphql import errors, requests, service
+from nexar_sandbox.identity import forms
 from nexar_sandbox.injection import exchanges
 
 PROTOCOL = "graphql-transport-ws"
@@ -76,7 +77,7 @@ class _Connection:
         request: web.Request,
     ) -> None:
         self._queries, self._exchange_middleware, self._socket = queries, exchange_middleware, socket
-        self._request, self._token = request, access_token(request.headers)
+        self._request, self._token = request, forms.access_token(request.headers)
         self._running: dict[str, asyncio.Task[None]] = {}
         # Includes tasks whose operation has finished but which are still sending the last message.
         self._tasks: set[asyncio.Task[None]] = set()
@@ -121,9 +122,9 @@ class _Connection:
         if isinstance(payload, dict):
             texts = {name: value for name, value in payload.items() if isinstance(value, str)}
             self._token = (
-                access_token(texts)
+                forms.access_token(texts)
                 # Names of headers have no case, but keys of a JSON object do.
-                or access_token({name.title(): value for name, value in texts.items()})
+                or forms.access_token({name.title(): value for name, value in texts.items()})
                 or self._token
             )
         await self._send({"type": "connection_ack"})
@@ -196,15 +197,6 @@ class _Connection:
 def _close_reason(reason: str) -> bytes:
     """Return the reason, cut between characters to the maximum of a close frame (RFC 6455 §5.5)."""
     return reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
-
-
-def access_token(headers: Any, token_header: bool = True) -> str | None:
-    """Return the access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
-    kind, _, value = headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return str(value).strip()
-    token = headers.get("token") if token_header else None
-    return None if token is None else str(token)
 
 
 def _read(message: Any) -> dict[str, Any]:

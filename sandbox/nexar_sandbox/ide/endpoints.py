@@ -45,9 +45,6 @@ class Ide:
         router.add_post(TOKEN_PATH, self._answer(self._token))
         router.add_post(AUTHORIZATION_PATH, self._answer(self._authorization))
 
-    def page(self, request: web.Request) -> web.Response:
-        return self.files.page(request)
-
     async def _session(self, request: web.Request) -> web.Response:
         """200 with user, organization and application, null if missing."""
         session, user = self.identity.sessions.of(request), self.identity.sessions.user(request)

@@ -54,8 +54,7 @@ class IssuedCode:
 class StoredRefreshToken(msgspec.Struct, frozen=True):
     """A refresh token in the state store, keyed by the digest of its value. `expires` in seconds since 1970."""
 
-    # State files of earlier releases have this spelling.
-    authorization: str = msgspec.field(name="authorization")
+    authorization: str
     expires: float
     used: bool = False
 

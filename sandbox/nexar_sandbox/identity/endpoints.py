@@ -233,10 +233,8 @@ class ResourceEndpoints:
 
 async def _bearer(request: web.Request) -> str:
     """Return the bearer token (RFC 6750 §2.1 and §2.2); empty if there is none."""
-    kind, _, token = request.headers.get("Authorization", "").partition(" ")
-    if kind.lower() == "bearer":
-        return token.strip()
-    return (await forms.oauth_form(request) or {}).get("access_token", "")
+    token = forms.access_token(request.headers, token_header=False)
+    return (await forms.oauth_form(request) or {}).get("access_token", "") if token is None else token
 
 
 def _claims(user: user_directory.SandboxUser) -> UserInfo:

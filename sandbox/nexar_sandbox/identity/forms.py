@@ -1,6 +1,7 @@
-"""Reading of forms, and JSON responses of the identity endpoints."""
+"""Reading of forms and bearer tokens, and JSON responses of the identity endpoints."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from aiohttp import web
@@ -51,3 +52,12 @@ def json_response(
     """Return a JSON response, not cacheable unless `store`."""
     every = {**({} if store else NO_STORE), **(headers or {})}
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)
+
+
+def access_token(headers: Any, token_header: bool = True) -> str | None:
+    """Return the access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
+    kind, _, value = headers.get("Authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return str(value).strip()
+    token = headers.get("token") if token_header else None
+    return None if token is None else str(token)

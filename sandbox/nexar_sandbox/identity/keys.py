@@ -1,12 +1,12 @@
 """RSA keys that sign tokens, and their JWKS (RFC 7517). Kept in the state store, so that tokens survive restarts."""
 
-import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.state import store as state
@@ -16,8 +16,8 @@ class SigningKey:
     def __init__(self, private: rsa.RSAPrivateKey) -> None:
         self.private = private
         self.public = private.public_key()
-        numbers = self.public.public_numbers()
-        self._n, self._e = _base64url(numbers.n), _base64url(numbers.e)
+        numbers = RSAAlgorithm.to_jwk(self.public, as_dict=True)
+        self._n, self._e = numbers["n"], numbers["e"]
         self.kid = hashlib.sha256(self._n.encode()).hexdigest()[:32].upper()
 
     def pem(self) -> str:
@@ -112,8 +112,3 @@ class KeyRing:
 
 def generate_key() -> SigningKey:
     return SigningKey(rsa.generate_private_key(public_exponent=65537, key_size=2048))
-
-
-def _base64url(number: int) -> str:
-    raw = number.to_bytes((number.bit_length() + 7) // 8, "big")
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,1 +1,1 @@
-"""Clock, ports and rate limit windows: no domain."""
+"""Clock, names of fields and rate limit windows: no domain."""

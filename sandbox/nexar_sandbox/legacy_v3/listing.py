@@ -23,15 +23,6 @@ class ListedObject:
     also: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ListingResult:
-    page: list[Object]
-    hits: int
-    facets: Object
-    facet_queries: Object
-    stats: Object
-
-
 class LegacyListing:
     def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
         """Objects with their aliases and other names in filters."""
@@ -43,7 +34,7 @@ class LegacyListing:
     def get(self, uid: str) -> Object | None:
         return self._by_uid.get(uid)
 
-    def search(self, search: search_request.LegacySearch) -> ListingResult:
+    def search(self, search: search_request.LegacySearch) -> search_request.SearchResult:
         matching = self._matching(search.q)
         filters_ = search.criteria
         objects = self._passing(matching, filters_)
@@ -55,7 +46,7 @@ class LegacyListing:
                 return objects
             return self._passing(matching, [each for each in filters_ if each.field != field])
 
-        return ListingResult(
+        return search_request.SearchResult(
             [each.object for each in objects[search.start : search.start + search.limit]],
             len(objects),
             {

@@ -2,27 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import records, search_hits, store
 from nexar_sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
 from nexar_sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
-from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch
+from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch, SearchResult
 
 Object = dict[str, Any]
 # A spec_drilldown looks at so many of the best hits, and finds so many specs.
 _LOOKED_AT, _SUGGESTED = 100, 8
-
-
-@dataclass(frozen=True, slots=True)
-class PartSearchResult:
-    page: list[PartCopy]
-    hits: int
-    facets: Object
-    facet_queries: Object
-    stats: Object
-    spec_metadata: Object
 
 
 class Drilldown(NamedTuple):
@@ -37,16 +27,16 @@ class PartSearch:
     def __init__(self, catalog: store.Catalog, fields: part_fields.PartFields) -> None:
         self._catalog, self._fields = catalog, fields
 
-    def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> PartSearchResult:
+    def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> SearchResult:
         filters_ = search.criteria
         hits = self._hits(search, filters_, disturbed)
         facets = {
-            field: self._facet(field, options, search, disturbed)
+            field: self._facet(field, self._over(search, options, field.__eq__, disturbed), options, disturbed)
             for field, options in search.facets.items()
             if options.include
         }
         stats = {
-            field: self._stats(field, options, search, disturbed)
+            field: self._stats(field, self._over(search, options, field.__eq__, disturbed), disturbed)
             for field, options in search.stats.items()
             if options.include
         }
@@ -56,7 +46,7 @@ class PartSearch:
             for results in all_counts:
                 if name in results:
                     results[name] = {**results[name], "spec_drilldown_rank": rank}
-        return PartSearchResult(
+        return SearchResult(
             disturbed.page(hits, search.start, search.limit),
             disturbed.count(hits),
             all_counts[0],
@@ -116,10 +106,7 @@ class PartSearch:
         hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], disturbed)
         return disturbed.count(hits)
 
-    def _facet(self, name: str, options: CountOptions, search: LegacySearch, disturbed: DisturbedCatalog) -> Object:
-        return self._facet_of(name, self._over(search, options, name.__eq__, disturbed), options, disturbed)
-
-    def _facet_of(
+    def _facet(
         self, name: str, hits: search_hits.SearchHits, options: CountOptions, disturbed: DisturbedCatalog
     ) -> Object:
         field = self._fields.of(name)
@@ -172,10 +159,7 @@ class PartSearch:
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
-    def _stats(self, name: str, options: CountOptions, search: LegacySearch, disturbed: DisturbedCatalog) -> Object:
-        return self._stats_of(name, self._over(search, options, name.__eq__, disturbed), disturbed)
-
-    def _stats_of(self, name: str, hits: search_hits.SearchHits, disturbed: DisturbedCatalog) -> Object:
+    def _stats(self, name: str, hits: search_hits.SearchHits, disturbed: DisturbedCatalog) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
@@ -200,8 +184,8 @@ class PartSearch:
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
             {name: rank for rank, name in enumerate(names, 1)},
-            {name: self._facet_of(name, hits, over, disturbed) for name in names},
-            {name: self._stats_of(name, hits, disturbed) for name in numeric},
+            {name: self._facet(name, hits, over, disturbed) for name in names},
+            {name: self._stats(name, hits, disturbed) for name in numeric},
         )
 
     def _metadata(self, names: list[str]) -> Object:

@@ -1,7 +1,7 @@
 """Requests of */search (contract v3-rest.md §1.1), and their echo in responses (§3.6)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nexar_sandbox.legacy_v3 import criteria, errors, query_string
@@ -24,6 +24,18 @@ class CountOptions:
     exclude_filter: bool
     start: int = 0
     limit: int = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Result of a search: the page, number of hits, facets and statistics."""
+
+    page: list[Any]
+    hits: int
+    facets: dict[str, Any]
+    facet_queries: dict[str, Any]
+    stats: dict[str, Any]
+    spec_metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,8 @@ from nexar_sandbox.legacy_v3 import (
     disturbances,
     disturbed_catalog,
     errors,
-    listing,
     match,
     objects,
-    part_search,
     projection,
     query_string,
     search_request,
@@ -89,10 +87,8 @@ class LegacyService:
     def match(self, caller: LegacyRequest) -> Object:
         queries = match.read(caller.parameters.one("queries"))
         exact_only = caller.parameters.flag("exact_only")
-        field_projection, disturbed = (
-            self._shape(caller, "Part"),
-            disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws),
-        )
+        field_projection = self._shape(caller, "Part")
+        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
         matches = [self._matcher.answer(query, disturbed, exact_only=exact_only) for query in queries]
         echo = {
             "exact_only": exact_only,
@@ -160,7 +156,6 @@ class LegacyService:
         ]
         return {
             **self._response(search, results, result, caller),
-            "spec_metadata": result.spec_metadata,
             "user_country": self._chosen.country,
             "user_currency": self._chosen.currency,
         }
@@ -181,7 +176,7 @@ class LegacyService:
         self,
         search: search_request.LegacySearch,
         results: list[Object],
-        result: part_search.PartSearchResult | listing.ListingResult,
+        result: search_request.SearchResult,
         caller: LegacyRequest,
     ) -> Object:
         return {
@@ -191,7 +186,7 @@ class LegacyService:
             "facet_results": {"fields": result.facets, "queries": result.facet_queries},
             "results": results,
             "stats_results": result.stats,
-            "spec_metadata": {},
+            "spec_metadata": result.spec_metadata,
             "msec": self._msec(caller),
         }
 

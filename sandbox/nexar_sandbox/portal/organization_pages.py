@@ -42,7 +42,7 @@ class OrganizationPages:
         return PATH, f"The organization's name is {organization}."
 
     async def _add(self, visit: PortalRequest, *, name: str, email: str, password: str) -> Saved:
-        hashed = await asyncio.to_thread(user_directory.hash_password, password, self.rng.randbytes(16))
+        hashed = await asyncio.to_thread(user_directory.hash_password, password)
         id_ = str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
         user = user_directory.SandboxUser(id_, email, name, hashed, visit.organization.id, self.clock.now())
         try:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MARK = 0x76336273  # SQLite's application_id: whose file it is
-VERSION = 2  # raised when rows are stored in another form
+VERSION = 3  # raised when rows are stored in another form
 MODE = 0o600  # it holds secrets
 _TABLE = "CREATE TABLE row (kind TEXT, key TEXT, value BLOB NOT NULL, PRIMARY KEY (kind, key))"
 _PUT = "INSERT INTO row VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"

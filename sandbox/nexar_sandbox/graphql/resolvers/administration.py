@@ -93,7 +93,6 @@ def _created_date(created: float | None, info: context.Info) -> str:
     return datetime.datetime.fromtimestamp(int(seconds), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.admOrganizations": organizations,
     "Query.admApplicationById": application,

@@ -187,7 +187,6 @@ def _display(key: str, value: str, info: context.Info) -> str:
     return named.name if named else value
 
 
-ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
     "SupPartResultSet.specAggs": specs,

@@ -97,7 +97,6 @@ def blurb(category: records.Category, info: context.Info) -> dict[str, str]:
     }
 
 
-ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supManufacturers": manufacturers,
     "Query.supSellers": sellers,

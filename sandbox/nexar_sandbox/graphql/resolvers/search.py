@@ -203,7 +203,6 @@ def highlighted(text: str, query: str, tag: str = "strong") -> str:
     return _WORD.sub(mark, text)
 
 
-ATTRIBUTES: dict[str, str] = {}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supParts": parts,
     "Query.supSearch": lambda _, info, **arguments: _search(info.context.catalog.search, info, arguments),
