@@ -107,7 +107,7 @@ def opens(start: StartSandbox) -> DeskOpens:
 
 
 @pytest.fixture
-async def authorization_flow(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
+async def flow(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
     """An authorization code flow on its own sandbox."""
     async with opens() as opened:
         yield opened

@@ -23,6 +23,7 @@ from support import html_forms
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("-m", "nexar_sandbox")
 COUNT = "{ supCategories { id numParts } }"
+RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
 MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 
 
@@ -98,7 +99,7 @@ def test_no_auth_needs_no_token_and_bills_the_printed_application(start_sandbox:
     refused.value.close()
 
 
-def test_port_in_use_is_named_with_its_service(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_port_in_use_is_named_with_its_service(run_command: RunCommand) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -113,7 +114,7 @@ def test_port_in_use_is_named_with_its_service(run_command: Callable[..., "subpr
     )
 
 
-def test_one_port_cannot_serve_two_services(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_one_port_cannot_serve_two_services(run_command: RunCommand) -> None:
     done = run_command("--port", "8083", "--design-port", "8081", python=PROGRAM)
     assert (done.returncode, done.stderr) == (
         2,
@@ -259,9 +260,7 @@ def test_plan_of_the_first_application_can_be_chosen(start_sandbox: Any) -> None
         ("--plan standard --add-on DATASHEETS", "Add-ons are for Pro; Standard has what it has."),
     ],
 )
-def test_add_on_without_its_plan_is_refused(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], options: str, complaint: str
-) -> None:
+def test_add_on_without_its_plan_is_refused(run_command: RunCommand, options: str, complaint: str) -> None:
     done = run_command("--port", "0", *options.split(), python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
 
@@ -333,16 +332,12 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
         ),
     ],
 )
-def test_invalid_fault_or_disturbance_is_named(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], option: str, text: str, complaint: str
-) -> None:
+def test_invalid_fault_or_disturbance_is_named(run_command: RunCommand, option: str, text: str, complaint: str) -> None:
     done = run_command("--port", "0", option, text, python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
 
 
-def test_invalid_line_is_named_with_its_file(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
-) -> None:
+def test_invalid_line_is_named_with_its_file(run_command: RunCommand, tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     file.write_text('{"mpn": "A1", "manufacturer": "TI"}\n{"mpn": "A2"}\n')
     done = run_command("--port", "0", "--catalog", str(file), python=PROGRAM)
@@ -352,7 +347,7 @@ def test_invalid_line_is_named_with_its_file(
     assert "Traceback" not in done.stderr
 
 
-def test_missing_file_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_file_is_named(run_command: RunCommand) -> None:
     done = run_command("--port", "0", "--catalog", "no-such.jsonl", python=PROGRAM)
     assert done.returncode == 2
     assert done.stderr == "nexar-sandbox: no-such.jsonl: cannot be read: No such file or directory\n"
@@ -387,9 +382,7 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
         assert json.load(response) == keys
 
 
-def test_unusable_state_file_is_named(
-    start_command: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
-) -> None:
+def test_unusable_state_file_is_named(start_command: Any, run_command: RunCommand, tmp_path: Path) -> None:
     held = str(tmp_path / "held")
     start_command("--port", "0", "--state", held, python=PROGRAM).until("design_client_secret")
     done = run_command("--port", "0", "--state", held, python=PROGRAM)

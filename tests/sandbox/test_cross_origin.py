@@ -52,7 +52,7 @@ async def test_retry_after_is_readable_across_origins(caller: SandboxClient) -> 
         assert "Retry-After" in response.headers["Access-Control-Expose-Headers"]
 
 
-async def test_cookie_and_server_endpoints_are_not_cross_origin(authorization_flow: CodeFlow) -> None:
+async def test_cookie_and_server_endpoints_are_not_cross_origin(flow: CodeFlow) -> None:
     shut = (
         authorization_endpoint.AUTHORIZE_PATH,
         authorization_endpoint.CONSENT_PATH,
@@ -62,10 +62,8 @@ async def test_cookie_and_server_endpoints_are_not_cross_origin(authorization_fl
         discovery.INTROSPECTION_PATH,
         "/admin/faults",
     )
-    session = authorization_flow.caller.session
+    session = flow.caller.session
     for path in shut:
         for method in ("OPTIONS", "GET"):
-            async with session.request(
-                method, authorization_flow.caller.sandbox.url + path, headers=PREFLIGHT
-            ) as response:
+            async with session.request(method, flow.caller.sandbox.url + path, headers=PREFLIGHT) as response:
                 assert not [name for name in response.headers if name.startswith("Access-Control")], path

@@ -193,19 +193,19 @@ async def test_after_a_rotation_only_the_new_secret_is_accepted(portal: PortalCl
     assert (await portal.token(application)).status == 200
 
 
-async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(authorization_flow: desks.CodeFlow) -> None:
+async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(flow: desks.CodeFlow) -> None:
     tokens, code = (
-        (await authorization_flow.redeem(await authorization_flow.code())).body,
-        await authorization_flow.code(),
+        (await flow.redeem(await flow.code())).body,
+        await flow.code(),
     )
     path = f"/portal/applications/{desks.DESIGN.application_id}/secret"
-    await authorization_flow.visitor.fill(await authorization_flow.visitor.open(path), "/secret")
-    application = authorization_flow.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
+    await flow.visitor.fill(await flow.visitor.open(path), "/secret")
+    application = flow.caller.sandbox.applications.by_application(desks.DESIGN.application_id)
     assert application
-    assert (await authorization_flow.redeem(code, application)).body == {"error": "invalid_grant"}
-    refreshed = await authorization_flow.token("refresh_token", application, refresh_token=tokens["refresh_token"])
+    assert (await flow.redeem(code, application)).body == {"error": "invalid_grant"}
+    refreshed = await flow.token("refresh_token", application, refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
-    assert await authorization_flow.is_good(tokens["access_token"])
+    assert await flow.is_good(tokens["access_token"])
 
 
 async def test_redirect_uris_are_added_and_removed(portal: PortalClient) -> None:

@@ -55,8 +55,8 @@ def start_on(start: StartSandbox, path: Path) -> Opens:
 
 async def test_users_and_applications_are_restored(start_on: Opens) -> None:
     ada, grace = user_directory.DEFAULT_USERS
-    async with start_on() as authorization_flow:
-        sandbox = authorization_flow.caller.sandbox
+    async with start_on() as flow:
+        sandbox = flow.caller.sandbox
         sandbox.users.replace_organization(replace(user_directory.DEFAULT_ORGANIZATION, name="Renamed"))
         sandbox.users.replace(replace(ada, name="Ada Lovelace"))
         sandbox.users.remove(grace.id)
@@ -65,69 +65,69 @@ async def test_users_and_applications_are_restored(start_on: Opens) -> None:
         sandbox.applications.choose_for_ide(desks.OTHER.application_id)
         sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
         before = (sandbox.users.organizations, sandbox.users.all, sandbox.applications.all)
-    async with start_on() as authorization_flow:
-        sandbox = authorization_flow.caller.sandbox
+    async with start_on() as flow:
+        sandbox = flow.caller.sandbox
         assert (sandbox.users.organizations, sandbox.users.all, sandbox.applications.all) == before
         assert sandbox.applications.ide_application(user_directory.DEFAULT_ORGANIZATION.id) == desks.OTHER
         assert [one.name for one in sandbox.applications.deleted_by(user_directory.DEFAULT_ORGANIZATION.id)] == [
             applications.DEFAULT_APPLICATION.name
         ]
-        assert (await authorization_flow.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
-        assert (await authorization_flow.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
+        assert (await flow.token("client_credentials", applications.DEFAULT_APPLICATION)).status == 400
+        assert (await flow.token("client_credentials", desks.OTHER, scope="supply.domain")).status == 200
 
 
 async def test_part_usage_is_restored(start_on: Opens, manual_clock: clock.ManualClock) -> None:
     id_ = applications.DEFAULT_APPLICATION.application_id
-    async with start_on() as authorization_flow:
-        assert (await authorization_flow.caller.ask(SEARCH)).status == 200
-    async with start_on() as authorization_flow:
-        assert authorization_flow.caller.sandbox.part_usage.used(id_) == 7
-        assert (await authorization_flow.caller.ask(SEARCH)).status == 200
+    async with start_on() as flow:
+        assert (await flow.caller.ask(SEARCH)).status == 200
+    async with start_on() as flow:
+        assert flow.caller.sandbox.part_usage.used(id_) == 7
+        assert (await flow.caller.ask(SEARCH)).status == 200
     manual_clock.advance(31 * 86_400)
-    async with start_on() as authorization_flow:
-        usage = authorization_flow.caller.sandbox.part_usage
+    async with start_on() as flow:
+        usage = flow.caller.sandbox.part_usage
         assert (usage.used(id_), usage.history(id_)) == (0, [("2023-11", 14)])
 
 
 async def test_tokens_and_revocations_are_restored(start_on: Opens) -> None:
-    async with start_on() as authorization_flow:
-        good, ended = [(await authorization_flow.token("client_credentials")).body["access_token"] for _ in range(2)]
-        authorization_flow.caller.sandbox.keys.rotate(keys.generate_key())
-        newer = (await authorization_flow.token("client_credentials")).body["access_token"]
+    async with start_on() as flow:
+        good, ended = [(await flow.token("client_credentials")).body["access_token"] for _ in range(2)]
+        flow.caller.sandbox.keys.rotate(keys.generate_key())
+        newer = (await flow.token("client_credentials")).body["access_token"]
         secret = {"client_id": desks.DESIGN.client_id, "client_secret": desks.DESIGN.client_secret}
-        url = authorization_flow.caller.sandbox.url + "/connect/revocation"
-        async with authorization_flow.caller.session.post(url, data={"token": ended, **secret}) as response:
+        url = flow.caller.sandbox.url + "/connect/revocation"
+        async with flow.caller.session.post(url, data={"token": ended, **secret}) as response:
             assert response.status == 200
-    async with start_on() as authorization_flow:
-        assert [await authorization_flow.is_good(token) for token in (good, newer, ended)] == [True, True, False]
+    async with start_on() as flow:
+        assert [await flow.is_good(token) for token in (good, newer, ended)] == [True, True, False]
 
 
 async def test_sessions_consents_and_refresh_tokens_are_restored(start_on: Opens) -> None:
-    async with start_on() as authorization_flow:
-        first = (await authorization_flow.redeem(await authorization_flow.code())).body["refresh_token"]
-        second = (await authorization_flow.token("refresh_token", refresh_token=first)).body["refresh_token"]
-        cookies = [morsel.OutputString() for morsel in authorization_flow.visitor.jar]
-    async with start_on() as authorization_flow:
-        third = await authorization_flow.token("refresh_token", refresh_token=second)
+    async with start_on() as flow:
+        first = (await flow.redeem(await flow.code())).body["refresh_token"]
+        second = (await flow.token("refresh_token", refresh_token=first)).body["refresh_token"]
+        cookies = [morsel.OutputString() for morsel in flow.visitor.jar]
+    async with start_on() as flow:
+        third = await flow.token("refresh_token", refresh_token=second)
         assert third.status == 200
         # The first was used before the restart: whoever brings it again ends them all.
-        assert (await authorization_flow.token("refresh_token", refresh_token=first)).status == 400
-        again = await authorization_flow.token("refresh_token", refresh_token=third.body["refresh_token"])
+        assert (await flow.token("refresh_token", refresh_token=first)).status == 400
+        again = await flow.token("refresh_token", refresh_token=third.body["refresh_token"])
         assert again.status == 400
-        assert not await authorization_flow.is_good(third.body["access_token"])
+        assert not await flow.is_good(third.body["access_token"])
         # Another port has another cookie; its value is as good.
         value = cookies[0].partition("=")[2].partition(";")[0]
-        name = f"sandbox_session_{authorization_flow.caller.sandbox.port}"
-        authorization_flow.visitor.jar.update_cookies({name: value}, authorization_flow.visitor.url)
-        seen = await authorization_flow.ask()
+        name = f"sandbox_session_{flow.caller.sandbox.port}"
+        flow.visitor.jar.update_cookies({name: value}, flow.visitor.url)
+        seen = await flow.ask()
         assert seen.address.query["code"]
 
 
 async def test_expired_rows_are_removed_from_the_state_file(
     start_on: Opens, manual_clock: clock.ManualClock, path: Path
 ) -> None:
-    async with start_on() as authorization_flow:
-        await authorization_flow.redeem(await authorization_flow.code())
+    async with start_on() as flow:
+        await flow.redeem(await flow.code())
     manual_clock.advance(40 * 86_400)
     async with start_on():
         pass
@@ -139,8 +139,8 @@ async def test_expired_rows_are_removed_from_the_state_file(
 
 async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, path: Path) -> None:
     path.touch(0o644)
-    async with start_on() as authorization_flow:
-        refresh = (await authorization_flow.redeem(await authorization_flow.code())).body["refresh_token"]
+    async with start_on() as flow:
+        refresh = (await flow.redeem(await flow.code())).body["refresh_token"]
         for one in path.parent.iterdir():
             assert stat.S_IMODE(one.stat().st_mode) == 0o600
     raw = path.read_bytes()
@@ -207,8 +207,8 @@ async def test_a_failed_start_releases_the_state_file(start_on: Opens, path: Pat
     with pytest.raises(ValueError, match="applications must not be empty"):
         async with start(applications=(), state=path):
             pass
-    async with start_on() as authorization_flow:  # and has left nothing of itself
-        assert authorization_flow.caller.sandbox.users.all == user_directory.DEFAULT_USERS
+    async with start_on() as flow:  # and has left nothing of itself
+        assert flow.caller.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
 def _marked(path: Path, statement: str) -> None:

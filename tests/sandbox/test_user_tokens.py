@@ -31,27 +31,23 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
         {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
     ],
 )
-async def test_a_code_needs_its_verifier_redirect_uri_and_client(
-    authorization_flow: CodeFlow, changes: dict[str, Any]
-) -> None:
-    response = await authorization_flow.redeem(await authorization_flow.code(), **changes)
+async def test_a_code_needs_its_verifier_redirect_uri_and_client(flow: CodeFlow, changes: dict[str, Any]) -> None:
+    response = await flow.redeem(await flow.code(), **changes)
     assert (response.status, response.body) == (400, {"error": "invalid_grant"})
 
 
-async def test_the_token_response_has_the_fields_of_the_service_in_order(authorization_flow: CodeFlow) -> None:
-    response = await authorization_flow.redeem(await authorization_flow.code())
+async def test_the_token_response_has_the_fields_of_the_service_in_order(flow: CodeFlow) -> None:
+    response = await flow.redeem(await flow.code())
     assert list(response.body) == ["id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope"]
     assert response.body["scope"] == REQUEST["scope"]
     assert "no-store" in response.headers["Cache-Control"]
 
 
-async def test_no_token_code_or_password_is_in_any_log_line(
-    authorization_flow: CodeFlow, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_token_code_or_password_is_in_any_log_line(flow: CodeFlow, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
-        code = await authorization_flow.code()
-        tokens = (await authorization_flow.redeem(code)).body
-        await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"])
+        code = await flow.code()
+        tokens = (await flow.redeem(code)).body
+        await flow.token("refresh_token", refresh_token=tokens["refresh_token"])
     secrets = [
         code,
         user_directory.DEFAULT_PASSWORD,
@@ -62,149 +58,149 @@ async def test_no_token_code_or_password_is_in_any_log_line(
     assert [secret for secret in secrets if secret in caplog.text] == []
 
 
-async def test_clock_skew_affects_the_id_token(authorization_flow: CodeFlow, manual_clock: clock.ManualClock) -> None:
-    code = await authorization_flow.code()
-    declare(authorization_flow.caller, "wrong-clock seconds=7200")
-    tokens = (await authorization_flow.redeem(code)).body
+async def test_clock_skew_affects_the_id_token(flow: CodeFlow, manual_clock: clock.ManualClock) -> None:
+    code = await flow.code()
+    declare(flow.caller, "wrong-clock seconds=7200")
+    tokens = (await flow.redeem(code)).body
     unchecked: Options = {"verify_signature": False, "verify_exp": False, "verify_iat": False, "verify_nbf": False}
     ends = {jwt.decode(tokens[name], options=unchecked)["exp"] for name in ("id_token", "access_token")}
     assert ends == {int(manual_clock.now()) + 7200 + 86_400}
 
 
-async def test_a_code_expires_after_five_minutes(authorization_flow: CodeFlow, manual_clock: clock.ManualClock) -> None:
-    late, in_time = await authorization_flow.code(), await authorization_flow.code()
+async def test_a_code_expires_after_five_minutes(flow: CodeFlow, manual_clock: clock.ManualClock) -> None:
+    late, in_time = await flow.code(), await flow.code()
     manual_clock.advance(299)
-    assert (await authorization_flow.redeem(in_time)).status == 200
+    assert (await flow.redeem(in_time)).status == 200
     manual_clock.advance(1)
-    assert (await authorization_flow.redeem(late)).body == {"error": "invalid_grant"}
+    assert (await flow.redeem(late)).body == {"error": "invalid_grant"}
 
 
-async def test_a_reused_code_revokes_its_tokens(authorization_flow: CodeFlow) -> None:
-    code = await authorization_flow.code()
-    tokens = (await authorization_flow.redeem(code)).body
-    assert await authorization_flow.is_good(tokens["access_token"])
-    assert (await authorization_flow.redeem(code)).body == {"error": "invalid_grant"}
-    assert not await authorization_flow.is_good(tokens["access_token"])
-    refreshed = await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"])
+async def test_a_reused_code_revokes_its_tokens(flow: CodeFlow) -> None:
+    code = await flow.code()
+    tokens = (await flow.redeem(code)).body
+    assert await flow.is_good(tokens["access_token"])
+    assert (await flow.redeem(code)).body == {"error": "invalid_grant"}
+    assert not await flow.is_good(tokens["access_token"])
+    refreshed = await flow.token("refresh_token", refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
 
 
-async def test_a_refresh_may_reduce_scopes_but_not_extend_them(authorization_flow: CodeFlow) -> None:
-    tokens = (await authorization_flow.redeem(await authorization_flow.code())).body
-    more = await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"], scope="openid email")
+async def test_a_refresh_may_reduce_scopes_but_not_extend_them(flow: CodeFlow) -> None:
+    tokens = (await flow.redeem(await flow.code())).body
+    more = await flow.token("refresh_token", refresh_token=tokens["refresh_token"], scope="openid email")
     assert more.body == {"error": "invalid_scope"}
-    less = await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"], scope="design.domain")
+    less = await flow.token("refresh_token", refresh_token=tokens["refresh_token"], scope="design.domain")
     assert less.body["scope"] == "design.domain"
     assert "id_token" not in less.body
-    again = await authorization_flow.token("refresh_token", refresh_token=less.body["refresh_token"])
+    again = await flow.token("refresh_token", refresh_token=less.body["refresh_token"])
     assert again.body["scope"] == REQUEST["scope"]
 
 
 async def test_a_refresh_token_belongs_to_its_client_and_expires_after_thirty_days(
-    authorization_flow: CodeFlow, manual_clock: clock.ManualClock
+    flow: CodeFlow, manual_clock: clock.ManualClock
 ) -> None:
-    tokens = (await authorization_flow.redeem(await authorization_flow.code())).body
-    stolen = await authorization_flow.token("refresh_token", OTHER, refresh_token=tokens["refresh_token"])
+    tokens = (await flow.redeem(await flow.code())).body
+    stolen = await flow.token("refresh_token", OTHER, refresh_token=tokens["refresh_token"])
     assert stolen.body == {"error": "invalid_grant"}
     manual_clock.advance(30 * 86_400 - 1)
-    renewed = await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"])
+    renewed = await flow.token("refresh_token", refresh_token=tokens["refresh_token"])
     assert renewed.status == 200
     manual_clock.advance(30 * 86_400)
-    late = await authorization_flow.token("refresh_token", refresh_token=renewed.body["refresh_token"])
+    late = await flow.token("refresh_token", refresh_token=renewed.body["refresh_token"])
     assert late.body == {"error": "invalid_grant"}
 
 
-async def test_a_removed_user_has_no_session_code_or_token(authorization_flow: CodeFlow) -> None:
+async def test_a_removed_user_has_no_session_code_or_token(flow: CodeFlow) -> None:
     tokens, code = (
-        (await authorization_flow.redeem(await authorization_flow.code())).body,
-        await authorization_flow.code(),
+        (await flow.redeem(await flow.code())).body,
+        await flow.code(),
     )
-    authorization_flow.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
-    assert (await authorization_flow.visitor.open("/account")).address.path == "/account/login"
-    assert (await authorization_flow.redeem(code)).body == {"error": "invalid_grant"}
-    refreshed = await authorization_flow.token("refresh_token", refresh_token=tokens["refresh_token"])
+    flow.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
+    assert (await flow.visitor.open("/account")).address.path == "/account/login"
+    assert (await flow.redeem(code)).body == {"error": "invalid_grant"}
+    refreshed = await flow.token("refresh_token", refresh_token=tokens["refresh_token"])
     assert refreshed.body == {"error": "invalid_grant"}
-    assert not await authorization_flow.is_good(tokens["access_token"])
+    assert not await flow.is_good(tokens["access_token"])
 
 
-async def test_a_code_is_used_up_by_the_first_request(authorization_flow: CodeFlow) -> None:
-    code = await authorization_flow.code()
-    assert (await authorization_flow.redeem(code, code_verifier="w" * 43)).status == 400
-    assert (await authorization_flow.redeem(code)).body == {"error": "invalid_grant"}
+async def test_a_code_is_used_up_by_the_first_request(flow: CodeFlow) -> None:
+    code = await flow.code()
+    assert (await flow.redeem(code, code_verifier="w" * 43)).status == 400
+    assert (await flow.redeem(code)).body == {"error": "invalid_grant"}
 
 
-async def test_another_application_cannot_use_a_code(authorization_flow: CodeFlow) -> None:
-    code = await authorization_flow.code()
-    assert (await authorization_flow.redeem(code, OTHER)).body == {"error": "invalid_grant"}
-    assert (await authorization_flow.redeem(code)).status == 200
+async def test_another_application_cannot_use_a_code(flow: CodeFlow) -> None:
+    code = await flow.code()
+    assert (await flow.redeem(code, OTHER)).body == {"error": "invalid_grant"}
+    assert (await flow.redeem(code)).status == 200
 
 
-async def test_tokens_of_removed_users_and_applications_are_invalid(authorization_flow: CodeFlow) -> None:
-    tokens = (await authorization_flow.redeem(await authorization_flow.code())).body
+async def test_tokens_of_removed_users_and_applications_are_invalid(flow: CodeFlow) -> None:
+    tokens = (await flow.redeem(await flow.code())).body
     access = tokens["access_token"]
-    authorization_flow.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
-    assert not await authorization_flow.is_good(access)
+    flow.caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
+    assert not await flow.is_good(access)
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
-    url = authorization_flow.caller.sandbox.url
-    asked = await authorization_flow.caller.post(url + "/connect/introspect", data={**secret, "token": access})
+    url = flow.caller.sandbox.url
+    asked = await flow.caller.post(url + "/connect/introspect", data={**secret, "token": access})
     assert asked.body == {"active": False}
-    async with authorization_flow.caller.session.post(url + "/File/Upload", headers={"token": access}) as response:
+    async with flow.caller.session.post(url + "/File/Upload", headers={"token": access}) as response:
         assert response.status == 401
 
 
-async def test_an_upload_of_a_deleted_application_is_rejected(authorization_flow: CodeFlow) -> None:
-    access = (await authorization_flow.redeem(await authorization_flow.code())).body["access_token"]
-    authorization_flow.caller.sandbox.applications.remove(DESIGN.application_id)
-    async with authorization_flow.caller.session.post(
-        authorization_flow.caller.sandbox.url + "/File/Upload", headers={"token": access}
+async def test_an_upload_of_a_deleted_application_is_rejected(flow: CodeFlow) -> None:
+    access = (await flow.redeem(await flow.code())).body["access_token"]
+    flow.caller.sandbox.applications.remove(DESIGN.application_id)
+    async with flow.caller.session.post(
+        flow.caller.sandbox.url + "/File/Upload", headers={"token": access}
     ) as response:
         assert response.status == 401
 
 
-async def test_revocation_ends_all_refresh_tokens_of_one_sign_in(authorization_flow: CodeFlow) -> None:
-    first, other = [(await authorization_flow.redeem(await authorization_flow.code())).body for _ in range(2)]
-    second = (await authorization_flow.token("refresh_token", refresh_token=first["refresh_token"])).body
-    third = (await authorization_flow.token("refresh_token", refresh_token=second["refresh_token"])).body
-    stolen = await authorization_flow.token("refresh_token", refresh_token=first["refresh_token"])
+async def test_revocation_ends_all_refresh_tokens_of_one_sign_in(flow: CodeFlow) -> None:
+    first, other = [(await flow.redeem(await flow.code())).body for _ in range(2)]
+    second = (await flow.token("refresh_token", refresh_token=first["refresh_token"])).body
+    third = (await flow.token("refresh_token", refresh_token=second["refresh_token"])).body
+    stolen = await flow.token("refresh_token", refresh_token=first["refresh_token"])
     assert stolen.body == {"error": "invalid_grant"}
     for tokens in (first, second, third):
-        assert not await authorization_flow.is_good(tokens["access_token"])
-    assert (await authorization_flow.token("refresh_token", refresh_token=third["refresh_token"])).status == 400
-    assert await authorization_flow.is_good(other["access_token"])
-    assert (await authorization_flow.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
+        assert not await flow.is_good(tokens["access_token"])
+    assert (await flow.token("refresh_token", refresh_token=third["refresh_token"])).status == 400
+    assert await flow.is_good(other["access_token"])
+    assert (await flow.token("refresh_token", refresh_token=other["refresh_token"])).status == 200
 
 
-async def test_a_revoked_token_is_not_counted_as_a_fault(authorization_flow: CodeFlow) -> None:
-    access = (await authorization_flow.redeem(await authorization_flow.code())).body["access_token"]
+async def test_a_revoked_token_is_not_counted_as_a_fault(flow: CodeFlow) -> None:
+    access = (await flow.redeem(await flow.code())).body["access_token"]
     secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
-    url = authorization_flow.caller.sandbox.url + "/connect/revocation"
-    async with authorization_flow.caller.session.post(url, data={**secret, "token": access}) as response:
+    url = flow.caller.sandbox.url + "/connect/revocation"
+    async with flow.caller.session.post(url, data={**secret, "token": access}) as response:
         assert response.status == 200
-    assert not await authorization_flow.is_good(access)
-    assert authorization_flow.caller.sandbox.journal.totals.faults == {}
+    assert not await flow.is_good(access)
+    assert flow.caller.sandbox.journal.totals.faults == {}
 
 
-async def test_applications_can_be_changed_at_run_time(authorization_flow: CodeFlow) -> None:
-    known = authorization_flow.caller.sandbox.applications
+async def test_applications_can_be_changed_at_run_time(flow: CodeFlow) -> None:
+    known = flow.caller.sandbox.applications
     added = dataclasses.replace(
         applications.DEFAULT_APPLICATION, name="new", application_id="app-9", client_id="c9", client_secret="s9"
     )
-    assert (await authorization_flow.token("client_credentials", added)).body == {"error": "invalid_client"}
+    assert (await flow.token("client_credentials", added)).body == {"error": "invalid_client"}
     known.add(added)
-    token = (await authorization_flow.token("client_credentials", added)).body["access_token"]
-    assert await authorization_flow.is_good(token)
+    token = (await flow.token("client_credentials", added)).body["access_token"]
+    assert await flow.is_good(token)
     changed = dataclasses.replace(added, client_secret="rotated")
     known.replace(changed)
-    assert (await authorization_flow.token("client_credentials", added)).body == {"error": "invalid_client"}
-    assert (await authorization_flow.token("client_credentials", changed)).status == 200
+    assert (await flow.token("client_credentials", added)).body == {"error": "invalid_client"}
+    assert (await flow.token("client_credentials", changed)).status == 200
     known.remove(added.application_id)
-    assert not await authorization_flow.is_good(token)
-    assert (await authorization_flow.token("client_credentials", changed)).body == {"error": "invalid_client"}
+    assert not await flow.is_good(token)
+    assert (await flow.token("client_credentials", changed)).body == {"error": "invalid_client"}
 
 
 @pytest.mark.parametrize("scope", ["openid", "user.access", "offline_access"])
-async def test_client_credentials_get_no_user_scopes(authorization_flow: CodeFlow, scope: str) -> None:
-    assert (await authorization_flow.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
+async def test_client_credentials_get_no_user_scopes(flow: CodeFlow, scope: str) -> None:
+    assert (await flow.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
 
 
 async def test_two_sandboxes_do_not_share_sessions_or_codes(opens: Opens) -> None:
@@ -230,37 +226,33 @@ async def test_the_discovery_document_lists_scopes_and_grants_of_the_application
 
 
 @pytest.mark.parametrize("path, status", [("/connect/revocation", 400), ("/connect/introspect", 401)])
-async def test_introspection_needs_client_authentication(authorization_flow: CodeFlow, path: str, status: int) -> None:
+async def test_introspection_needs_client_authentication(flow: CodeFlow, path: str, status: int) -> None:
     form = {"client_id": DESIGN.client_id, "client_secret": "wrong", "token": "x"}
-    response = await authorization_flow.caller.post(authorization_flow.caller.sandbox.url + path, data=form)
+    response = await flow.caller.post(flow.caller.sandbox.url + path, data=form)
     assert (response.status, response.body) == (status, {"error": "invalid_client"})
 
 
-async def test_introspection_and_revocation_are_limited_to_own_tokens(authorization_flow: CodeFlow) -> None:
-    tokens = (await authorization_flow.redeem(await authorization_flow.code())).body
+async def test_introspection_and_revocation_are_limited_to_own_tokens(flow: CodeFlow) -> None:
+    tokens = (await flow.redeem(await flow.code())).body
     url, secret = (
-        authorization_flow.caller.sandbox.url,
+        flow.caller.sandbox.url,
         {"client_id": OTHER.client_id, "client_secret": OTHER.client_secret},
     )
     for name in ("access_token", "refresh_token"):
         form = {**secret, "token": tokens[name]}
-        assert (await authorization_flow.caller.post(url + "/connect/introspect", data=form)).body == {"active": False}
-        assert (await authorization_flow.caller.post(url + "/connect/revocation", data=form)).body == {
-            "error": "invalid_grant"
-        }
-    assert await authorization_flow.is_good(tokens["access_token"])
+        assert (await flow.caller.post(url + "/connect/introspect", data=form)).body == {"active": False}
+        assert (await flow.caller.post(url + "/connect/revocation", data=form)).body == {"error": "invalid_grant"}
+    assert await flow.is_good(tokens["access_token"])
 
 
 @pytest.mark.parametrize("token", ["", "not.a.token"])
-async def test_userinfo_needs_a_valid_token(authorization_flow: CodeFlow, token: str) -> None:
+async def test_userinfo_needs_a_valid_token(flow: CodeFlow, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
-    async with authorization_flow.caller.session.get(
-        authorization_flow.caller.sandbox.url + "/connect/userinfo", headers=headers
-    ) as response:
+    async with flow.caller.session.get(flow.caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
         assert (response.status, await response.json()) == (401, {"error": "invalid_token"})
         assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
-async def test_an_id_token_is_not_accepted_as_an_access_token(authorization_flow: CodeFlow) -> None:
-    tokens = (await authorization_flow.redeem(await authorization_flow.code())).body
-    assert not await authorization_flow.is_good(tokens["id_token"])
+async def test_an_id_token_is_not_accepted_as_an_access_token(flow: CodeFlow) -> None:
+    tokens = (await flow.redeem(await flow.code())).body
+    assert not await flow.is_good(tokens["id_token"])
