@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from proxy.config import mistakes
-from proxy.tools.compare import loader, redaction, results
-from proxy.tools.compare.judging import counting, tally, thresholds, tolerances, verdict
+from proxy.tools.compare import loader, results
+from proxy.tools.compare.judging import thresholds, tolerances, verdict
 from proxy.tools.compare.judging.findings import CAUSES, KINDS
 from proxy.tools.compare.judging.settings import ComparisonSettings, ReadinessSettings
 
@@ -101,12 +101,3 @@ def test_documented_verdicts_are_those_of_the_code(page: Any) -> None:
 def test_documented_exit_codes_are_those_of_the_code(page: Any) -> None:
     codes = [int(row[0]) for row in page.table("code")]
     assert codes == [verdict.EQUIVALENT, verdict.DIFFERENT, verdict.NOT_COMPARED]
-
-
-def test_documented_limits_are_those_of_the_code(page: Any) -> None:
-    said = page.text.partition("## Retained data")[2].replace("\n", " ")
-    assert f"texts to {redaction.TEXT_MAX} characters" in said
-    assert f"to {redaction.ENTRIES_MAX} entries, nesting to {redaction.DEPTH_MAX} levels" in said
-    assert counting.SAMPLES == 3
-    assert f"there are {tally.GROUPS_OF_A_SORT} groups of a kind and cause at an endpoint and {tally.GROUPS}" in said
-    assert f"{tally.ROWS} pairs of client and endpoint, and {tally.FAILURES} reasons of failures" in said

@@ -7,7 +7,6 @@ import pytest
 
 from proxy import config, errors
 from proxy.config import loader
-from proxy.stores import sqlite_schema
 
 SECRETS = {"NEXAR_CLIENT_ID": "an-id", "NEXAR_CLIENT_SECRET": "a-secret"}
 
@@ -52,10 +51,6 @@ def test_documented_digest_matches_the_documented_key(page: Any, load: Any) -> N
     key = next(block.text for block in page.blocks("sh") if "sha256sum" in block.text).split("'")[1]
     example = next(block for block in page.blocks("yaml") if "sha256:" in block.text)
     assert config.ApiKeySettings(config.digest(key)) in load(example.text).applications["demo"].apikeys
-
-
-def test_documented_sqlite_version_is_that_of_the_store(page: Any) -> None:
-    assert f"needs SQLite {'.'.join(map(str, sqlite_schema.LIBRARY))} or later" in page.text
 
 
 def test_every_mistake_gives_its_documented_message(page: Any, load: Any) -> None:

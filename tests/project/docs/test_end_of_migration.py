@@ -16,11 +16,8 @@ from project.docs.conftest import ROOT
 from support import running_proxy
 
 from proxy.config import loader
-from proxy.gateway.callers import INTERVAL_SECONDS
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry import callers
-from proxy.telemetry.activity import USER_AGENT_MAX
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 NOW = datetime.datetime(2027, 1, 15, 12, tzinfo=datetime.UTC).timestamp()
@@ -109,18 +106,6 @@ def test_commands_of_the_last_steps_work(page: Any, command: Callable[..., str])
     assert commands
     for each in commands:
         assert command(*each.split())
-
-
-def test_documented_numbers_are_those_of_the_code(page: Any) -> None:
-    text = " ".join(page.text.split())
-    for statement in (
-        f"writes its counts every {INTERVAL_SECONDS:g} seconds",
-        f"counts up to {callers.CALLERS_MAX} pairs of endpoint and User-Agent",
-        f"without a valid key {callers.UNKNOWN_MAX}",
-        f"counted as `{callers.OTHERS}`",
-        f"cut at {USER_AGENT_MAX} characters",
-    ):
-        assert statement in text
 
 
 async def test_documented_sunset_is_announced_and_ends_the_service(page: Any, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ NAMES = sorted(
 )
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 FILE = re.compile(
-    r"`((?:proxy|mappings|docs|deploy|tests|bench|\.ci)/[\w./-]*|[\w.-]+\.(?:md|toml|yaml)|Makefile)`",
+    r"`((?:proxy|sandbox|mappings|docs|deploy|tests|bench|examples|\.ci)/[\w./-]*|[\w.-]+\.(?:md|toml|yaml)|Makefile)`",
 )
 OF_THE_READER = {
     "our.yaml",

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from proxy import config
 from proxy.config import loader
-from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations
+from proxy.gateway.quota import accounts
 from proxy.telemetry import metrics
 
 REPLIES = Path(__file__).parents[3] / "proxy" / "web" / "v3" / "responses.py"
@@ -17,22 +16,6 @@ REPLIES = Path(__file__).parents[3] / "proxy" / "web" / "v3" / "responses.py"
 @pytest.fixture(scope="module")
 def words(pages: Any) -> Any:
     return " ".join(pages["docs/explanation/quota.md"].text.split())
-
-
-def test_documented_numbers_are_those_of_the_code(words: Any) -> None:
-    *lower, highest = config.AlertSettings().thresholds
-    assert f"{', '.join(map(str, lower))} or {highest} % unless `alerts.thresholds`" in words
-    assert f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds" in words
-    assert f"each learns within {reservations.REFRESH_SECONDS:.0f} second what" in words
-    assert "settled after a fifth of a second" in words
-    assert ledger.SETTLE_SECONDS == 1 / 5
-    assert f"The pace is that of the last {forecast.DAYS} days" in words
-    assert (
-        f"the last {reservations.DAYS_KEPT} days and {reservations.MONTHS_KEPT} months on which anything was spent"
-        in words
-    )
-    assert f"Once in {reconciliation.INTERVAL_SECONDS / 3600:.0f} hours" in words
-    assert exhaustion.WITHOUT_END_SECONDS == accounts.DAY_SECONDS
 
 
 def test_every_named_header_is_sent(pages: Any) -> None:

@@ -122,16 +122,6 @@ def test_wrong_output_is_detected(shown: str, real: Any) -> None:
     assert _differences(_json(shown), real) != []
 
 
-def test_commands_are_targets_of_the_makefile(page: Any, needs_program: Callable[[str], str]) -> None:
-    make = needs_program("make")
-    commands = re.findall(r"\bmake [a-z]+(?: ARGS=\"[^\"]*\")?", page.text)
-    assert {"make run", "make test"} <= set(commands)
-    for command in commands:
-        words = [make, "-n", *shlex.split(command)[1:]]
-        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
-
-
 def test_arguments_reach_the_command(needs_program: Callable[[str], str]) -> None:
     words = [needs_program("make"), "-n", "run", "ARGS=--config our.yaml"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -41,8 +41,6 @@ from nexar_sandbox.graphql import (
 from nexar_sandbox.graphql.resolvers import parts
 from nexar_sandbox.identity import authorizations, discovery, scopes, sessions
 from nexar_sandbox.legacy_v3 import disturbances
-from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
-from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from nexar_sandbox.state import file
 
 from .conftest import Page
@@ -141,19 +139,6 @@ async def test_every_disturbance_example_is_accepted(page: Any, sandbox: Any) ->
     kinds = {text.split()[0] for text in texts}
     assert kinds == set(disturbances.PARSER.by_word)
     sandbox.legacy.disturbances.replace([disturbances.PARSER.parse(text) for text in texts])
-
-
-def test_legacy_service_behaves_as_documented(page: Any) -> None:
-    chosen = legacy_settings.LegacySettings()
-    assert chosen.apikeys == ("EXAMPLE_KEY",)
-    assert "An apikey, `EXAMPLE_KEY`" in page.text
-    assert f"may make {chosen.requests_per_second} requests in a second" in page.text
-    assert f"more than {legacy_endpoints.MAX_TARGET} bytes" in page.text
-
-
-def test_documented_part_limit_is_that_of_the_default_application(page: Any) -> None:
-    words = " ".join(page.text.split())
-    assert f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless [`--plan`]" in words
 
 
 def test_mixed_faults_are_all_kinds_but_the_last_four(page: Any) -> None:

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from proxy import config
 from proxy.cli import main
 from proxy.config import loader
-from proxy.shadow import controller, queue
 from proxy.tools.compare.command.shadow import ShadowAction
 
 SOURCES = Path(__file__).parents[3] / "proxy" / "shadow"
@@ -44,9 +43,3 @@ def test_every_documented_command_exists(page: Any) -> None:
     actions = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
     assert {action or "status" for action in actions} == set(ShadowAction)
     assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
-
-
-def test_documented_numbers_are_those_of_the_code(page: Any) -> None:
-    assert f"{queue.BYTES_MAX // 2**20} MB of responses" in page.text
-    assert controller.NOTE_SECONDS == 5.0
-    assert "every five seconds at most" in page.text

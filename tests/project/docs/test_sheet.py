@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.tools.sheet.columns import kinds, lines, specs, statuses
+from proxy.tools.sheet.columns import kinds, specs, statuses
 from proxy.tools.sheet.command.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
 from proxy.tools.sheet.offers import OfferRules
 
@@ -47,7 +47,3 @@ def test_templates_are_valid(page: Any, tmp_path: Path) -> None:
     file.write_text(block.text, encoding="utf-8")
     assert len(specs.load_template(f"{file}:buying").specs) == 8
     assert specs.load_template(f"{file}:engineering").rules == OfferRules()
-
-
-def test_limit_of_lines_is_stated(page: Any) -> None:
-    assert f"{lines.LINES_MAX:,}".replace(",", " ") + " lines" in page.text

@@ -36,16 +36,6 @@ def test_page_is_up_to_date_and_names_its_command(pages: Any) -> None:
     assert RENEW in pages[NAME].blocks("sh")[0].text
 
 
-def test_every_known_key_of_v3_is_on_the_page_once(rows: Any, keys: Any, pages: Any) -> None:
-    assert list(rows) == list(keys)
-    assert len(rows) == len(pages[NAME].table("v3 key"))
-
-
-def test_key_has_either_a_source_or_a_reason(rows: Any) -> None:
-    assert [key for key, row in rows.items() if bool(row[1]) == bool(row[3])] == []
-    assert f"{sum(bool(row[1]) for row in rows.values())} of v3's 205 known keys" in (ROOT / NAME).read_text()
-
-
 def test_mapped_key_has_no_reason(keys: Any, names: Any) -> None:
     mapped = {entry["key"] for entry in names.values()}
     assert sorted(mapped & {key for key, reason in keys.items() if reason}) == []

@@ -124,23 +124,6 @@ def test_breaker_is_reported_while_it_is_open_and_once_after(make_gateway: MakeG
 
 
 @pytest.mark.parametrize(
-    "error,failures,reported",
-    [
-        (errors.UpstreamUnreachable("away"), 2, []),
-        (errors.UpstreamUnreachable("away"), 3, ["token.failing"]),
-        (errors.TokenLimit("too many", retry_after=5), 1, ["token.limit"]),
-        (errors.CredentialsRefused("wrong"), 1, ["token.refused"]),
-    ],
-)
-def test_failed_token_requests_are_reported_by_kind(
-    make_gateway: MakeGateway, time: clock.ManualClock, error: Any, failures: int, reported: list[str]
-) -> None:
-    gateway = make_gateway(applications=("demo", "other"))
-    alert_gateway.tokens(gateway).fail("demo", error, failures, time.now())
-    assert events(gateway) == reported
-
-
-@pytest.mark.parametrize(
     "error,failures",
     [(errors.UpstreamUnreachable("away"), 3), (errors.TokenLimit("too many", retry_after=600), 1)],
 )
@@ -168,10 +151,6 @@ def test_drift_that_breaks_nothing_is_a_warning(make_gateway: MakeGateway) -> No
         (condition,) = read(make_gateway(), SchemaReport(1, "", "m", 1, "", 120, tuple(found)))
         assert condition.severity == severity
         assert condition.details["affected"] == ["Part.name", "Part.mpn"]
-
-
-def test_failed_check_of_the_schema_is_no_drift(make_gateway: MakeGateway) -> None:
-    assert read(make_gateway(), SchemaReport(1, "", "m", None, "introspection is not allowed")) == []
 
 
 def test_single_new_client_is_named() -> None:

@@ -65,15 +65,6 @@ def sent(processes: list[Process]) -> list[tuple[str, str]]:
     return [event for each in processes for event in each.sent.events]
 
 
-async def test_condition_of_several_processes_is_reported_once(
-    processes: list[Process], time: clock.ManualClock
-) -> None:
-    for each in processes:
-        each.refuse()
-    await evaluate(processes, time, 900)
-    assert sent(processes) == [("token.refused", "firing")]
-
-
 async def test_condition_is_over_when_no_process_sees_it(processes: list[Process], time: clock.ManualClock) -> None:
     for each in processes:
         each.refuse()

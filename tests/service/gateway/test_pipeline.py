@@ -134,16 +134,6 @@ def numbers(answers: list[RenderedResult]) -> list[Any]:
     return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
 
 
-async def test_only_misses_are_executed(source: _Source) -> None:
-    _, first = await source.get("a", "b")
-    answers, second = await source.get("b", "c", "a")
-    assert numbers(answers) == [["b"], ["c"], ["a"]]
-    assert source.asked == [["a", "b"], ["c"]]
-    assert (first.source, second.source) == ("miss", "miss")
-    _, third = await source.get("a", "b", "c")
-    assert (third.source, len(source.asked)) == ("hit", 2)
-
-
 async def test_metadata_has_the_freshness_of_a_response(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(20)
@@ -161,20 +151,6 @@ async def test_an_empty_result_is_cached(source: _Source) -> None:
     assert source.asked == [["none"]]
 
 
-async def test_identical_queries_in_flight_are_executed_once(source: _Source) -> None:
-    source.gate.clear()
-    first = asyncio.create_task(source.get("a", "a"))
-    await asyncio.sleep(0)
-    second = asyncio.create_task(source.get("b", "a"))
-    await asyncio.sleep(0)
-    source.gate.set()
-    (ones, _), (others, metadata) = await asyncio.gather(first, second)
-    assert (numbers(ones), numbers(others)) == ([["a"], ["a"]], [["b"], ["a"]])
-    assert source.asked == [["a"], ["b"]]
-    assert metadata.source == "miss"
-    assert (source.metrics.queries["miss",], source.metrics.queries["shared",]) == (2, 2)
-
-
 async def test_the_result_of_another_request_in_flight_is_shared(source: _Source) -> None:
     source.gate.clear()
     tasks = []
@@ -183,15 +159,6 @@ async def test_the_result_of_another_request_in_flight_is_shared(source: _Source
         await asyncio.sleep(0)
     source.gate.set()
     assert [metadata.source for _, metadata in await asyncio.gather(*tasks)] == ["miss", "shared"]
-
-
-async def test_without_cache_and_coalescing_each_query_is_executed(
-    renderer: Callable[..., ItemRenderer], store: MemoryStore, time: clock.ManualClock
-) -> None:
-    alone = _Source(renderer("mpn"), store, time, shares=False, seconds=0)
-    answers, metadata = await alone.get("a", "a")
-    assert numbers(answers) == [["a"], ["a"]]
-    assert (alone.asked, metadata.source, metadata.until) == ([["a", "a"]], "miss", 0.0)
 
 
 async def test_the_error_of_a_query_is_not_cached(source: _Source) -> None:

@@ -78,14 +78,6 @@ async def test_later_entry_replaces_the_one_before(cache: CacheStore, manual_clo
     assert usage == CacheUsage("demo", 1, usage.bytes, now, now)
 
 
-async def test_expired_entry_is_deleted(cache: CacheStore, manual_clock: clock.ManualClock) -> None:
-    await cache.put([record(A, life=60), record(B, life=7200)])
-    manual_clock.advance(61)
-    await cache.put([])
-    assert await contents(cache, A, B) == [None, b"content"]
-    assert [usage.entries for usage in await cache.cache_usage()] == [1]
-
-
 async def test_missing_and_old_entries_are_claimed_by_one_owner(cache: CacheStore, open_cache: OpenCache) -> None:
     other = open_cache()
     await cache.put([record(A), record(B, stored=NOW - 30)])

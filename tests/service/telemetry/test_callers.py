@@ -74,17 +74,6 @@ def test_errors_are_counted_whatever_status_they_are_sent_with() -> None:
     assert (count.requests, count.errors, count.parts) == (4, 3, 0)
 
 
-def test_requests_before_and_after_midnight_are_of_two_days() -> None:
-    (seen,), days = counted(record(MIDNIGHT - 0.1), record(MIDNIGHT - 0.1), record(MIDNIGHT))
-    assert [(each.day, each.requests) for each in days] == [(DAY - 1, 2), (DAY, 1)]
-    assert (seen.first, seen.last) == (MIDNIGHT - 1, MIDNIGHT)
-
-
-def test_clock_that_is_set_back_does_not_swap_first_and_last() -> None:
-    (seen,), _ = counted(record(MIDNIGHT + 50), record(MIDNIGHT + 10))
-    assert (seen.first, seen.last) == (MIDNIGHT + 10, MIDNIGHT + 50)
-
-
 def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
     _, days = counted(unknown(), unknown(error="MissingKey"), unknown(error="TooManyRequests"))
     assert days == [CallerCount(DAY, Caller("", "", "parts/match", "curl/8"), 3, 3, 0)]

@@ -259,14 +259,6 @@ async def test_errors_in_a_response_with_data_are_counted_and_logged(
     assert '"errors": ["half", "x"]' in log_output.getvalue()
 
 
-async def test_redirect_is_not_followed(ask: Any) -> None:
-    async def away(_: web.Request) -> web.Response:
-        raise web.HTTPTemporaryRedirect("/elsewhere")
-
-    with pytest.raises(errors.UpstreamUnreadable, match="HTTP 307"):
-        await ask(away)
-
-
 async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
     await ask(_Upstream(GOOD).answer)
     assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()

@@ -240,14 +240,6 @@ async def test_closed_port_is_unreachable(open_session: OpenSession, closed_port
     assert not found.value.may_be_billed
 
 
-async def test_compressed_response_is_decompressed(serve: Any, open_session: OpenSession) -> None:
-    async def packed(_: web.Request) -> web.Response:
-        return web.Response(body=gzip.compress(b"plain"), headers={"Content-Encoding": "gzip"})
-
-    async with serve(packed) as url, open_session() as session:
-        assert (await http_post.post(session, request(url))).body == b"plain"
-
-
 async def test_cookies_are_not_stored(serve: Any, open_session: OpenSession) -> None:
     cookies = []
 
@@ -261,14 +253,6 @@ async def test_cookies_are_not_stored(serve: Any, open_session: OpenSession) -> 
         await http_post.post(session, request(url))
         await http_post.post(session, request(url))
     assert cookies == [{}, {}]
-
-
-async def test_connection_is_reused(open_session: OpenSession) -> None:
-    raw = Raw([OK, OK, OK])
-    async with raw.running() as url, open_session() as session:
-        for _ in range(3):
-            assert (await http_post.post(session, request(url))).status == 200
-    assert raw.requests == 3
 
 
 async def test_response_ended_by_close_is_complete(open_session: OpenSession) -> None:

@@ -26,13 +26,6 @@ async def test_client_credentials_are_sent_as_a_form(store: Any, service: Any) -
     ]
 
 
-async def test_concurrent_callers_share_one_token_request(store: Any, service: Any) -> None:
-    service.grant()
-    found = await asyncio.gather(*(store.get(CREDENTIALS) for _ in range(20)))
-    assert len(set(found)) == 1
-    assert len(service.asked) == 1
-
-
 async def test_token_is_cached_until_its_renewal(store: Any, service: Any) -> None:
     service.grant()
     first = await store.get(CREDENTIALS)
@@ -99,13 +92,6 @@ async def test_failed_renewal_keeps_the_token_and_is_retried(store: Any, service
     service.grant()
     assert await store.get(CREDENTIALS) == first
     await background()
-    assert await store.get(CREDENTIALS) != first
-
-
-async def test_invalidated_token_is_removed(store: Any, service: Any) -> None:
-    service.grant(times=2)
-    first = await store.get(CREDENTIALS)
-    await store.invalidate(CREDENTIALS, first)
     assert await store.get(CREDENTIALS) != first
 
 
@@ -200,24 +186,6 @@ async def test_429_retry_after_counts_down(store: Any, service: Any) -> None:
         await store.get(CREDENTIALS)
     assert (first.value.retry_after, second.value.retry_after) == (40, 30)
     assert len(service.asked) == 1
-
-
-@pytest.mark.parametrize(
-    "status, body, error",
-    [
-        (500, None, errors.UpstreamFault),
-        (503, "<html>", errors.UpstreamFault),
-        (200, "<html>", errors.UpstreamUnreadable),
-        (404, None, errors.UpstreamUnreadable),
-        (302, None, errors.UpstreamUnreadable),
-    ],
-)
-async def test_other_responses_have_their_own_errors(
-    store: Any, service: Any, status: int, body: str | None, error: Any
-) -> None:
-    service.refuse(status, body)
-    with pytest.raises(error, match="the identity service"):
-        await store.get(CREDENTIALS)
 
 
 @pytest.mark.parametrize(

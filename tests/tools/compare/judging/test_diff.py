@@ -49,11 +49,6 @@ OFFERS = "results[*].items[*].offers"
 AT_OFFERS = "results[0].items[aa00000000000001].offers"
 
 
-def test_equal_responses_have_no_difference_in_any_key_order() -> None:
-    baseline = of_offers(offer(), offer("67K1122"))
-    assert diff.diff(baseline, dict(reversed(baseline.items()))) == []
-
-
 def test_changed_price_is_reported_at_its_quantity() -> None:
     baseline = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.5"]]}))
     candidate = of_offers(offer(prices={"USD": [[1, "0.64700"], [10, "0.6"]]}))
@@ -464,13 +459,6 @@ def test_changes_are_found_where_deepdiff_finds_them(value: Any, rng: Any, times
     assert ours(value, made) == oracle(value, made)
 
 
-@given(v3_responses.RESPONSES, v3_responses.RESPONSES, v3_responses.RANDOM)
-@settings(max_examples=50)
-def test_differences_equal_those_of_deepdiff(value: Any, other: Any, rng: Any) -> None:
-    for made in (other, copy.deepcopy(value), change(value, rng, 1)):
-        assert bool(diff.diff(value, made)) == bool(deep(value, made))
-
-
 @given(v3_responses.RESPONSES, v3_responses.RANDOM, st.integers(0, 2))
 @settings(max_examples=50)
 def test_differences_without_order_equal_those_of_deepdiff(value: Any, rng: Any, times: Any) -> None:
@@ -480,12 +468,6 @@ def test_differences_without_order_equal_those_of_deepdiff(value: Any, rng: Any,
             rng.shuffle(each)
     found = [each for each in diff.diff(value, made) if each.kind != "order"]
     assert bool(found) == bool(deep(value, made, ignore_order=True, report_repetition=True))
-
-
-@given(st.lists(v3_responses.PLAIN_JSON, max_size=4), st.lists(v3_responses.PLAIN_JSON, max_size=4))
-@settings(max_examples=50)
-def test_differences_of_any_json_equal_those_of_deepdiff(baseline: Any, candidate: Any) -> None:
-    assert bool(diff.diff(baseline, candidate)) == bool(deep(baseline, candidate))
 
 
 def again(value: Any, rng: random.Random) -> Any:
