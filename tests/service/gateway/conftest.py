@@ -24,7 +24,7 @@ class Moody(MemoryStore):
     def __init__(self, time: clock.Clock) -> None:
         super().__init__(time)
         self.away = self.deaf = False
-        self.asked: list[str] = []
+        self.operations: list[str] = []
 
     def __getattribute__(self, name: str) -> object:
         found = super().__getattribute__(name)
@@ -32,12 +32,12 @@ class Moody(MemoryStore):
             return found
 
         async def moody(*values: object) -> object:
-            self.asked.append(name)
+            self.operations.append(name)
             if self.away:
                 raise errors.StoreUnavailable("the store is away")
             result = await found(*values)
             if self.deaf:
-                raise errors.StoreUnavailable("the answer was lost")
+                raise errors.StoreUnavailable("the response was lost")
             return result
 
         return moody

@@ -26,13 +26,13 @@ LIST_DEFINITIONS = projection_cache.ProjectionCache(
 
 
 class _Upstream:
-    """Answers with the makers that it has, or with an error; a gate holds answers back."""
+    """Responds with the makers that it has, or with an error; a gate holds responses back."""
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)
         self.error: Exception | None = None
         self.ids = ""  # what stands before the number of an id; anything spoils it
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.failures = 0  # errors beside the data
         self.gate = asyncio.Event()
         self.gate.set()
@@ -40,7 +40,7 @@ class _Upstream:
     async def execute(self, operation: Any, credentials: identity.Credentials, *, partial_errors: list[Any]) -> Any:
         assert credentials is WHO
         assert operation.parts_max == 0
-        self.asked.append(operation.name)
+        self.requests.append(operation.name)
         await self.gate.wait()
         if self.error is not None:
             raise self.error
@@ -88,7 +88,7 @@ async def settled() -> None:
 async def test_list_is_fetched_once_for_concurrent_callers(lists: _Lists, upstream: _Upstream) -> None:
     assert await asyncio.gather(*(lists.size() for _ in range(20))) == [2] * 20
     assert await lists.size() == 2
-    assert upstream.asked == ["supManufacturers"]
+    assert upstream.requests == ["supManufacturers"]
 
 
 async def test_old_list_is_refreshed_in_the_background(lists: _Lists, upstream: _Upstream) -> None:
@@ -96,14 +96,14 @@ async def test_old_list_is_refreshed_in_the_background(lists: _Lists, upstream: 
     upstream.names.append("Vishay")
     lists.clock.advance(DAY - 1)
     assert await lists.size() == 2
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
     lists.clock.advance(1)
     upstream.gate.clear()
     assert [await lists.size() for _ in range(5)] == [2] * 5  # no caller waits for the refresh
     upstream.gate.set()
     await settled()
     assert await lists.size() == 3
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
     for _ in range(5):
         assert await lists.size() == 2
         await settled()
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
     upstream.error, upstream.names = None, ["Vishay"]
     lists.clock.advance(directory.PAUSE_SECONDS)
     assert await lists.size() == 2
     await settled()
-    assert (await lists.size(), len(upstream.asked)) == (1, 3)
+    assert (await lists.size(), len(upstream.requests)) == (1, 3)
 
 
 @pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
@@ -134,10 +134,10 @@ async def test_possibly_incomplete_list_does_not_replace_a_good_one(
     await lists.size()
     upstream.names, upstream.failures = names, failures
     lists.clock.advance(DAY)
-    for asked in (2, 3):
+    for requests in (2, 3):
         assert await lists.size() == 3
         await settled()
-        assert (await lists.size(), len(upstream.asked)) == (3, asked)
+        assert (await lists.size(), len(upstream.requests)) == (3, requests)
         lists.clock.advance(directory.PAUSE_SECONDS)
     upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
     await lists.size()
@@ -168,7 +168,7 @@ async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
     await settled()
     assert await lists.size() == 2
     lists.clock.advance(DAY - 1)
-    assert (await lists.size(), len(upstream.asked)) == (2, 2)
+    assert (await lists.size(), len(upstream.requests)) == (2, 2)
 
 
 async def test_untranslatable_list_does_not_replace_a_good_one(lists: _Lists, upstream: _Upstream) -> None:
@@ -178,7 +178,7 @@ async def test_untranslatable_list_does_not_replace_a_good_one(lists: _Lists, up
     for _ in range(3):
         assert await lists.size() == 2
         await settled()
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 async def test_untranslatable_record_is_left_out(
@@ -199,14 +199,14 @@ async def test_unexpected_refresh_error_keeps_the_list(lists: _Lists, upstream: 
     for _ in range(3):
         assert await lists.size() == 2
         await settled()
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 async def test_missing_list_raises_the_error_and_the_next_caller_retries(lists: _Lists, upstream: _Upstream) -> None:
     upstream.error = errors.UpstreamUnreachable("gone")
     outcomes = await asyncio.gather(*(lists.size() for _ in range(3)), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
     upstream.error = None
     assert await lists.size() == 2
 
@@ -225,7 +225,7 @@ async def test_cancelled_caller_does_not_cancel_the_fetch(lists: _Lists, upstrea
     first.cancel()
     upstream.gate.set()
     assert await second == 2
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(lists: _Lists, upstream: _Upstream) -> None:
@@ -238,7 +238,7 @@ async def test_caller_waits_within_its_time_limit_and_the_fetch_continues(lists:
     upstream.gate.set()
     assert await others == 2
     assert await lists.size(WHOLE + 5) == 2
-    assert len(upstream.asked) == 1
+    assert len(upstream.requests) == 1
 
 
 async def test_large_list_does_not_block_the_event_loop(lists: _Lists, upstream: _Upstream) -> None:

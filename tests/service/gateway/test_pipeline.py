@@ -88,7 +88,7 @@ class _Source:
             **dict.fromkeys(("rate_limits", "directory", "tables", "single_query")),  # type: ignore[arg-type]
         )
         self.renderer = renderer
-        self.asked: list[list[str]] = []
+        self.executed: list[list[str]] = []
         self.failing: dict[str, errors.BridgeError | str] = {}
         self.gate = asyncio.Event()
         self.gate.set()
@@ -101,7 +101,7 @@ class _Source:
         return await self.pipeline.resolve(request, _Queries(self, numbers, keys, self.renderer)), metadata
 
     async def execute(self, operation: _Operation, *_: object) -> list[OperationResult]:
-        self.asked.append(operation.numbers)
+        self.executed.append(operation.numbers)
         await self.gate.wait()
         return [OperationResult([], 0)] * len(operation.numbers)
 
@@ -130,8 +130,8 @@ def source(renderer: Callable[..., ItemRenderer], store: MemoryStore, time: cloc
     return _Source(renderer("mpn"), store, time)
 
 
-def numbers(answers: list[RenderedResult]) -> list[Any]:
-    return [[part["mpn"] for part in json.loads(answer.items)] for answer in answers]
+def numbers(results: list[RenderedResult]) -> list[Any]:
+    return [[part["mpn"] for part in json.loads(result.items)] for result in results]
 
 
 async def test_metadata_has_the_freshness_of_a_response(source: _Source, time: clock.ManualClock) -> None:
@@ -146,9 +146,9 @@ async def test_metadata_has_the_freshness_of_a_response(source: _Source, time: c
 
 async def test_an_empty_result_is_cached(source: _Source) -> None:
     for _ in range(2):
-        answers, _ = await source.get("none")
-        assert numbers(answers) == [[]]
-    assert source.asked == [["none"]]
+        results, _ = await source.get("none")
+        assert numbers(results) == [[]]
+    assert source.executed == [["none"]]
 
 
 async def test_the_result_of_another_request_in_flight_is_shared(source: _Source) -> None:
@@ -163,33 +163,33 @@ async def test_the_result_of_another_request_in_flight_is_shared(source: _Source
 
 async def test_the_error_of_a_query_is_not_cached(source: _Source) -> None:
     source.failing = {"a": "no such maker"}
-    answers, _ = await source.get("a", "b")
-    assert [(answer.error, answer.failure) for answer in answers] == [("no such maker", None), (None, None)]
+    results, _ = await source.get("a", "b")
+    assert [(result.error, result.failure) for result in results] == [("no such maker", None), (None, None)]
     source.failing = {}
-    answers, _ = await source.get("a", "b")
-    assert numbers(answers) == [["a"], ["b"]]
-    assert source.asked == [["a", "b"], ["a"]]
+    results, _ = await source.get("a", "b")
+    assert numbers(results) == [["a"], ["b"]]
+    assert source.executed == [["a", "b"], ["a"]]
 
 
 async def test_a_stale_result_is_served_while_upstream_fails(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
     trouble = source.failing["a"] = source.failing["b"] = errors.UpstreamUnreachable("gone")
-    answers, metadata = await source.get("a", "b")
-    assert numbers(answers) == [["a"], []]
-    assert [answer.failure for answer in answers] == [None, trouble]
+    results, metadata = await source.get("a", "b")
+    assert numbers(results) == [["a"], []]
+    assert [result.failure for result in results] == [None, trouble]
     assert (metadata.source, metadata.until, source.metrics.queries["stale",]) == ("stale", 0.0, 1)
     time.advance(600)
-    answers, _ = await source.get("a")
-    assert answers[0].failure is trouble
+    results, _ = await source.get("a")
+    assert results[0].failure is trouble
 
 
 async def test_no_stale_result_is_served_for_an_exhausted_quota(source: _Source, time: clock.ManualClock) -> None:
     await source.get("a")
     time.advance(100)
     source.failing["a"] = errors.QuotaExhausted("spent", retry_after=10)
-    answers, _ = await source.get("a")
-    assert answers[0].failure is source.failing["a"]
+    results, _ = await source.get("a")
+    assert results[0].failure is source.failing["a"]
 
 
 async def test_a_failure_is_shared_and_not_cached(source: _Source) -> None:
@@ -198,21 +198,21 @@ async def test_a_failure_is_shared_and_not_cached(source: _Source) -> None:
     tasks = [asyncio.create_task(source.get("a")) for _ in range(3)]
     await asyncio.sleep(0)
     source.gate.set()
-    assert [answers[0].error for answers, _ in await asyncio.gather(*tasks)] == ["gone"] * 3
+    assert [results[0].error for results, _ in await asyncio.gather(*tasks)] == ["gone"] * 3
     source.failing = {}
-    answers, _ = await source.get("a")
-    assert (numbers(answers), len(source.asked)) == ([["a"]], 2)
+    results, _ = await source.get("a")
+    assert (numbers(results), len(source.executed)) == ([["a"]], 2)
 
 
 async def test_an_untranslatable_result_fails_alone_and_the_others_are_cached(source: _Source) -> None:
     source.renderer = _Picky("picky", source.renderer.part, source.renderer.fetched)
-    answers, metadata = await source.get("a", "broken", "b")
-    assert numbers(answers) == [["a"], [], ["b"]]
-    assert [answer.error for answer in answers] == [None, "cannot be translated", None]
-    assert (type(answers[1].failure), metadata.until) == (errors.UpstreamUnreadable, 0.0)
-    answers, _ = await source.get("a", "b")
-    assert numbers(answers) == [["a"], ["b"]]
-    assert source.asked == [["a", "broken", "b"]]
+    results, metadata = await source.get("a", "broken", "b")
+    assert numbers(results) == [["a"], [], ["b"]]
+    assert [result.error for result in results] == [None, "cannot be translated", None]
+    assert (type(results[1].failure), metadata.until) == (errors.UpstreamUnreadable, 0.0)
+    results, _ = await source.get("a", "b")
+    assert numbers(results) == [["a"], ["b"]]
+    assert source.executed == [["a", "broken", "b"]]
 
 
 async def test_a_cached_result_that_another_projection_cannot_translate_fails_alone(
@@ -220,14 +220,14 @@ async def test_a_cached_result_that_another_projection_cannot_translate_fails_al
 ) -> None:
     await source.get("a", "broken")
     source.renderer = _Picky("picky", source.renderer.part, source.renderer.fetched)
-    answers, _ = await source.get("a", "broken")
-    assert numbers(answers) == [["a"], []]
-    assert isinstance(answers[1].failure, errors.UpstreamUnreadable)
-    assert len(source.asked) == 1
+    results, _ = await source.get("a", "broken")
+    assert numbers(results) == [["a"], []]
+    assert isinstance(results[1].failure, errors.UpstreamUnreadable)
+    assert len(source.executed) == 1
     time.advance(100)
     gone = source.failing["broken"] = errors.UpstreamUnreachable("gone")
-    answers, _ = await source.get("a", "broken")
-    assert [answer.failure for answer in answers] == [None, gone]
+    results, _ = await source.get("a", "broken")
+    assert [result.failure for result in results] == [None, gone]
 
 
 async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) -> None:
@@ -241,9 +241,9 @@ async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) 
     source.gate.set()
     refused, _ = await first
     source.failing = {}
-    answers, metadata = await second
+    results, metadata = await second
     assert isinstance(refused[0].failure, errors.QuotaExhausted)
-    assert numbers(answers) == [["a"], ["b"]]
+    assert numbers(results) == [["a"], ["b"]]
     assert numbers((await third)[0]) == [["a"]]
-    assert source.asked[:3] == [["a"], ["b"], ["a"]]
+    assert source.executed[:3] == [["a"], ["b"], ["a"]]
     assert metadata.source == "miss"

@@ -48,7 +48,7 @@ async def test_api_key_without_own_rate_has_that_of_its_application(store: Any, 
 async def test_disabled_rate_limit_does_not_use_the_store(store: Any, served: Any) -> None:
     for _ in range(50):
         await rate_limit.RateLimits(store).admit(served.client("d"))
-    assert store.asked == []
+    assert store.operations == []
 
 
 async def test_unavailable_store_blocks_no_request(store: Any, served: Any) -> None:

@@ -16,8 +16,8 @@ def _source(requests: int, name: str = "a", started: float = 0.0) -> history.Cou
     return history.CountSource(name, started, history.Counts(requests=requests))
 
 
-def _requests(kept: history.History) -> list[int]:
-    return [each.counts.requests for each in kept.samples]
+def _requests(past: history.History) -> list[int]:
+    return [each.counts.requests for each in past.samples]
 
 
 def test_percentiles_are_those_of_a_sort_to_the_width_of_a_bucket() -> None:
@@ -75,57 +75,57 @@ def test_counts_are_those_of_the_metrics_without_uncounted_routes() -> None:
 
 
 def test_samples_are_differences_by_source() -> None:
-    kept = history.History()
-    kept.add([_source(100, "long here")], NOW)
-    kept.add([_source(103, "long here"), _source(50, "seen first")], NOW + 5)
-    kept.add([_source(104, "long here"), _source(57, "seen first"), _source(2, "new", NOW + 6)], NOW + 10)
-    kept.add([_source(58, "seen first"), _source(2, "new", NOW + 6)], NOW + 15)
-    assert _requests(kept) == [3, 1 + 7 + 2, 1]
+    past = history.History()
+    past.add([_source(100, "long here")], NOW)
+    past.add([_source(103, "long here"), _source(50, "seen first")], NOW + 5)
+    past.add([_source(104, "long here"), _source(57, "seen first"), _source(2, "new", NOW + 6)], NOW + 10)
+    past.add([_source(58, "seen first"), _source(2, "new", NOW + 6)], NOW + 15)
+    assert _requests(past) == [3, 1 + 7 + 2, 1]
 
 
 def test_counts_that_fall_count_as_none() -> None:
-    kept = history.History()
-    kept.add([_source(100)], NOW)
-    kept.add([_source(10)], NOW + 5)
-    kept.add([_source(12)], NOW + 10)
-    assert _requests(kept) == [0, 2]
+    past = history.History()
+    past.add([_source(100)], NOW)
+    past.add([_source(10)], NOW + 5)
+    past.add([_source(12)], NOW + 10)
+    assert _requests(past) == [0, 2]
 
 
 def test_last_hour_is_held() -> None:
-    kept = history.History()
+    past = history.History()
     for number in range(2_000):
-        kept.add([_source(number)], NOW + number * history.SAMPLE_SECONDS)
-    assert len(kept.samples) == history.HISTORY_SECONDS / history.SAMPLE_SECONDS
+        past.add([_source(number)], NOW + number * history.SAMPLE_SECONDS)
+    assert len(past.samples) == history.HISTORY_SECONDS / history.SAMPLE_SECONDS
 
 
 def test_window_covers_the_last_samples_only() -> None:
-    kept = history.History()
+    past = history.History()
     for number in range(101):
-        kept.add([_source(number * 10)], NOW + number * 5)
-    last = kept.window(NOW + 500, 60)
+        past.add([_source(number * 10)], NOW + number * 5)
+    last = past.window(NOW + 500, 60)
     assert (last.counts.requests, last.seconds) == (120, 60)
-    assert kept.window(NOW + 503, 60).counts.requests == 120
-    assert kept.window(NOW + 500, 3_600).seconds == 500
+    assert past.window(NOW + 503, 60).counts.requests == 120
+    assert past.window(NOW + 500, 3_600).seconds == 500
     assert history.History().window(NOW, 60).seconds == 0
-    assert kept.window(NOW + 10_000, 60).counts.requests == 0
+    assert past.window(NOW + 10_000, 60).counts.requests == 0
 
 
 def test_series_adds_up_to_the_hour() -> None:
-    kept = history.History()
+    past = history.History()
     for number in range(721):
-        kept.add([_source(number * 2)], NOW + number * 5)
-    points = kept.series(NOW + 3_600, 120)
+        past.add([_source(number * 2)], NOW + number * 5)
+    points = past.series(NOW + 3_600, 120)
     assert (len(points), {each.counts.requests for each in points}) == (120, {12})
     assert points[-1].at == NOW + 3_600
-    later = kept.series(NOW + 3_600 + 1_800, 120)
+    later = past.series(NOW + 3_600 + 1_800, 120)
     assert [each.counts.requests for each in later[60:]] == [0] * 60
 
 
 def test_history_can_be_stored() -> None:
-    kept = history.History()
+    past = history.History()
     for number in range(3):
-        kept.add([_source(number)], NOW + number)
-    again = msgspec.json.decode(msgspec.json.encode(kept), type=history.History)
-    assert again == kept
+        past.add([_source(number)], NOW + number)
+    again = msgspec.json.decode(msgspec.json.encode(past), type=history.History)
+    assert again == past
     again.add([_source(7)], NOW + 3)
     assert _requests(again)[-1] == 5

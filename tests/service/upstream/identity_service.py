@@ -32,21 +32,21 @@ class ScriptedIdentityService:
         self.clock = clock
         self._make_jwt = make_jwt
         self.mock = aioresponses.aioresponses()
-        self.asked: list[dict[str, list[str]]] = []
+        self.requests: list[dict[str, list[str]]] = []
 
     def grant(self, life: float = DAY, times: int = 1) -> None:
         for _ in range(times):
-            self.answer(lambda: self._token(life))
+            self.respond(lambda: self._token(life))
 
     def refuse(self, status: int, body: Any = None, **headers: str) -> None:
-        self.answer(lambda: {"status": status, "payload": body, "headers": headers})
+        self.respond(lambda: {"status": status, "payload": body, "headers": headers})
 
     def fail(self, exception: Exception) -> None:
         self.mock.post(URL, exception=exception, repeat=True)
 
-    def answer(self, make: Any) -> None:
+    def respond(self, make: Any) -> None:
         def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
-            self.asked.append(parse_qs(request["data"].decode()))
+            self.requests.append(parse_qs(request["data"].decode()))
             return aioresponses.CallbackResult(response_class=Response, **make())
 
         self.mock.post(URL, callback=callback)
@@ -55,14 +55,14 @@ class ScriptedIdentityService:
         """One grant, given when the event is set."""
 
         async def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
-            self.asked.append(parse_qs(request["data"].decode()))
+            self.requests.append(parse_qs(request["data"].decode()))
             await event.wait()
             return aioresponses.CallbackResult(response_class=Response, **self._token(DAY))
 
         self.mock.post(URL, callback=callback)
 
     def _token(self, life: float) -> dict[str, Any]:
-        token = self._make_jwt(exp=self.clock.now() + life, jti=str(len(self.asked)))
+        token = self._make_jwt(exp=self.clock.now() + life, jti=str(len(self.requests)))
         return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
 
 

@@ -19,7 +19,7 @@ ME, OTHER = Credentials("demo", "id", None), Credentials("other", "id-2", None)
 
 @dataclass(frozen=True)
 class Words:
-    """An ask for words, answered in capitals."""
+    """A query for words; its result has them in capitals."""
 
     words: tuple[str, ...]
     batch_key: str | None = "key"
@@ -38,7 +38,7 @@ class Words:
         return self.words
 
     def merged(self, others: Sequence["Words"]) -> "Words":
-        return Words(tuple(word for ask in (self, *others) for word in ask.words), self.batch_key, self.each)
+        return Words(tuple(word for submit in (self, *others) for word in submit.words), self.batch_key, self.each)
 
     def read(self, data: Any) -> list[str]:
         return list(data)
@@ -51,10 +51,10 @@ class Words:
 
 
 class _Service:
-    """Stands for the GraphQL client. Requests wait until `let_go`; words in `refused` spoil theirs."""
+    """In place of the GraphQL client. Requests wait until `let_go`; words in `refused` spoil theirs."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, ...]] = []
+        self.requests: list[tuple[str, ...]] = []
         self.since: list[float] = []
         self.records: list[activity.OperationRecord] = []
         self.waiting: list[asyncio.Event] = []
@@ -75,7 +75,7 @@ class _Service:
         record: activity.OperationRecord,
         watches: object,
     ) -> list[str]:
-        self.asked.append(words)
+        self.requests.append(words)
         self.records.append(record)
         self.since.append(since)
         if self.held:
@@ -92,7 +92,7 @@ class _Service:
         return [word.upper() for word in words]
 
     def let_go(self, *numbers: int) -> None:
-        """Answer these requests, or all and all that come."""
+        """Respond to these requests, or to all, and all that come."""
         self.held = bool(numbers)
         for number in numbers or range(len(self.waiting)):
             self.waiting[number].set()
@@ -107,8 +107,8 @@ def batcher(service: _Service, metrics: Metrics, enabled: bool = True, connectio
     return batching.Batcher(service, enabled, connections, metrics)  # type: ignore[arg-type]
 
 
-async def ask(calls: batching.Batcher, *asks: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
-    tasks = [asyncio.create_task(calls.execute(each, who, 0.0)) for each in asks]
+async def submit(batches: batching.Batcher, *queries: Words, who: Credentials = ME) -> "list[asyncio.Task[list[str]]]":
+    tasks = [asyncio.create_task(batches.execute(each, who, 0.0)) for each in queries]
     for _ in range(5):
         await asyncio.sleep(0)
     return tasks
@@ -119,24 +119,24 @@ def of(*letters: str) -> list[Words]:
 
 
 async def test_lone_query_is_sent_at_once(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     service.let_go()
-    assert [await calls.execute(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
-    assert (service.asked, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
+    assert [await batches.execute(each, ME, 0.0) for each in of("a", "b")] == [["A"], ["B"]]
+    assert (service.requests, metrics.batched_requests[()]) == ([("a",), ("b",)], 0)
 
 
 async def test_queries_of_one_turn_of_the_event_loop_are_sent_together(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b", "c"), Words(("d", "e")))
-    assert service.asked == [("a", "b", "c", "d", "e")]
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *of("a", "b", "c"), Words(("d", "e")))
+    assert service.requests == [("a", "b", "c", "d", "e")]
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
     assert metrics.batched_requests[()] == 4
 
 
 async def test_operation_record_has_the_queries_and_parts_of_all_callers(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b"), Words(("c", "d")))
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *of("a", "b"), Words(("c", "d")))
     service.let_go()
     await asyncio.gather(*tasks)
     (record,) = service.records
@@ -144,102 +144,108 @@ async def test_operation_record_has_the_queries_and_parts_of_all_callers(service
 
 
 async def test_queries_of_successive_turns_are_sent_together(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     tasks = []
     for letter in of("a", "b", "c"):
-        tasks.append(asyncio.create_task(calls.execute(letter, ME, 0.0)))
+        tasks.append(asyncio.create_task(batches.execute(letter, ME, 0.0)))
         await asyncio.sleep(0)
     service.let_go()
     await asyncio.gather(*tasks)
-    assert service.asked == [("a", "b", "c")]
+    assert service.requests == [("a", "b", "c")]
 
 
 async def test_queries_of_every_turn_delay_a_batch_for_a_few_turns_only(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     tasks = []
     service.let_go()
     for number in range(3 * batching.TURNS_MAX):
-        tasks.append(asyncio.create_task(calls.execute(Words((f"w{number}",), each=1), ME, 0.0)))
+        tasks.append(asyncio.create_task(batches.execute(Words((f"w{number}",), each=1), ME, 0.0)))
         await asyncio.sleep(0)
     await asyncio.gather(*tasks)
-    assert 1 < len(service.asked) <= 4
-    assert max(map(len, service.asked)) <= batching.TURNS_MAX + 2
+    assert 1 < len(service.requests) <= 4
+    assert max(map(len, service.requests)) <= batching.TURNS_MAX + 2
 
 
 async def test_query_of_a_later_turn_does_not_wait(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b")), *await ask(calls, *of("c"))]
-    assert service.asked == [("a",), ("b",), ("c",)]
+    batches = batcher(service, metrics)
+    tasks = [*await submit(batches, *of("a")), *await submit(batches, *of("b")), *await submit(batches, *of("c"))]
+    assert service.requests == [("a",), ("b",), ("c",)]
     service.let_go()
     assert (await asyncio.gather(*tasks), metrics.batched_requests[()]) == ([["A"], ["B"], ["C"]], 0)
 
 
 async def test_queries_that_wait_for_a_connection_are_sent_together(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=2)
-    tasks = [task for letter in of("a", "b", "c", "d", "e") for task in await ask(calls, letter)]
-    assert service.asked == [("a",), ("b",)]
+    batches = batcher(service, metrics, connections=2)
+    tasks = [task for letter in of("a", "b", "c", "d", "e") for task in await submit(batches, letter)]
+    assert service.requests == [("a",), ("b",)]
     service.let_go(1)
     assert await tasks[1] == ["B"]
     await asyncio.sleep(0)
-    assert service.asked == [("a",), ("b",), ("c", "d", "e")]
+    assert service.requests == [("a",), ("b",), ("c", "d", "e")]
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D"], ["E"]]
 
 
 async def test_batches_get_connections_in_the_order_of_their_first_queries(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=1)
-    asks = Words(("a",)), Words(("b",), "other"), Words(("c",)), Words(("d",), None), Words(("e",), "other")
-    tasks = [task for each in asks for task in await ask(calls, each)]
+    batches = batcher(service, metrics, connections=1)
+    queries = Words(("a",)), Words(("b",), "other"), Words(("c",)), Words(("d",), None), Words(("e",), "other")
+    tasks = [task for each in queries for task in await submit(batches, each)]
     service.let_go()
     await asyncio.gather(*tasks)
-    assert service.asked == [("a",), ("b", "e"), ("c",), ("d",)]
+    assert service.requests == [("a",), ("b", "e"), ("c",), ("d",)]
 
 
 async def test_caller_waits_for_a_connection_within_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=1)
-    (first,) = await ask(calls, *of("a"))
+    batches = batcher(service, metrics, connections=1)
+    (first,) = await submit(batches, *of("a"))
     late = [
-        asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in (("b", 59.999), ("c", 0.0))
+        asyncio.create_task(batches.execute(Words((word,)), ME, since)) for word, since in (("b", 59.999), ("c", 0.0))
     ]
     with pytest.raises(errors.DeadlineExceeded, match="all 1 connections were in use") as caught:
         await late[0]
     assert not caught.value.may_be_billed
     service.let_go()
     assert [await first, await late[1]] == [["A"], ["C"]]
-    assert service.asked == [("a",), ("c",)]
+    assert service.requests == [("a",), ("c",)]
 
 
 async def test_caller_of_a_sent_batch_keeps_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=1)
-    (first,) = await ask(calls, *of("a"))
-    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in (("b", 59.9), ("c", 0.0))]
+    batches = batcher(service, metrics, connections=1)
+    (first,) = await submit(batches, *of("a"))
+    tasks = [
+        asyncio.create_task(batches.execute(Words((word,)), ME, since)) for word, since in (("b", 59.9), ("c", 0.0))
+    ]
     for _ in range(3):
         await asyncio.sleep(0)
     service.let_go(0)
     await first
     with pytest.raises(errors.DeadlineExceeded) as caught:
         await tasks[0]
-    assert (service.asked, caught.value.may_be_billed) == ([("a",), ("b", "c")], True)
+    assert (service.requests, caught.value.may_be_billed) == ([("a",), ("b", "c")], True)
     service.let_go()
     assert await tasks[1] == ["C"]
 
 
 async def test_connection_of_a_cancelled_caller_goes_to_the_next_batch(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=1)
-    tasks = [*await ask(calls, *of("a")), *await ask(calls, Words(("b",), "other")), *await ask(calls, *of("c"))]
+    batches = batcher(service, metrics, connections=1)
+    tasks = [
+        *await submit(batches, *of("a")),
+        *await submit(batches, Words(("b",), "other")),
+        *await submit(batches, *of("c")),
+    ]
     service.let_go(0)
     while not tasks[0].done():
         await asyncio.sleep(0)
     tasks[1].cancel()  # it has been given the connection, and has not used it yet
     service.let_go()
     assert await tasks[2] == ["C"]
-    assert service.asked in ([("a",), ("c",)], [("a",), ("b",), ("c",)])
+    assert service.requests in ([("a",), ("c",)], [("a",), ("b",), ("c",)])
 
 
 async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     began = {"a": 1.0, "b": 3.0, "c": 2.0}
-    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
+    tasks = [asyncio.create_task(batches.execute(Words((word,)), ME, since)) for word, since in began.items()]
     for _ in range(3):
         await asyncio.sleep(0)
     service.let_go()
@@ -249,71 +255,71 @@ async def test_batch_has_the_time_limit_of_its_latest_caller(service: _Service, 
 
 async def test_caller_of_a_batch_sent_at_once_keeps_its_own_time_limit(service: _Service, metrics: Metrics) -> None:
     """A request that has waited elsewhere is sent together with one that has just begun."""
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     service.remaining = lambda since: since + 0.02  # type: ignore[method-assign]
     began = {"a": 0.0, "b": 60.0}
-    tasks = [asyncio.create_task(calls.execute(Words((word,)), ME, since)) for word, since in began.items()]
+    tasks = [asyncio.create_task(batches.execute(Words((word,)), ME, since)) for word, since in began.items()]
     with pytest.raises(errors.DeadlineExceeded, match=r"in time$") as caught:
         async with asyncio.timeout(20):
             await tasks[0]
-    assert (service.asked, caught.value.may_be_billed) == ([("a", "b")], True)
+    assert (service.requests, caught.value.may_be_billed) == ([("a", "b")], True)
     service.let_go()
     assert await tasks[1] == ["B"]
 
 
 async def test_batch_is_full_at_100_parts(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *[Words((f"w{n}",)) for n in range(40)])
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *[Words((f"w{n}",)) for n in range(40)])
     service.let_go()
     await asyncio.gather(*tasks)
-    assert [len(words) for words in service.asked] == [33, 7]
-    assert all(3 * len(words) <= PARTS_MAX for words in service.asked)
+    assert [len(words) for words in service.requests] == [33, 7]
+    assert all(3 * len(words) <= PARTS_MAX for words in service.requests)
 
 
 async def test_batch_is_full_at_100_queries_without_parts(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *[Words((f"w{n}",), each=0) for n in range(150)])
-    assert [len(words) for words in service.asked] == [100, 50]
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *[Words((f"w{n}",), each=0) for n in range(150)])
+    assert [len(words) for words in service.requests] == [100, 50]
     service.let_go()
     await asyncio.gather(*tasks)
 
 
 @pytest.mark.parametrize("apart", ["application", "batch key", "no batch key", "switched off"])
 async def test_different_batch_keys_are_not_batched(service: _Service, metrics: Metrics, apart: str) -> None:
-    calls = batcher(service, metrics, enabled=apart != "switched off")
+    batches = batcher(service, metrics, enabled=apart != "switched off")
     key = {"batch key": "another", "no batch key": None}.get(apart, "key")
-    first = calls.execute(Words(("a",), None if apart == "no batch key" else "key"), ME, 0.0)
-    second = calls.execute(Words(("b",), key), OTHER if apart == "application" else ME, 0.0)
+    first = batches.execute(Words(("a",), None if apart == "no batch key" else "key"), ME, 0.0)
+    second = batches.execute(Words(("b",), key), OTHER if apart == "application" else ME, 0.0)
     service.let_go()
     assert list(await asyncio.gather(first, second)) == [["A"], ["B"]]
-    assert service.asked == [("a",), ("b",)]
+    assert service.requests == [("a",), ("b",)]
 
 
 async def test_refused_batch_is_sent_separately_for_each_caller(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b", "bad", "c"))
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *of("a", "b", "bad", "c"))
     service.refused = {"bad"}
     service.let_go()
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [found[0], found[1], found[3]] == [["A"], ["B"], ["C"]]
     assert isinstance(found[2], errors.QueryRefused)
-    assert service.asked == [("a", "b", "bad", "c"), ("a",), ("b",), ("bad",), ("c",)]
+    assert service.requests == [("a", "b", "bad", "c"), ("a",), ("b",), ("bad",), ("c",)]
 
 
 async def test_refused_batch_is_not_sent_again_for_a_cancelled_caller(service: _Service, metrics: Metrics) -> None:
     """Its parts would be billed, and nobody would get them."""
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "gone", "bad"))
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *of("a", "gone", "bad"))
     tasks[1].cancel()
     service.refused = {"bad"}
     service.let_go()
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert service.asked == [("a", "gone", "bad"), ("a",), ("bad",)]
+    assert service.requests == [("a", "gone", "bad"), ("a",), ("bad",)]
 
 
 async def test_failure_affects_only_callers_of_its_batch(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b", "c"))]
+    batches = batcher(service, metrics)
+    tasks = [*await submit(batches, *of("a")), *await submit(batches, *of("b", "c"))]
     service.let_go(0)
     assert await tasks[0] == ["A"]
     service.error = errors.UpstreamUnreachable("gone")
@@ -321,58 +327,58 @@ async def test_failure_affects_only_callers_of_its_batch(service: _Service, metr
     found = await asyncio.gather(*tasks[1:], return_exceptions=True)
     assert [type(each) for each in found] == [errors.UpstreamUnreachable] * 2
     service.error = None
-    assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
+    assert await batches.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_cancelled_caller_does_not_affect_the_others(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = [asyncio.create_task(calls.execute(each, ME, 0.0)) for each in of("a", "b", "c", "d")]
+    batches = batcher(service, metrics)
+    tasks = [asyncio.create_task(batches.execute(each, ME, 0.0)) for each in of("a", "b", "c", "d")]
     await asyncio.sleep(0)
     tasks[0].cancel()  # the batch has not been sent yet
-    while not service.asked:
+    while not service.requests:
         await asyncio.sleep(0)
     tasks[1].cancel()
     await asyncio.gather(*tasks[:2], return_exceptions=True)
     service.let_go()
     assert await asyncio.gather(*tasks[2:]) == [["C"], ["D"]]
-    assert service.asked == [("b", "c", "d")]
+    assert service.requests == [("b", "c", "d")]
 
 
 async def test_last_caller_of_a_batch_sends_it(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = [asyncio.create_task(calls.execute(each, ME, 0.0)) for each in of("a", "b")]
+    batches = batcher(service, metrics)
+    tasks = [asyncio.create_task(batches.execute(each, ME, 0.0)) for each in of("a", "b")]
     await asyncio.sleep(0)
     tasks[0].cancel()
     service.let_go()
     assert await tasks[1] == ["B"]
-    assert (service.asked, metrics.batched_requests[()]) == ([("b",)], 0)
+    assert (service.requests, metrics.batched_requests[()]) == ([("b",)], 0)
 
 
 async def test_batch_without_callers_is_cancelled(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics, connections=2)
-    tasks = [*await ask(calls, *of("a")), *await ask(calls, *of("b", "c"))]
+    batches = batcher(service, metrics, connections=2)
+    tasks = [*await submit(batches, *of("a")), *await submit(batches, *of("b", "c"))]
     tasks[1].cancel()
     await asyncio.wait(tasks[1:2])
     assert service.ended == 0
     tasks[2].cancel()
-    await calls.close()
-    assert (service.asked, service.ended) == ([("a",), ("b", "c")], 1)
+    await batches.close()
+    assert (service.requests, service.ended) == ([("a",), ("b", "c")], 1)
     service.let_go()
     assert await tasks[0] == ["A"]
-    assert await calls.execute(Words(("d",)), ME, 0.0) == ["D"]
+    assert await batches.execute(Words(("d",)), ME, 0.0) == ["D"]
 
 
 async def test_response_with_too_few_results_fails_all_callers(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
+    batches = batcher(service, metrics)
     service.execute = lambda *_, **__: asyncio.sleep(0, ["B", "C"])  # type: ignore[method-assign]
-    tasks = await ask(calls, Words(("b", "c")), Words(("d",)))
+    tasks = await submit(batches, Words(("b", "c")), Words(("d",)))
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(each) for each in found] == ["the upstream did not answer every query"] * 2
 
 
 async def test_close_waits_for_batches(service: _Service, metrics: Metrics) -> None:
-    calls = batcher(service, metrics)
-    tasks = await ask(calls, *of("a", "b", "c"))
+    batches = batcher(service, metrics)
+    tasks = await submit(batches, *of("a", "b", "c"))
     service.let_go()
-    await calls.close()
+    await batches.close()
     assert all(task.done() for task in await asyncio.sleep(0, tasks))

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from service.upstream.answers import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
+from service.upstream.graphql_responses import GOOD, PART_LIMIT, REQUEST_ID, Data, Operation, coded, fault, reply
 from support import cases
 
 from proxy import errors
@@ -13,8 +13,8 @@ NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z; the 1st is 1 388 800 s away
 TO_THE_FIRST = 1_388_800
 
 
-def judged(answer: http_post.HttpResponse) -> Data:
-    return classify.data(answer, classify.decode(Operation(), answer), NOW)
+def judged(response: http_post.HttpResponse) -> Data:
+    return classify.data(response, classify.decode(Operation(), response), NOW)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_data_is_used_despite_errors(status: int, body: Any) -> None:
     ],
 )
 def test_refused_token_is_recognized(status: int, body: Any, refusal: str | None) -> None:
-    answer = reply(status, body)
-    assert classify.token_refusal(answer, classify.decode(Operation(), answer)) == refusal
+    response = reply(status, body)
+    assert classify.token_refusal(response, classify.decode(Operation(), response)) == refusal
 
 
 @pytest.mark.parametrize("status", [200, 400, 403, 429, 500])
@@ -204,7 +204,7 @@ def test_other_response_is_unreadable(status: int, body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer, what",
+    "response, what",
     [
         (reply(200, b"\n<html>maintenance</html>"), "200 with HTML"),
         (reply(403, b"<!doctype html>"), "403 with HTML"),
@@ -213,15 +213,15 @@ def test_other_response_is_unreadable(status: int, body: Any) -> None:
         (reply(302, b""), "302 with a redirect"),
     ],
 )
-def test_response_of_a_wrong_address_names_the_setting(answer: Any, what: str) -> None:
+def test_response_of_a_wrong_address_names_the_setting(response: Any, what: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable) as found:
-        judged(answer)
+        judged(response)
     wrong = f"the GraphQL service answered HTTP {what} instead of GraphQL; check the address in upstream.graphql_url"
     assert found.value.message == wrong
 
 
 @pytest.mark.parametrize(
-    "answer, failure, billed",
+    "response, failure, billed",
     [
         (reply(500, b"<html>"), True, True),
         (reply(502, {"errors": [fault("anything")]}), True, False),
@@ -237,16 +237,16 @@ def test_response_of_a_wrong_address_names_the_setting(answer: Any, what: str) -
     ],
 )
 def test_unusable_responses_are_classified_by_cause_and_by_possible_cost(
-    answer: Any, failure: bool, billed: bool
+    response: Any, failure: bool, billed: bool
 ) -> None:
     with pytest.raises(errors.ServerError) as found:
-        judged(answer)
-    assert classify.is_failure(answer, found.value) is failure
+        judged(response)
+    assert classify.is_failure(response, found.value) is failure
     assert found.value.may_be_billed is billed
 
 
-@pytest.mark.parametrize("answer", [reply(429, b""), reply(200, {"errors": [fault("no")]})])
-def test_refusal_is_no_service_failure(answer: Any) -> None:
+@pytest.mark.parametrize("response", [reply(429, b""), reply(200, {"errors": [fault("no")]})])
+def test_refusal_is_no_service_failure(response: Any) -> None:
     with pytest.raises(errors.BridgeError) as found:
-        judged(answer)
-    assert not classify.is_failure(answer, found.value)
+        judged(response)
+    assert not classify.is_failure(response, found.value)

@@ -11,7 +11,7 @@ import aiohttp
 import prometheus_client
 import pytest
 from aiohttp import web
-from service.upstream import answers
+from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.kit import clock as clocks
@@ -52,24 +52,24 @@ class Store(token_cache.TokenCache):
 
 
 class _Upstream:
-    """A GraphQL service that gives the answers it was told, the last one for ever."""
+    """A GraphQL service that sends scripted responses, the last one for ever."""
 
-    def __init__(self, *told: tuple[int, object]) -> None:
-        self.told = list(told)
+    def __init__(self, *script: tuple[int, object]) -> None:
+        self.script = list(script)
         self.seen: list[web.Request] = []
         self.bodies: list[bytes] = []
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def respond(self, request: web.Request) -> web.Response:
         self.seen.append(request)
         self.bodies.append(await request.read())
-        status, body = self.told.pop(0) if len(self.told) > 1 else self.told[0]
+        status, body = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         return web.Response(status=status, body=raw, content_type="application/json")
 
 
-GOOD = (200, {"data": answers.GOOD})
-EXPIRED = (200, {"errors": [answers.coded("AuthExpiredToken")]})
-OPERATION = answers.Operation(payload=b'{"query":"x"}')
+GOOD = (200, {"data": graphql_responses.GOOD})
+EXPIRED = (200, {"errors": [graphql_responses.coded("AuthExpiredToken")]})
+OPERATION = graphql_responses.Operation(payload=b'{"query":"x"}')
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def recent(clock: clocks.ManualClock) -> activity.Activity:
 
 
 @pytest.fixture
-def ask(
+def execute(
     serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
     store: Any,
@@ -93,11 +93,11 @@ def ask(
     credentials: identity.Credentials,
     recent: activity.Activity,
 ) -> Any:
-    """Ask one operation of an upstream."""
+    """Execute one operation on an upstream."""
 
-    async def asking(
+    async def execute_(
         handler: Any, retries: int = 0, breaker: policies.CircuitBreaker | None = None, since: float | None = None
-    ) -> answers.Data:
+    ) -> graphql_responses.Data:
         async def sleep(seconds: float) -> None:
             clock.advance(seconds)
 
@@ -116,12 +116,12 @@ def ask(
             )
             return await client.execute(OPERATION, credentials, since)
 
-    return asking
+    return execute_
 
 
-async def test_operation_is_sent_unchanged(ask: Any) -> None:
+async def test_operation_is_sent_unchanged(execute: Any) -> None:
     upstream = _Upstream(GOOD)
-    data = await ask(upstream.answer)
+    data = await execute(upstream.respond)
     assert data.supSearchMpn == {"hits": 1}
     (request,) = upstream.seen
     assert upstream.bodies == [OPERATION.payload]
@@ -131,12 +131,14 @@ async def test_operation_is_sent_unchanged(ask: Any) -> None:
     assert "Cookie" not in request.headers
 
 
-@pytest.mark.parametrize("refusal", [EXPIRED, (401, b""), (401, {"errors": [answers.coded("AuthInvalidToken")]})])
+@pytest.mark.parametrize(
+    "refusal", [EXPIRED, (401, b""), (401, {"errors": [graphql_responses.coded("AuthInvalidToken")]})]
+)
 async def test_refused_token_is_replaced_and_the_request_retried_once(
-    ask: Any, store: Any, metrics: metering.Metrics, refusal: Any
+    execute: Any, store: Any, metrics: metering.Metrics, refusal: Any
 ) -> None:
     upstream = _Upstream(refusal, GOOD)
-    await ask(upstream.answer)
+    await execute(upstream.respond)
     assert [request.headers["Authorization"] for request in upstream.seen] == ["Bearer t1", "Bearer t2"]
     text = metrics.text().decode()
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="TokenRefused"} 1.0' in text
@@ -145,28 +147,28 @@ async def test_refused_token_is_replaced_and_the_request_retried_once(
     assert store.good == ["t2"]
 
 
-async def test_every_attempt_is_recorded_with_its_outcome(ask: Any, recent: activity.Activity) -> None:
+async def test_every_attempt_is_recorded_with_its_outcome(execute: Any, recent: activity.Activity) -> None:
     upstream = _Upstream(EXPIRED, (503, b""), GOOD)
-    await ask(upstream.answer, retries=2)
+    await execute(upstream.respond, retries=2)
     attempts = (await recent.recent()).operations
     assert [each.outcome for each in reversed(attempts)] == ["TokenRefused", "UpstreamFault", "ok"]
     assert {(each.name, each.application, each.parts) for each in attempts} == {("supSearchMpn", "demo", None)}
 
 
 async def test_request_that_an_open_circuit_breaker_stops_is_no_attempt(
-    ask: Any, recent: activity.Activity, make_breaker: Any
+    execute: Any, recent: activity.Activity, make_breaker: Any
 ) -> None:
     breaker = make_breaker(1)
     breaker.failed()
     with pytest.raises(errors.CircuitBreakerOpen):
-        await ask(_Upstream(GOOD).answer, breaker=breaker)
+        await execute(_Upstream(GOOD).respond, breaker=breaker)
     assert (await recent.recent()).operations == []
 
 
 async def test_new_token_does_not_extend_the_time_limit(
-    ask: Any, store: Any, clock: clocks.ManualClock, monkeypatch: pytest.MonkeyPatch
+    execute: Any, store: Any, clock: clocks.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replies = [answers.reply(401), answers.reply(200, {"data": answers.GOOD})]
+    replies = [graphql_responses.reply(401), graphql_responses.reply(200, {"data": graphql_responses.GOOD})]
     allowed = []
 
     async def slowly(_: Any, request: Any, sending: Any) -> Any:
@@ -175,22 +177,22 @@ async def test_new_token_does_not_extend_the_time_limit(
         return replies.pop(0)
 
     monkeypatch.setattr(http_post, "post", slowly)
-    await ask(_Upstream(GOOD).answer)
+    await execute(_Upstream(GOOD).respond)
     assert allowed == store.allowed == [30, 18]
 
 
-async def test_second_refusal_is_credentials_refused(ask: Any, store: Any) -> None:
+async def test_second_refusal_is_credentials_refused(execute: Any, store: Any) -> None:
     upstream = _Upstream(EXPIRED)
     with pytest.raises(errors.CredentialsRefused, match="takes no token of application demo"):
-        await ask(upstream.answer)
+        await execute(upstream.respond)
     assert len(upstream.seen) == 2
     assert store.current is None
     assert store.refusals == ["the GraphQL service takes no token of application demo: AuthExpiredToken"]
 
 
-async def test_token_invalid_twice_names_the_settings(ask: Any, store: Any) -> None:
+async def test_token_invalid_twice_names_the_settings(execute: Any, store: Any) -> None:
     with pytest.raises(errors.CredentialsRefused) as found:
-        await ask(_Upstream((200, {"errors": [answers.coded("AuthInvalidToken")]})).answer)
+        await execute(_Upstream((200, {"errors": [graphql_responses.coded("AuthInvalidToken")]})).respond)
     assert found.value.message == (
         "the GraphQL service takes no token of application demo: AuthInvalidToken; "
         "is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
@@ -200,12 +202,12 @@ async def test_token_invalid_twice_names_the_settings(ask: Any, store: Any) -> N
 
 @pytest.mark.parametrize("status", [200, 400, 403, 500])
 async def test_missing_scope_is_explained_and_not_retried(
-    ask: Any, store: Any, metrics: metering.Metrics, log_output: io.StringIO, status: int
+    execute: Any, store: Any, metrics: metering.Metrics, log_output: io.StringIO, status: int
 ) -> None:
-    refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
+    refusal = {**graphql_responses.coded("AUTH_NOT_AUTHORIZED"), "path": ["supSearchMpn"]}
     upstream = _Upstream((status, {"errors": [refusal], "data": None}))
     with pytest.raises(errors.CredentialsRefused) as found:
-        await ask(upstream.answer, retries=5)
+        await execute(upstream.respond, retries=5)
     assert found.value.message == (
         "the GraphQL service refuses supSearchMpn to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
         "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
@@ -219,110 +221,114 @@ async def test_missing_scope_is_explained_and_not_retried(
     assert '"application": "demo"' in log_output.getvalue()
 
 
-@pytest.mark.parametrize("data, path", [(answers.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])])
-async def test_refused_field_is_no_missing_scope(ask: Any, store: Any, data: Any, path: Any) -> None:
-    refusal = {**answers.coded("AUTH_NOT_AUTHORIZED"), "path": path}
+@pytest.mark.parametrize(
+    "data, path", [(graphql_responses.GOOD, ["supSearchMpn"]), (None, ["supSearchMpn", "results", 0])]
+)
+async def test_refused_field_is_no_missing_scope(execute: Any, store: Any, data: Any, path: Any) -> None:
+    refusal = {**graphql_responses.coded("AUTH_NOT_AUTHORIZED"), "path": path}
     upstream = _Upstream((200, {"errors": [refusal], "data": data}))
     if data is None:
         with pytest.raises(errors.QueryRefused):
-            await ask(upstream.answer)
+            await execute(upstream.respond)
     else:
-        await ask(upstream.answer)
+        await execute(upstream.respond)
     assert not store.refusals
 
 
 @pytest.mark.parametrize(
-    "answer, error",
+    "response, error",
     [
-        ((200, {"errors": [answers.fault(answers.PART_LIMIT)]}), errors.QuotaExhausted),
-        ((200, {"errors": [answers.fault("no")]}), errors.QueryRefused),
+        ((200, {"errors": [graphql_responses.fault(graphql_responses.PART_LIMIT)]}), errors.QuotaExhausted),
+        ((200, {"errors": [graphql_responses.fault("no")]}), errors.QueryRefused),
         ((500, b""), errors.UpstreamFault),
         ((502, b"<html>"), errors.UpstreamFault),
         ((200, b"<html>"), errors.UpstreamUnreadable),
         ((200, b'{"data":'), errors.UpstreamUnreadable),
     ],
 )
-async def test_other_errors_are_not_retried(ask: Any, metrics: metering.Metrics, answer: Any, error: Any) -> None:
-    upstream = _Upstream(answer)
+async def test_other_errors_are_not_retried(execute: Any, metrics: metering.Metrics, response: Any, error: Any) -> None:
+    upstream = _Upstream(response)
     with pytest.raises(error):
-        await ask(upstream.answer, retries=5)
+        await execute(upstream.respond, retries=5)
     assert len(upstream.seen) == 1
     assert f'outcome="{error.__name__}"}} 1.0' in metrics.text().decode()
 
 
 async def test_errors_in_a_response_with_data_are_counted_and_logged(
-    ask: Any, metrics: metering.Metrics, log_output: io.StringIO
+    execute: Any, metrics: metering.Metrics, log_output: io.StringIO
 ) -> None:
-    faults = [answers.fault("half"), answers.fault("x")]
-    await ask(_Upstream((200, {"data": answers.GOOD, "errors": faults})).answer)
+    faults = [graphql_responses.fault("half"), graphql_responses.fault("x")]
+    await execute(_Upstream((200, {"data": graphql_responses.GOOD, "errors": faults})).respond)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
     assert '"errors": ["half", "x"]' in log_output.getvalue()
 
 
-async def test_every_request_is_timed(ask: Any, metrics: metering.Metrics) -> None:
-    await ask(_Upstream(GOOD).answer)
+async def test_every_request_is_timed(execute: Any, metrics: metering.Metrics) -> None:
+    await execute(_Upstream(GOOD).respond)
     assert 'v3bridge_upstream_request_duration_seconds_count{operation="supSearchMpn"} 1.0' in metrics.text().decode()
 
 
 @pytest.mark.parametrize(
-    "answer, reason",
+    "response, reason",
     [
         ((429, b""), "TooManyRequests"),
         ((503, b"<html>"), "UpstreamFault"),
-        ((502, {"errors": [answers.fault("down")]}), "UpstreamFault"),
-        ((200, {"errors": [answers.fault("Unexpected Execution Error")]}), "UpstreamFault"),
+        ((502, {"errors": [graphql_responses.fault("down")]}), "UpstreamFault"),
+        ((200, {"errors": [graphql_responses.fault("Unexpected Execution Error")]}), "UpstreamFault"),
     ],
 )
 async def test_unbilled_request_is_retried_and_counted(
-    ask: Any, metrics: metering.Metrics, answer: Any, reason: str
+    execute: Any, metrics: metering.Metrics, response: Any, reason: str
 ) -> None:
-    upstream = _Upstream(answer, answer, GOOD)
-    assert (await ask(upstream.answer, retries=2)).supSearchMpn == {"hits": 1}
+    upstream = _Upstream(response, response, GOOD)
+    assert (await execute(upstream.respond, retries=2)).supSearchMpn == {"hits": 1}
     assert len(upstream.seen) == 3
     text = metrics.text().decode()
     assert f'v3bridge_upstream_retries_total{{operation="supSearchMpn",reason="{reason}"}} 2.0' in text
 
 
-async def test_last_error_is_raised_after_all_retries(ask: Any) -> None:
+async def test_last_error_is_raised_after_all_retries(execute: Any) -> None:
     upstream = _Upstream((503, b""))
     with pytest.raises(errors.UpstreamFault, match="HTTP 503"):
-        await ask(upstream.answer, retries=2)
+        await execute(upstream.respond, retries=2)
     assert len(upstream.seen) == 3
 
 
 async def test_open_circuit_breaker_sends_nothing_and_closes_on_success(
-    ask: Any, make_breaker: Any, clock: clocks.ManualClock
+    execute: Any, make_breaker: Any, clock: clocks.ManualClock
 ) -> None:
     breaker = make_breaker(failures=2)
     upstream = _Upstream((500, b""), (500, b""), GOOD)
     for error in (errors.UpstreamFault, errors.UpstreamFault, errors.CircuitBreakerOpen):
         with pytest.raises(error):
-            await ask(upstream.answer, retries=2, breaker=breaker)
+            await execute(upstream.respond, retries=2, breaker=breaker)
     assert len(upstream.seen) == 2
     clock.advance(5)
-    await ask(upstream.answer, breaker=breaker)
+    await execute(upstream.respond, breaker=breaker)
     assert breaker.refusal() is None
 
 
-@pytest.mark.parametrize("answer", [(400, {"errors": [answers.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED])
-async def test_refusals_do_not_open_the_circuit_breaker(ask: Any, make_breaker: Any, answer: Any) -> None:
+@pytest.mark.parametrize(
+    "response", [(400, {"errors": [graphql_responses.fault("no")]}), (429, b""), (404, b"<html>"), EXPIRED]
+)
+async def test_refusals_do_not_open_the_circuit_breaker(execute: Any, make_breaker: Any, response: Any) -> None:
     breaker = make_breaker(failures=1)
     with pytest.raises(errors.BridgeError):
-        await ask(_Upstream(answer).answer, breaker=breaker)
+        await execute(_Upstream(response).respond, breaker=breaker)
     assert breaker.refusal() is None
 
 
-async def test_follow_up_request_has_the_remaining_time(ask: Any, clock: clocks.ManualClock) -> None:
+async def test_follow_up_request_has_the_remaining_time(execute: Any, clock: clocks.ManualClock) -> None:
     async def silent(_: Any) -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time"):
-        await asyncio.wait_for(ask(silent, since=clock.monotonic() - 29.95), 20)
+        await asyncio.wait_for(execute(silent, since=clock.monotonic() - 29.95), 20)
 
 
 @pytest.mark.parametrize("kind, counts", [(errors.DeadlineExceeded, False), (errors.UpstreamUnreachable, True)])
 async def test_timeout_counts_as_failure_only_after_a_fair_time(
-    ask: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
+    execute: Any, make_breaker: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, counts: bool
 ) -> None:
     async def late(*_: Any) -> None:
         raise kind("the service did not answer in time", may_be_billed=True)
@@ -330,16 +336,16 @@ async def test_timeout_counts_as_failure_only_after_a_fair_time(
     monkeypatch.setattr(http_post, "post", late)
     breaker = make_breaker(failures=1)
     with pytest.raises(kind):
-        await ask(_Upstream(GOOD).answer, retries=2, breaker=breaker)
+        await execute(_Upstream(GOOD).respond, retries=2, breaker=breaker)
     assert (breaker.refusal() is not None) is counts
 
 
 async def test_request_without_remaining_time_is_not_sent_and_no_failure(
-    ask: Any, clock: clocks.ManualClock, metrics: metering.Metrics
+    execute: Any, clock: clocks.ManualClock, metrics: metering.Metrics
 ) -> None:
     upstream = _Upstream(GOOD)
     with pytest.raises(errors.UpstreamUnreachable, match="no time") as caught:
-        await ask(upstream.answer, retries=2, since=clock.monotonic() - 30)
+        await execute(upstream.respond, retries=2, since=clock.monotonic() - 30)
     assert not caught.value.may_be_billed
     assert upstream.seen == []
     assert not metrics.retries

@@ -51,16 +51,16 @@ class Raw:
             await writer.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for answer in self.connections.pop(0):
+        for sent in self.connections.pop(0):
             try:
                 head = await reader.readuntil(b"\r\n\r\n")
             except asyncio.IncompleteReadError:
                 break  # the peer closed it
             await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
             self.requests += 1
-            if answer == BREAK:
+            if sent == BREAK:
                 break
-            writer.write(answer)
+            writer.write(sent)
             await writer.drain()
 
 
@@ -118,7 +118,7 @@ async def test_second_failure_is_final(open_session: OpenSession) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer, message",
+    "sent, message",
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok", "an answer that is cut"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "an answer that is cut"),
@@ -127,9 +127,9 @@ async def test_second_failure_is_final(open_session: OpenSession) -> None:
     ],
 )
 async def test_malformed_response_is_unreadable_and_not_retried(
-    open_session: OpenSession, answer: bytes, message: str
+    open_session: OpenSession, sent: bytes, message: str
 ) -> None:
-    raw = Raw([OK, answer], [OK])
+    raw = Raw([OK, sent], [OK])
     async with raw.running() as url, open_session() as session:
         await http_post.post(session, request(url))
         with pytest.raises(errors.UpstreamUnreadable, match=f"the service sent {message}") as found:
@@ -143,7 +143,7 @@ def limits(**seconds: float) -> config.TimeoutSettings:
 
 
 @pytest.mark.parametrize(
-    "answer, timeouts, limit",
+    "sent, timeouts, limit",
     [
         (BREAK, limits(total=0.05), "not whole within 0.05 s"),
         (BREAK, limits(first_byte=0.05), "no first byte within 0.05 s"),
@@ -152,11 +152,11 @@ def limits(**seconds: float) -> config.TimeoutSettings:
     ],
 )
 async def test_timeout_is_unreachable_and_names_its_limit(
-    open_session: OpenSession, answer: Any, timeouts: Any, limit: str
+    open_session: OpenSession, sent: Any, timeouts: Any, limit: str
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
-            writer.write(answer)
+            writer.write(sent)
             await reader.read()
 
     raw = Silent()
@@ -367,8 +367,8 @@ class Pieces(Raw):
 @pytest.mark.parametrize("size", [1, 13, 10_000])
 @pytest.mark.parametrize("name", BODIES)
 async def test_body_is_whole_and_its_connection_reused(open_session: OpenSession, name: str, size: int) -> None:
-    answer, body = BODIES[name]
-    raw = Pieces(size, [answer, OK, answer])
+    sent, body = BODIES[name]
+    raw = Pieces(size, [sent, OK, sent])
     async with raw.running() as url, open_session() as session:
         assert (await http_post.post(session, request(url))).body == body
         assert (await http_post.post(session, request(url))).body == b"ok"
@@ -389,7 +389,7 @@ async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSe
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "sent",
     [
         response("Content-Length: 2", body=b"ok, and more than that"),
         response(CHUNKED, body=chunks(b"ok", 9) + b"more"),
@@ -400,8 +400,8 @@ async def test_connection_that_will_be_closed_is_not_reused(open_session: OpenSe
         response(CHUNKED, GZIP, body=chunks(b"not compressed", 99)),
     ],
 )
-async def test_invalid_body_is_unreadable_and_may_be_billed(open_session: OpenSession, answer: bytes) -> None:
-    raw = Raw([answer], [OK])
+async def test_invalid_body_is_unreadable_and_may_be_billed(open_session: OpenSession, sent: bytes) -> None:
+    raw = Raw([sent], [OK])
     async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreadable, match="the service sent") as found:
             await http_post.post(session, request(url))

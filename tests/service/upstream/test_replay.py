@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from service.upstream import answers
+from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.kit import clock as clocks
@@ -37,19 +37,19 @@ class Tokens:
 
 
 class _Upstream:
-    """A GraphQL service that gives the answers it was told, the last one for ever."""
+    """A GraphQL service that sends scripted responses, the last one for ever."""
 
-    def __init__(self, *told: Any) -> None:
-        self.told = list(told)
+    def __init__(self, *script: Any) -> None:
+        self.script = list(script)
 
-    async def answer(self, request: Any) -> Any:
-        status, body = self.told.pop(0) if len(self.told) > 1 else self.told[0]
+    async def respond(self, request: Any) -> Any:
+        status, body = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         return web.json_response(body, status=status)
 
 
-def asking(document: Any = DOCUMENT, **variables: Any) -> Any:
+def operation_of(document: Any = DOCUMENT, **variables: Any) -> Any:
     payload = {"operationName": "supSearchMpn", "query": document, "variables": variables}
-    return answers.Operation(payload=json.dumps(payload).encode())
+    return graphql_responses.Operation(payload=json.dumps(payload).encode())
 
 
 @pytest.fixture
@@ -71,57 +71,59 @@ def client_of(clock: clocks.ManualClock, metrics: metering.Metrics, make_breaker
 
 
 @pytest.fixture
-async def noted(
+async def record(
     client_of: Any,
     open_session: Callable[..., aiohttp.ClientSession],
     serve: Any,
     credentials: identity.Credentials,
     request_id: Any,
 ) -> Any:
-    """Asks a service and gives the tape."""
+    """Records the responses of a service."""
 
-    async def ask(service: Any, *operations: Any) -> Any:
-        tape = replay.ResponseRecorder()
-        async with serve(service.answer) as url, open_session() as session:
-            client = client_of(replay.RecordingGraphQLClient, url, session, recorder=tape)
+    async def execute(service: Any, *operations: Any) -> Any:
+        recorder = replay.ResponseRecorder()
+        async with serve(service.respond) as url, open_session() as session:
+            client = client_of(replay.RecordingGraphQLClient, url, session, recorder=recorder)
             for operation in operations:
                 with contextlib.suppress(errors.BridgeError):
                     await client.execute(operation, credentials)
-        return tape
+        return recorder
 
-    return ask
-
-
-GOOD = (200, {"data": answers.GOOD})
+    return execute
 
 
-async def test_responses_of_a_request_are_recorded_once(noted: Any, request_id: Any) -> None:
-    tape = await noted(_Upstream(GOOD), asking(q="a", b=1), asking(b=1, q="a"), asking(q="z"))
-    first, second = tape.take(request_id)
+GOOD = (200, {"data": graphql_responses.GOOD})
+
+
+async def test_responses_of_a_request_are_recorded_once(record: Any, request_id: Any) -> None:
+    recorder = await record(_Upstream(GOOD), operation_of(q="a", b=1), operation_of(b=1, q="a"), operation_of(q="z"))
+    first, second = recorder.take(request_id)
     assert (first.name, first.variables, first.status) == ("supSearchMpn", '{"b":1,"q":"a"}', 200)
     assert first.document == DOCUMENT
-    assert json.loads(first.body) == {"data": answers.GOOD}
+    assert json.loads(first.body) == {"data": graphql_responses.GOOD}
     assert second.variables == '{"q":"z"}'
-    assert tape.take(request_id) == ()
+    assert recorder.take(request_id) == ()
 
 
-async def test_response_after_a_refused_token_replaces_it(noted: Any, request_id: Any) -> None:
-    tape = await noted(_Upstream((401, {}), GOOD), asking(q="a"))
-    (only,) = tape.take(request_id)
+async def test_response_after_a_refused_token_replaces_it(record: Any, request_id: Any) -> None:
+    recorder = await record(_Upstream((401, {}), GOOD), operation_of(q="a"))
+    (only,) = recorder.take(request_id)
     assert only.status == 200
 
 
-async def test_refusal_is_recorded_unchanged(noted: Any, request_id: Any) -> None:
-    tape = await noted(_Upstream((200, {"errors": [answers.fault("no such spec")], "data": None})), asking(q="a"))
-    (only,) = tape.take(request_id)
+async def test_refusal_is_recorded_unchanged(record: Any, request_id: Any) -> None:
+    recorder = await record(
+        _Upstream((200, {"errors": [graphql_responses.fault("no such spec")], "data": None})), operation_of(q="a")
+    )
+    (only,) = recorder.take(request_id)
     assert b"no such spec" in only.body
 
 
-async def test_operation_without_variables_is_recorded_as_shared(noted: Any, request_id: Any) -> None:
-    tape = await noted(_Upstream(GOOD), asking())
-    assert tape.take(request_id) == ()
-    assert [each.name for each in tape.take_shared()] == ["supSearchMpn"]
-    assert tape.take_shared() == ()
+async def test_operation_without_variables_is_recorded_as_shared(record: Any, request_id: Any) -> None:
+    recorder = await record(_Upstream(GOOD), operation_of())
+    assert recorder.take(request_id) == ()
+    assert [each.name for each in recorder.take_shared()] == ["supSearchMpn"]
+    assert recorder.take_shared() == ()
 
 
 def note(
@@ -149,13 +151,13 @@ async def play(client_of: Any, credentials: Any, operation: Any, *notes: Any, sh
 async def test_recorded_response_is_replayed_for_fewer_fields(
     client_of: Any, credentials: identity.Credentials, request_id: Any, document: Any
 ) -> None:
-    data, lacking = await play(client_of, credentials, asking(document, q="a"), note())
+    data, lacking = await play(client_of, credentials, operation_of(document, q="a"), note())
     assert data.supSearchMpn == {"hits": 1}
     assert lacking is None
 
 
 async def test_missing_field_is_named(client_of: Any, credentials: identity.Credentials, request_id: Any) -> None:
-    error, lacking = await play(client_of, credentials, asking(RICHER, q="a"), note())
+    error, lacking = await play(client_of, credentials, operation_of(RICHER, q="a"), note())
     assert isinstance(error, errors.UpstreamUnreadable)
     assert lacking == str(error)
     assert lacking == (
@@ -164,7 +166,7 @@ async def test_missing_field_is_named(client_of: Any, credentials: identity.Cred
 
 
 async def test_missing_operation_is_named(client_of: Any, credentials: identity.Credentials, request_id: Any) -> None:
-    _, lacking = await play(client_of, credentials, asking(q="b"), note())
+    _, lacking = await play(client_of, credentials, operation_of(q="b"), note())
     assert lacking == "the mappings ask for more than was recorded (supSearchMpn): record again"
 
 
@@ -172,14 +174,14 @@ async def test_recording_with_all_fields_is_preferred(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
     richer = note(RICHER, body=b'{"data": {"supSearchMpn": {"hits": 2}}}')
-    data, _ = await play(client_of, credentials, asking(RICHER, q="a"), richer, note())
+    data, _ = await play(client_of, credentials, operation_of(RICHER, q="a"), richer, note())
     assert data.supSearchMpn == {"hits": 2}
 
 
 async def test_shared_response_is_replayed_for_all_requests(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
-    data, _ = await play(client_of, credentials, asking(), shared=[note(variables="{}")])
+    data, _ = await play(client_of, credentials, operation_of(), shared=[note(variables="{}")])
     assert data.supSearchMpn == {"hits": 1}
 
 
@@ -190,14 +192,14 @@ async def test_response_of_another_request_is_not_replayed(
     player.load("call-2", (note(),))
     client = client_of(replay.ReplayingGraphQLClient, replayer=player)
     with pytest.raises(errors.UpstreamUnreadable):
-        await client.execute(asking(q="a"), credentials)
+        await client.execute(operation_of(q="a"), credentials)
 
 
 async def test_recorded_quota_exhausted_is_replayed_as_query_refused(
     client_of: Any, credentials: identity.Credentials, request_id: Any
 ) -> None:
-    body = json.dumps({"errors": [answers.fault(answers.PART_LIMIT)], "data": None}).encode()
-    error, _ = await play(client_of, credentials, asking(q="a"), note(body=body))
+    body = json.dumps({"errors": [graphql_responses.fault(graphql_responses.PART_LIMIT)], "data": None}).encode()
+    error, _ = await play(client_of, credentials, operation_of(q="a"), note(body=body))
     assert type(error) is errors.QueryRefused
 
 

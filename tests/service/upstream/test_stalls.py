@@ -22,8 +22,8 @@ class Watcher:
         self.watch: stalls.StallWatch[None] = stalls.StallWatch(asyncio.Queue(), None)
 
     @property
-    def told(self) -> list[stalls.ActiveRequest]:
-        """The stalled requests that it has been told of, each once."""
+    def reported(self) -> list[stalls.ActiveRequest]:
+        """The stalled requests that were reported to it, each once."""
         waiting = [self.watch.queue.get_nowait() for _ in range(self.watch.queue.qsize())]
         for stall in waiting:
             self.watch.queue.put_nowait(stall)
@@ -59,10 +59,10 @@ async def test_request_without_response_stalls_after_the_setting_and_is_reported
 ) -> None:
     sending = begin(requests, watcher)
     requests.check(0.9)
-    assert watcher.told == []
+    assert watcher.reported == []
     requests.check(0.1)
     requests.check(5.0)
-    assert watcher.told == [sending]
+    assert watcher.reported == [sending]
     assert metrics.stalls["op",] == 1
 
 
@@ -75,7 +75,7 @@ async def test_ended_request_never_stalls(requests: stalls.StallDetector, watche
     sending = begin(requests, watcher)
     requests.end("op", 0.5, sending)
     requests.check(5.0)
-    assert watcher.told == []
+    assert watcher.reported == []
 
 
 async def test_silent_response_stalls_even_if_the_operation_is_slow(
@@ -88,10 +88,10 @@ async def test_silent_response_stalls_even_if_the_operation_is_slow(
     for received in (0, 10, 20):
         receive(sending, received)
         requests.check(0.5)
-    assert watcher.told == []
+    assert watcher.reported == []
     requests.check(0.5)
     requests.check(0.5)
-    assert watcher.told == [sending]
+    assert watcher.reported == [sending]
 
 
 async def test_slow_response_stalls_far_beyond_the_typical_duration(
@@ -103,11 +103,11 @@ async def test_slow_response_stalls_far_beyond_the_typical_duration(
     assert 6.0 <= limit < 7.0
     sending = begin(requests, watcher)
     for received in range(1, 14):
-        assert watcher.told == []
+        assert watcher.reported == []
         receive(sending, received)
         requests.check(0.5)
     requests.check(0.5)
-    assert watcher.told == [sending]
+    assert watcher.reported == [sending]
 
 
 async def test_one_long_request_changes_the_typical_duration_briefly(requests: stalls.StallDetector) -> None:
@@ -124,11 +124,11 @@ async def test_one_long_request_changes_the_typical_duration_briefly(requests: s
 async def test_no_stall_if_most_requests_are_late(requests: stalls.StallDetector, watcher: Watcher) -> None:
     sent = [begin(requests, watcher) for _ in range(5)]
     requests.check(1.5)
-    assert watcher.told == []
+    assert watcher.reported == []
     for sending in sent[2:]:
         requests.end("op", 0.1, sending)
     requests.check(0.1)
-    assert set(watcher.told) == set(sent[:2])
+    assert set(watcher.reported) == set(sent[:2])
 
 
 async def test_waiting_for_a_connection_is_no_stall(requests: stalls.StallDetector, watcher: Watcher) -> None:
@@ -138,9 +138,9 @@ async def test_waiting_for_a_connection_is_no_stall(requests: stalls.StallDetect
     requests.check(30.0)
     sending.attempt.sent = True
     requests.check(0.9)
-    assert watcher.told == []
+    assert watcher.reported == []
     requests.check(0.2)
-    assert watcher.told == [sending]
+    assert watcher.reported == [sending]
 
 
 async def test_stalled_request_takes_one_retry_from_the_budget(metrics: metering.Metrics, watcher: Watcher) -> None:
@@ -176,9 +176,9 @@ async def test_time_of_a_blocked_event_loop_does_not_count(metrics: metering.Met
     time.sleep(0.5)
     while not requests.count:
         await asyncio.sleep(0)
-    assert watcher.told == []
+    assert watcher.reported == []
     async with asyncio.timeout(60):
-        while not watcher.told:
+        while not watcher.reported:
             await asyncio.sleep(0.01)
     assert requests.count >= 3
 
@@ -202,7 +202,7 @@ async def test_received_bytes_of_a_response_are_known(
 ) -> None:
     go_on = asyncio.Event()
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def respond(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "8"})
         await response.prepare(request)
         await response.write(b"four")
@@ -211,7 +211,7 @@ async def test_received_bytes_of_a_response_are_known(
         return response
 
     sending = stalls.ActiveRequest("op", (), lambda _: True, 0.0)
-    async with serve(answer) as url, open_session() as session:
+    async with serve(respond) as url, open_session() as session:
         request = http_post.HttpRequest(url, "the service", b"{}", {}, True)
         task = asyncio.create_task(http_post.post(session, request, sending))
         async with asyncio.timeout(60):

@@ -131,9 +131,9 @@ async def test_end_without_anything_to_write_says_nothing_about_the_store(
 async def test_unavailable_store_delays_no_request(book: Any, store: Any) -> None:
     store.away = True
     await book.book(cost(1))
-    store.asked.clear()
+    store.operations.clear()
     await book.book(cost(1))
-    assert store.asked == []
+    assert store.operations == []
 
 
 async def test_lost_store_response_is_not_booked_twice(book: Any, store: Any) -> None:

@@ -70,10 +70,10 @@ async def test_quota_reserved_by_requests_in_flight_is_retried_soon(worker: Any,
 
 async def test_exhausted_quota_is_refused_without_the_store(worker: Any, small_plan: Any, store: Any) -> None:
     await (await worker.reserve(small_plan, 100)).settle(100)
-    store.asked.clear()
+    store.operations.clear()
     for _ in range(3):
         await refused(worker, small_plan)
-    assert store.asked == []
+    assert store.operations == []
 
 
 async def test_next_month_resets_usage(worker: Any, small_plan: Any, store: Any, time: clock.ManualClock) -> None:
@@ -138,17 +138,17 @@ async def test_unlimited_quota_account_is_booked_without_reservation(quotas: Quo
     plan = accounts()
     worker = quotas(plan)
     held = await worker.reserve(plan, 10**9)
-    assert store.asked == ["reserve"]
+    assert store.operations == ["reserve"]
     await held.settle(7)
-    assert store.asked == ["reserve", "settle"]
+    assert store.operations == ["reserve", "settle"]
     assert await state(store) == (7, 0, 0)
 
 
 async def test_free_request_is_neither_reserved_nor_booked(worker: Any, small_plan: Any, store: Any) -> None:
     await (await worker.reserve(small_plan, 100)).settle(100)
-    store.asked.clear()
+    store.operations.clear()
     await (await worker.reserve(small_plan, 0)).settle(0)
-    assert store.asked == []
+    assert store.operations == []
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ async def test_unavailable_store_delays_no_unlimited_request(quotas: Quotas, sto
     worker = quotas(plan)
     store.away = True
     one, other = await worker.reserve(plan, 60), await worker.reserve(plan, 60)
-    assert store.asked == ["reserve"]
+    assert store.operations == ["reserve"]
     await one.settle(7)
     await other.settle(5)
     store.away = False
@@ -310,15 +310,15 @@ async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, t
     assert await shown() == before
     assert (before[0].used, before[0].runs_out_at[:10]) == (75, "2024-01-31")
     assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 3 + 1)
-    store.asked.clear()
+    store.operations.clear()
     await worker.refresh()
-    assert "prune" not in store.asked
+    assert "prune" not in store.operations
     time.advance(86_400)
     store.away = True
     await worker.refresh()
     store.away = False
     await worker.refresh()
-    assert store.asked.count("prune") == 1
+    assert store.operations.count("prune") == 1
 
 
 async def test_store_is_polled_until_close(
@@ -326,7 +326,7 @@ async def test_store_is_polled_until_close(
 ) -> None:
     worker = reservations.Quota(store, [small_plan], "worker", time, counted, interval=0.0)
     await worker.start()
-    while store.asked.count("usage") < 3:
+    while store.operations.count("usage") < 3:
         await asyncio.sleep(0)
     await (await worker.reserve(small_plan, 9)).settle(5)
     await worker.close()

@@ -28,7 +28,7 @@ def note(
     return RecordedGraphQLResponse("supMultiMatch", variables, document, status, body)
 
 
-def answers(n: Any, **fields: Any) -> Any:
+def recorded_request(n: Any, **fields: Any) -> Any:
     usual: dict[str, Any] = {
         "baseline": SideResponse(
             200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"
@@ -73,11 +73,11 @@ def read() -> Any:
 
 
 def test_recording_is_read_back_equal(file: Any, record: Any, read: Any) -> None:
-    record(answers(1), answers(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
+    record(recorded_request(1), recorded_request(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
     recorded = read(file)
     assert recorded.header == HEADER
-    assert list(recorded.requests()) == [answers(1).request, answers(2).request]
-    line = recorded.line(answers(1).request)
+    assert list(recorded.requests()) == [recorded_request(1).request, recorded_request(2).request]
+    line = recorded.line(recorded_request(1).request)
     assert line.application == "demo"
     assert line.baseline.response() == SideResponse(
         200, '{"price": 1.10, "link": "https://x/?apikey=…"}'.encode(), 0.25, "application/json", 0
@@ -89,7 +89,7 @@ def test_recording_is_read_back_equal(file: Any, record: Any, read: Any) -> None
 
 
 def test_equivalent_request_of_any_client_finds_its_response(file: Any, record: Any, read: Any) -> None:
-    record(answers(1))
+    record(recorded_request(1))
     recorded = read(file)
     assert recorded.line(request_from_target("/v3/brands/search?start=0&q=1", client="erp"))
     assert recorded.line(request_from_target("/v3/brands/search?start=0&q=1", client="somebody else"))
@@ -97,19 +97,19 @@ def test_equivalent_request_of_any_client_finds_its_response(file: Any, record: 
 
 
 def test_lookup_is_found_and_is_no_request_of_the_recording(file: Any, record: Any, read: Any) -> None:
-    lookup = answers(1, lookup=True)
-    assert record(answers(2), lookup).known == {answers(2).request.id}
-    assert record().known == {answers(2).request.id}
+    lookup = recorded_request(1, lookup=True)
+    assert record(recorded_request(2), lookup).known == {recorded_request(2).request.id}
+    assert record().known == {recorded_request(2).request.id}
     recorded = read(file)
-    assert [request.id for request in recorded.requests()] == [answers(2).request.id]
+    assert [request.id for request in recorded.requests()] == [recorded_request(2).request.id]
     line = recorded.line(lookup.request)
     assert (recorded.notes(line), recorded.upstream) == ((note('{"q":1}'),), 2)
     assert line.candidate.response().body == b'{"message": "\xc3\xa4"}'
 
 
 def test_request_is_preferred_to_a_lookup(file: Any, record: Any, read: Any) -> None:
-    record(answers(1), answers(1, lookup=True, candidate=None))
-    assert read(file).line(answers(1).request).candidate is not None
+    record(recorded_request(1), recorded_request(1, lookup=True, candidate=None))
+    assert read(file).line(recorded_request(1).request).candidate is not None
 
 
 def test_recording_holds_no_api_key(file: Any, record: Any) -> None:
@@ -126,33 +126,33 @@ def test_recording_holds_no_api_key(file: Any, record: Any) -> None:
 
 
 def test_binary_bodies_are_read_back_unchanged(file: Any, record: Any, read: Any) -> None:
-    record(answers(1, baseline=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
+    record(recorded_request(1, baseline=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
     recorded = read(file)
-    assert recorded.line(answers(1).request).baseline.response().body == b'{"a": "\xff\xfe"}'
+    assert recorded.line(recorded_request(1).request).baseline.response().body == b'{"a": "\xff\xfe"}'
 
 
 def test_document_is_written_once(file: Any, record: Any) -> None:
-    record(*(answers(n) for n in range(5)))
+    record(*(recorded_request(n) for n in range(5)))
     assert sum(b'"document":{' in line for line in WholeLines(file)) == 1
 
 
 @pytest.mark.parametrize("off", [1, 10, 100])
 def test_truncated_recording_is_read_to_the_cut_and_resumed(file: Any, record: Any, read: Any, off: int) -> None:
-    record(*(answers(n) for n in range(3)))
+    record(*(recorded_request(n) for n in range(3)))
     file.write_bytes(file.read_bytes()[:-off])
     recorded = read(file)
     assert recorded.cut
     assert len(list(recorded.requests())) == 2
-    again = record(answers(2), answers(3))
-    assert again.known == {answers(n).request.id for n in range(4)}
+    again = record(recorded_request(2), recorded_request(3))
+    assert again.known == {recorded_request(n).request.id for n in range(4)}
     whole = read(file)
     assert not whole.cut
     assert [request.values("q") for request in whole.requests()] == [["0"], ["1"], ["2"], ["3"]]
-    assert whole.notes(whole.line(answers(3).request)) == (note('{"q":3}'),)
+    assert whole.notes(whole.line(recorded_request(3).request)) == (note('{"q":3}'),)
 
 
 def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
-    record(answers(1), answers(2))
+    record(recorded_request(1), recorded_request(2))
     text = b"\n".join([*WholeLines(file), b""])
     for name, packed in (("plain", text), ("one frame", zstd.compress(text))):
         (tmp_path / name).write_bytes(packed)
@@ -161,35 +161,35 @@ def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstd.compress(text)[:-9]])
 def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, pack: Any) -> None:
-    record(answers(1), answers(2))
+    record(recorded_request(1), recorded_request(2))
     file.write_bytes(pack(b"\n".join([*WholeLines(file), b""])))
     before = file.read_bytes()
     with pytest.raises(errors.ConfigError, match="is left as it is"):
-        record(answers(3))
+        record(recorded_request(3))
     assert file.read_bytes() == before
 
 
 def test_recording_with_an_invalid_line_is_unchanged(file: Any, record: Any) -> None:
-    record(answers(1))
+    record(recorded_request(1))
     before = file.read_bytes() + zstd.compress(b'{"call": 7}\n')
     file.write_bytes(before)
     with pytest.raises(errors.ConfigError, match="a line that cannot be read, and is left as it is"):
-        record(answers(2))
+        record(recorded_request(2))
     assert file.read_bytes() == before
 
 
 def test_recordings_of_other_runs_and_other_files_are_unchanged(file: Any, record: Any) -> None:
-    record(answers(1))
+    record(recorded_request(1))
     before = file.read_bytes()
     with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
         record(
-            answers(2),
+            recorded_request(2),
             header=RecordingHeader(made=2.0, baseline="http://elsewhere/v3", candidate="own.yaml", source="access.log"),
         )
     assert file.read_bytes() == before
     file.write_bytes(b"somebody's notes\n")
     with pytest.raises(errors.ConfigError, match="is no recording, and is left as it is"):
-        record(answers(2))
+        record(recorded_request(2))
     assert file.read_bytes() == b"somebody's notes\n"
 
 

@@ -16,7 +16,7 @@ from proxy.upstream.auth import backoff, identity
 async def test_client_credentials_are_sent_as_a_form(store: Any, service: Any) -> None:
     service.grant()
     await store.get(CREDENTIALS)
-    assert service.asked == [
+    assert service.requests == [
         {
             "grant_type": ["client_credentials"],
             "client_id": ["the-id"],
@@ -32,7 +32,7 @@ async def test_token_is_cached_until_its_renewal(store: Any, service: Any) -> No
     service.clock.advance(DAY - 601)
     assert await store.get(CREDENTIALS) == first
     await background()
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_token_is_renewed_in_the_background(store: Any, service: Any) -> None:
@@ -41,7 +41,7 @@ async def test_token_is_renewed_in_the_background(store: Any, service: Any) -> N
     service.clock.advance(DAY - 300)
     assert await store.get(CREDENTIALS) == first
     await background()
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     assert await store.get(CREDENTIALS) != first
 
 
@@ -54,7 +54,7 @@ async def test_renewals_of_applications_are_spread(store: Any, service: Any) -> 
     for other in others:
         await store.get(other)
     await background()
-    assert 25 <= len(service.asked) <= 35
+    assert 25 <= len(service.requests) <= 35
 
 
 async def test_short_lifetime_has_a_short_renewal_lead(store: Any, service: Any) -> None:
@@ -63,11 +63,11 @@ async def test_short_lifetime_has_a_short_renewal_lead(store: Any, service: Any)
     service.clock.advance(19.9)
     await store.get(CREDENTIALS)
     await background()
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
     service.clock.advance(10.2)
     await store.get(CREDENTIALS)
     await background()
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_expired_token_is_never_used(store: Any, service: Any) -> None:
@@ -87,7 +87,7 @@ async def test_failed_renewal_keeps_the_token_and_is_retried(store: Any, service
     await background()
     assert await store.get(CREDENTIALS) == first
     await background()
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     assert await store.get(CREDENTIALS) == first
@@ -102,7 +102,7 @@ async def test_invalidate_keeps_a_newer_token(store: Any, service: Any) -> None:
     second = await store.get(CREDENTIALS)
     await store.invalidate(CREDENTIALS, first)
     assert await store.get(CREDENTIALS) == second
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_refused_credentials_are_named_without_the_secret(store: Any, service: Any) -> None:
@@ -117,7 +117,7 @@ async def test_refused_credentials_start_a_back_off(store: Any, service: Any, me
     for _ in range(5):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
             await store.get(CREDENTIALS)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
     service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     await store.get(CREDENTIALS)
@@ -143,7 +143,7 @@ async def test_refused_tokens_start_a_back_off(store: Any, service: Any) -> None
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
         await store.get(CREDENTIALS)
     assert found.value.retry_after == 30
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_refusal_is_known_until_a_token_is_accepted(store: Any, start: Any, service: Any) -> None:
@@ -174,7 +174,7 @@ async def test_token_refused_after_acceptance_is_replaced_at_once(store: Any, se
     await store.mark_refused(CREDENTIALS, token, errors.CredentialsRefused("no token of demo is taken"))
     assert await store.get(CREDENTIALS) != token
     assert store.refusal(CREDENTIALS) is None
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_429_retry_after_counts_down(store: Any, service: Any) -> None:
@@ -185,7 +185,7 @@ async def test_429_retry_after_counts_down(store: Any, service: Any) -> None:
     with pytest.raises(errors.TokenLimit) as second:
         await store.get(CREDENTIALS)
     assert (first.value.retry_after, second.value.retry_after) == (40, 30)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ async def test_third_token_request_within_a_second_waits(store: Any, service: An
     started = service.clock.now()
     for _ in range(3):
         await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
     assert service.clock.now() - started == pytest.approx(1.0)
 
 
@@ -232,7 +232,7 @@ async def test_long_wait_for_the_rate_limit_is_an_error(store: Any, service: Any
         await store.get(CREDENTIALS)
     assert found.value.retry_after is not None
     assert 700 < found.value.retry_after <= 900
-    assert len(service.asked) == 200
+    assert len(service.requests) == 200
 
 
 async def test_rate_limit_belongs_to_the_client_id(store: Any, service: Any) -> None:
@@ -248,7 +248,7 @@ async def test_rate_limit_belongs_to_the_client_id(store: Any, service: Any) -> 
 async def test_application_without_credentials_is_refused(store: Any, service: Any) -> None:
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
         await store.get(identity.Credentials("bare", None, None))
-    assert not service.asked
+    assert not service.requests
 
 
 async def test_cancelled_caller_does_not_cancel_the_token_request(store: Any, service: Any) -> None:
@@ -258,7 +258,7 @@ async def test_cancelled_caller_does_not_cancel_the_token_request(store: Any, se
     await asyncio.sleep(0)
     leaving.cancel()
     assert await staying
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_caller_waits_for_a_token_within_its_time_limit(store: Any, service: Any) -> None:
@@ -270,7 +270,7 @@ async def test_caller_waits_for_a_token_within_its_time_limit(store: Any, servic
         assert not caught.value.may_be_billed
     go.set()
     assert await store.get(CREDENTIALS, 20)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_no_secret_is_logged(store: Any, service: Any, log_output: io.StringIO) -> None:

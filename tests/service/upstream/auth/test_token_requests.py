@@ -21,7 +21,7 @@ async def test_1000_cold_requests_on_two_workers_make_one_token_request(start: A
     first, second = start(), start()
     calls = [worker.get(CREDENTIALS) for worker in (first, second) for _ in range(500)]
     assert len(set(await asyncio.gather(*calls))) == 1
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_new_worker_finds_the_stored_token(start: Any, service: Any) -> None:
@@ -30,7 +30,7 @@ async def test_new_worker_finds_the_stored_token(start: Any, service: Any) -> No
     token = await before.get(CREDENTIALS)
     await before.close()
     assert await start().get(CREDENTIALS) == token
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
@@ -63,7 +63,7 @@ async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
     new = {await worker.get(CREDENTIALS) for worker in workers}
     assert len(new) == 1
     assert new.isdisjoint(old)
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_expired_stored_token_is_not_used(start: Any, service: Any) -> None:
@@ -83,7 +83,7 @@ async def test_invalidated_token_is_replaced_once_for_all_workers(start: Any, se
         new.add(await worker.get(CREDENTIALS))
     assert len(new) == 1
     assert old not in new
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_concurrent_refusals_make_one_token_request(start: Any, service: Any) -> None:
@@ -98,7 +98,7 @@ async def test_concurrent_refusals_make_one_token_request(start: Any, service: A
     new = set(await asyncio.gather(*(meet(worker) for worker in workers for _ in range(50))))
     assert len(new) == 1
     assert old not in new
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 async def test_invalidated_token_is_not_read_from_the_store_again(start: Any, service: Any, shared_store: Any) -> None:
@@ -119,7 +119,7 @@ async def test_failure_is_shared_by_waiting_workers(start: Any, service: Any) ->
     assert {(error.message, error.status, error.retry_after) for error in found} == {
         ("the identity service answered with HTTP 500", 502, 1)
     }
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None:
@@ -134,7 +134,7 @@ async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None
         workers.append(workers.pop(0))
         service.clock.advance(max(waits[-1]))
     assert waits == [{1}, {2}, {4}, {8}, {15}, {15}]
-    assert len(service.asked) == 6
+    assert len(service.requests) == 6
 
 
 async def test_refused_credentials_are_not_tried_by_every_worker(start: Any, service: Any) -> None:
@@ -142,7 +142,7 @@ async def test_refused_credentials_are_not_tried_by_every_worker(start: Any, ser
     for _ in range(3):
         with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
             await start().get(CREDENTIALS)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
     service.clock.advance(backoff.REFUSED_SECONDS)
     service.grant()
     assert await start().get(CREDENTIALS)
@@ -155,7 +155,7 @@ async def test_back_off_after_refused_tokens_holds_for_all_workers(start: Any, s
     await first.mark_refused(CREDENTIALS, "a token", errors.CredentialsRefused("no token of demo is taken"))
     with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
         await second.get(CREDENTIALS)
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
 async def test_lock_of_a_dead_worker_expires(start: Any, service: Any, shared_store: Any) -> None:
@@ -174,7 +174,7 @@ async def test_wait_for_the_lock_is_limited(start: Any, service: Any, shared_sto
     assert await shared_store.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
         await start().get(CREDENTIALS)
-    assert not service.asked
+    assert not service.requests
 
 
 async def test_lock_is_renewed_during_the_request(
@@ -182,8 +182,8 @@ async def test_lock_is_renewed_during_the_request(
 ) -> None:
     monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
     locks = []
-    answering = asyncio.Event()
-    service.grant_when(answering)
+    responding = asyncio.Event()
+    service.grant_when(responding)
     lock = shared_store.lock
 
     async def counted(*arguments: Any) -> Any:
@@ -191,40 +191,40 @@ async def test_lock_is_renewed_during_the_request(
         return await lock(*arguments)
 
     shared_store.lock = counted
-    asking = asyncio.create_task(start().get(CREDENTIALS))
+    requesting = asyncio.create_task(start().get(CREDENTIALS))
     await until(lambda: len(locks) > 3)
-    answering.set()
-    assert await asking
+    responding.set()
+    assert await requesting
     assert {owner for _, owner, _ in locks} == {locks[0][1]}
 
 
 async def test_stopping_worker_releases_the_lock(start: Any, service: Any) -> None:
-    answering = asyncio.Event()
-    service.grant_when(answering)
+    responding = asyncio.Event()
+    service.grant_when(responding)
     stopping, staying = start(), start()
     leaving = asyncio.create_task(stopping.get(CREDENTIALS))
-    await until(lambda: service.asked)
+    await until(lambda: service.requests)
     await stopping.close()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    answering.set()
+    responding.set()
     started = service.clock.now()
     assert await staying.get(CREDENTIALS)
     assert service.clock.now() == started
 
 
 async def test_cancelled_callers_do_not_affect_another_worker(start: Any, service: Any) -> None:
-    answering = asyncio.Event()
-    service.grant_when(answering)
-    asking = asyncio.create_task(start().get(CREDENTIALS))
-    await until(lambda: service.asked)
+    responding = asyncio.Event()
+    service.grant_when(responding)
+    requesting = asyncio.create_task(start().get(CREDENTIALS))
+    await until(lambda: service.requests)
     waiting = start()
     leaving, staying = (asyncio.create_task(waiting.get(CREDENTIALS)) for _ in range(2))
     await background()
     leaving.cancel()
-    answering.set()
-    assert await staying == await asking
-    assert len(service.asked) == 1
+    responding.set()
+    assert await staying == await requesting
+    assert len(service.requests) == 1
 
 
 async def test_rate_limit_is_shared_by_workers_and_outlives_them(start: Any, service: Any) -> None:
@@ -235,7 +235,7 @@ async def test_rate_limit_is_shared_by_workers_and_outlives_them(start: Any, ser
         await worker.close()
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens"):
         await start().get(replace(CREDENTIALS, client_secret=config.Secret("a new secret")))
-    assert len(service.asked) == 200
+    assert len(service.requests) == 200
 
 
 async def test_worker_without_store_uses_and_requests_its_own_tokens(
@@ -248,7 +248,7 @@ async def test_worker_without_store_uses_and_requests_its_own_tokens(
     shared_store.away = True
     assert await worker.get(CREDENTIALS) == token
     assert await worker.get(other) != token
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     assert log_output.getvalue().count("token sharing suspended") == 1
     assert "StoreUnavailable: the store is away" in log_output.getvalue()
 
@@ -278,7 +278,7 @@ async def test_open_circuit_breaker_requests_no_token_but_uses_valid_ones(
     with pytest.raises(errors.CircuitBreakerOpen):
         await worker.get(third)
     assert await worker.get(CREDENTIALS) == token
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
     service.clock.advance(5)
     service.grant()
     assert await worker.get(third)
@@ -326,7 +326,7 @@ async def test_clock_skew_is_logged_with_its_seconds(
 ) -> None:
     now = service.clock.now()
     token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
-    service.answer(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
+    service.respond(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
     assert await store.get(CREDENTIALS) == token
     refreshed, line = [json.loads(line) for line in log_output.getvalue().splitlines()]
     assert (refreshed["event"], refreshed["expires_in"]) == ("token refreshed", DAY)

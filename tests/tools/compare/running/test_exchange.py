@@ -13,7 +13,7 @@ from proxy.traffic.v3_response import SideResponse
 REQUEST = request_from_target("/v3/brands/search?q=1")
 
 
-class Told:
+class ScriptedSide:
     """A side that gives these bodies, the last for ever, and notes in a common book when it was asked."""
 
     place = "somewhere"
@@ -76,7 +76,7 @@ def exchange(book: Any) -> Any:
 
 
 async def test_baseline_is_requested_first_and_equal_responses_end_the_exchange(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2))
+    found = await exchange(ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, "a", parts=2))
     assert book == ["baseline", "candidate"]
     assert (found.baseline.body, found.candidate.body, found.cost, found.failure) == (b"a", b"a", 2, None)
     assert found.baseline_again is found.candidate_again is None
@@ -86,7 +86,7 @@ async def test_baseline_is_requested_first_and_equal_responses_end_the_exchange(
 
 async def test_request_without_baseline_response_costs_nothing(exchange: Any, book: Any) -> None:
     failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
-    found = await exchange(Told("baseline", book, failure), Told("candidate", book, "a", parts=2))
+    found = await exchange(ScriptedSide("baseline", book, failure), ScriptedSide("candidate", book, "a", parts=2))
     assert book == ["baseline"]
     assert found.failure == "the baseline cannot be reached"
     assert exchange.budget.spent == 0
@@ -98,37 +98,41 @@ async def test_candidate_failure_is_booked_as_possibly_billed(
     exchange: Any, book: Any, parts: int | None, cost: int
 ) -> None:
     failure = SideResponse(0, b"", 0.0, parts=parts, failure="gives no complete response within 1 s")
-    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, failure))
+    found = await exchange(ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, failure))
     assert found.failure == "the candidate gives no complete response within 1 s"
     assert found.cost == exchange.budget.spent == cost
 
 
 @pytest.mark.parametrize("status,cost", [(200, 5), (404, 0), (500, 5)])
 async def test_response_without_cost_is_booked_at_the_maximum(exchange: Any, book: Any, status: int, cost: int) -> None:
-    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, SideResponse(status, b"a", 0.1)))
+    found = await exchange(
+        ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, SideResponse(status, b"a", 0.1))
+    )
     assert found.cost == cost
 
 
 async def test_sampled_request_is_sent_to_the_baseline_twice(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "a", parts=1), twice=True)
+    found = await exchange(
+        ScriptedSide("baseline", book, "a", "b"), ScriptedSide("candidate", book, "a", parts=1), twice=True
+    )
     assert book == ["baseline", "candidate", "baseline"]
     assert found.baseline_again.body == b"b"
 
 
 async def test_unchanged_baseline_needs_no_second_candidate_request(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a"), Told("candidate", book, "b", parts=1))
+    found = await exchange(ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, "b", parts=1))
     assert book == ["baseline", "candidate", "baseline"]
     assert (found.baseline_again.body, found.candidate_again) == (b"a", None)
 
 
 async def test_baseline_that_now_agrees_needs_no_second_candidate_request(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a", "b"), Told("candidate", book, "b", parts=1))
+    found = await exchange(ScriptedSide("baseline", book, "a", "b"), ScriptedSide("candidate", book, "b", parts=1))
     assert book == ["baseline", "candidate", "baseline"]
     assert found.freshest == (found.baseline_again, found.candidate)
 
 
 async def test_changed_baseline_causes_a_second_candidate_request(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", "c", parts=2))
+    found = await exchange(ScriptedSide("baseline", book, "a", "c"), ScriptedSide("candidate", book, "b", "c", parts=2))
     assert book == ["baseline", "candidate", "baseline", "candidate"]
     assert (found.baseline_again.body, found.candidate_again.body) == (b"c", b"c")
     assert found.cost == exchange.budget.spent == 4
@@ -136,7 +140,9 @@ async def test_changed_baseline_causes_a_second_candidate_request(exchange: Any,
 
 
 async def test_exhausted_budget_prevents_repetition(exchange: Any, book: Any) -> None:
-    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", parts=2), limit=6)
+    found = await exchange(
+        ScriptedSide("baseline", book, "a", "c"), ScriptedSide("candidate", book, "b", parts=2), limit=6
+    )
     assert book == ["baseline", "candidate", "baseline"]
     assert found.candidate_again is None
     assert exchange.budget.spent == 2
@@ -144,43 +150,47 @@ async def test_exhausted_budget_prevents_repetition(exchange: Any, book: Any) ->
 
 async def test_exhausted_budget_prevents_the_request(exchange: Any, book: Any) -> None:
     with pytest.raises(OutOfBudgetError):
-        await exchange(Told("baseline", book, "a"), Told("candidate", book, "a", parts=2), limit=4)
+        await exchange(ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, "a", parts=2), limit=4)
     assert book == []
 
 
 async def test_response_file_is_not_read_twice(exchange: Any, book: Any) -> None:
-    await exchange(Told("baseline", book, "a", live=False), Told("candidate", book, "b"), twice=True)
+    await exchange(ScriptedSide("baseline", book, "a", live=False), ScriptedSide("candidate", book, "b"), twice=True)
     assert book == ["baseline", "candidate"]
 
 
 async def test_failed_repetition_keeps_the_first_result(exchange: Any, book: Any) -> None:
     failure = SideResponse(0, b"", 0.0, failure="cannot be reached")
-    found = await exchange(Told("baseline", book, "a", failure), Told("candidate", book, "b", parts=1))
+    found = await exchange(ScriptedSide("baseline", book, "a", failure), ScriptedSide("candidate", book, "b", parts=1))
     assert found.failure is None
     assert found.baseline_again is None
-    found = await exchange(Told("baseline", book, "a", "c"), Told("candidate", book, "b", failure, parts=1))
+    found = await exchange(
+        ScriptedSide("baseline", book, "a", "c"), ScriptedSide("candidate", book, "b", failure, parts=1)
+    )
     assert found.failure is None
     assert (found.candidate.body, found.candidate_again, found.cost) == (b"b", None, 6)
 
 
 async def test_api_keys_are_no_difference(exchange: Any, book: Any) -> None:
-    baseline = Told("baseline", book, '{"url": "https://x/?apikey=key-of-the-old-side"}')
-    candidate = Told("candidate", book, '{"url": "https://x/?apikey=key-of-the-new-side"}')
+    baseline = ScriptedSide("baseline", book, '{"url": "https://x/?apikey=key-of-the-old-side"}')
+    candidate = ScriptedSide("candidate", book, '{"url": "https://x/?apikey=key-of-the-new-side"}')
     found = await exchange(baseline, candidate, secrets=["key-of-the-old-side", "key-of-the-new-side"])
     assert book == ["baseline", "candidate"]
     assert found.baseline.body == '{"url": "https://x/?apikey=…"}'.encode() == found.candidate.body
 
 
 async def test_failures_hold_no_api_keys(exchange: Any, book: Any) -> None:
-    baseline = Told("baseline", book, SideResponse(0, b"", 0.0, failure="says that key-of-the-old-side is not known"))
-    found = await exchange(baseline, Told("candidate", book, "a"), secrets=["key-of-the-old-side"])
+    baseline = ScriptedSide(
+        "baseline", book, SideResponse(0, b"", 0.0, failure="says that key-of-the-old-side is not known")
+    )
+    found = await exchange(baseline, ScriptedSide("candidate", book, "a"), secrets=["key-of-the-old-side"])
     assert found.failure == "the baseline says that … is not known"
 
 
 async def test_missing_side_is_not_requested(exchange: Any, book: Any) -> None:
-    assert (await exchange(Told("baseline", book, "a"), None)).candidate is None
+    assert (await exchange(ScriptedSide("baseline", book, "a"), None)).candidate is None
     assert exchange.budget.spent == 0
-    found = await exchange(None, Told("candidate", book, "a", parts=3))
+    found = await exchange(None, ScriptedSide("candidate", book, "a", parts=3))
     assert (found.baseline, found.cost) == (None, 3)
 
 

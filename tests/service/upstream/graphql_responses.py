@@ -14,7 +14,7 @@ class Data(msgspec.Struct):
     supSearchMpn: dict[str, int]  # noqa: N815  (the service's own name)
 
 
-class Answer(msgspec.Struct):
+class Envelope(msgspec.Struct):
     data: Data | None = None
     errors: list[model.GraphQLError] | None = None
 
@@ -24,8 +24,8 @@ class Operation:
     name: str = "supSearchMpn"
     payload: bytes = b"{}"
 
-    def decode(self, raw: bytes) -> Answer:
-        return msgspec.json.decode(raw, type=Answer)
+    def decode(self, raw: bytes) -> Envelope:
+        return msgspec.json.decode(raw, type=Envelope)
 
 
 GOOD = {"supSearchMpn": {"hits": 1}}
