@@ -12,6 +12,7 @@ INSIDERS = {
     "docs/command_line.py",
     "docs/man_page.py",
     "docs/sandbox_deviations.py",
+    "tests/project/docs/test_numbers.py",
     "tests/project/docs/test_sandbox.py",
 }
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.kit import shipped, slices
@@ -46,19 +47,7 @@ def test_unsupported_statistics_are_reported(field: str) -> None:
     assert named(stats=((field, False),)) == [f"stats[{field}]"]
 
 
-@pytest.mark.parametrize(
-    "sortby, ignored",
-    [
-        ("", []),
-        (" , ", []),
-        ("score desc, score desc", []),
-        ("score asc", ["score"]),
-        ("score desc, mpn asc", ["mpn"]),
-        ("avg_price asc, mpn asc, mpn desc", ["mpn", "mpn"]),
-        ("octopart_url desc, mpn asc", ["octopart_url"]),
-        (f"{LOST} asc", [LOST]),
-    ],
-)
+@pytest.mark.parametrize("sortby, ignored", cases.of(__file__, "unsupported_sort_keys_are_reported"))
 def test_unsupported_sort_keys_are_reported(sortby: str, ignored: list[str]) -> None:
     assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
 

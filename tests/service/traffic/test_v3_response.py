@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import v3_responses
+from support import cases, v3_responses
 
 from proxy.tools.compare.judging import equality
 from proxy.traffic import v3_response
@@ -63,22 +63,9 @@ def test_negative_zero_keeps_its_sign() -> None:
     assert str(v3_response.read_json(b"-0").value) == "-0"
 
 
-@pytest.mark.parametrize(
-    "body,twice",
-    [
-        (b'{"a":1,"a":2}', ("a",)),
-        (b'{"a":1,"a":1}', ("a",)),
-        (b'{"a" :1,"b":"\\":","a"\n:1}', ("a",)),
-        (b'{"a":{"b":1,"b":2},"c":[{"d":0,"d":0}]}', ("b", "d")),
-        (b'{"a":{"b":1,"b":2},"a":0}', ("b", "a")),
-        (b'{"a":1,"\\u0061":2}', ("a",)),
-        (b'{"a":1,"a":2,"a":3}', ("a",)),
-        (b'{"a":{"b":1},"c":{"b":1},"b":1}', ()),
-        (b'{"a":"b\\":","b":":"}', ()),
-    ],
-)
-def test_duplicate_keys_are_detected(body: bytes, twice: Any) -> None:
-    assert v3_response.read_json(body).duplicate_keys == twice
+@pytest.mark.parametrize("body,twice", cases.of(__file__, "duplicate_keys_are_detected"))
+def test_duplicate_keys_are_detected(body: str, twice: Any) -> None:
+    assert v3_response.read_json(body.encode()).duplicate_keys == tuple(twice)
 
 
 def test_last_of_duplicate_keys_wins() -> None:

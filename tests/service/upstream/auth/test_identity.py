@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.upstream import http_post
@@ -31,51 +32,16 @@ def test_repr_does_not_show_the_token() -> None:
     assert "hidden" not in repr(identity.AccessToken("hidden", NOW))
 
 
-@pytest.mark.parametrize(
-    "body, message",
-    [
-        (b"", "an empty answer instead of a token"),
-        (b" \n", "an empty answer instead of a token"),
-        (b"\n<html>", "HTTP 200 with HTML instead of a token; check the address in upstream.token_url"),
-        (b'{"access_token":"a"', "not a token"),
-        (b'{"access_token":null}', "not a token"),
-        (b'{"token":"a"}', "not a token"),
-        (b'"\xff"', "not a token"),
-        (b'{"access_token":"a b","expires_in":9}', "cannot be put into a header"),
-        (b'{"access_token":"a\\nb","expires_in":9}', "cannot be put into a header"),
-        (b'{"access_token":"a"}', "without saying how long it lives"),
-        (b'{"access_token":"a","expires_in":0}', "already expired; is the clock"),
-    ],
-)
-def test_200_without_usable_token_is_unreadable(body: bytes, message: str) -> None:
+@pytest.mark.parametrize("body, message", cases.of(__file__, "200_without_usable_token_is_unreadable"))
+def test_200_without_usable_token_is_unreadable(body: str, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
-        identity.parse(http_post.HttpResponse(200, body), "demo", NOW)
+        identity.parse(http_post.HttpResponse(200, body.encode("latin-1")), "demo", NOW)
 
 
-@pytest.mark.parametrize(
-    "status, body, error, message",
-    [
-        (400, b'{"error":"invalid_client"}', errors.CredentialsRefused, "application demo: invalid_client"),
-        (401, b"", errors.CredentialsRefused, "application demo: HTTP 401"),
-        (400, b'{"error":"invalid_scope"}', errors.CredentialsRefused, "demo: invalid_scope; .* scope supply.domain"),
-        (400, b'{"error":"<b>secret words</b>"}', errors.CredentialsRefused, "application demo: an unknown error"),
-        (400, b'{"error":"slow_down"}', errors.TokenLimit, "asks application demo to wait"),
-        (429, b"", errors.TokenLimit, "asks application demo to wait"),
-        (400, b'{"error":"temporarily_unavailable"}', errors.UpstreamFault, "temporarily_unavailable"),
-        (502, b'{"error":"invalid_client"}', errors.UpstreamFault, "HTTP 502"),
-        (403, b"<html>", errors.UpstreamUnreadable, "HTTP 403"),
-        (301, b"", errors.UpstreamUnreadable, "HTTP 301 with a redirect instead of a token"),
-        (
-            404,
-            b"no",
-            errors.UpstreamUnreadable,
-            "HTTP 404 with 2 bytes instead of a token; check .* upstream.token_url",
-        ),
-    ],
-)
-def test_refusals_have_their_own_errors(status: int, body: bytes, error: Any, message: str) -> None:
-    with pytest.raises(error, match=message):
-        identity.parse(http_post.HttpResponse(status, body), "demo", NOW)
+@pytest.mark.parametrize("status, body, error, message", cases.of(__file__, "refusals_have_their_own_errors"))
+def test_refusals_have_their_own_errors(status: int, body: str, error: str, message: str) -> None:
+    with pytest.raises(getattr(errors, error), match=message):
+        identity.parse(http_post.HttpResponse(status, body.encode()), "demo", NOW)
 
 
 @pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from support import cases
 from support.filled_formulas import Filled, X, book, fill
 from support.workbooks import features
 from support.workbooks.builder import AnyCell, FormulaCell
@@ -48,26 +49,7 @@ def filled(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPat
     return fill(workbook, tmp_path_factory.mktemp("calculated"), office=office)
 
 
-@pytest.mark.parametrize(
-    "cell, expected",
-    [
-        ("B2", Decimal(1)),
-        ("B4", Decimal(-1)),
-        ("C2", Decimal(0)),
-        ("D2", "cheap"),
-        ("E2", False),
-        ("F2", "NE555-ND"),
-        ("F4", "LM317!"),
-        ("F3", "https://octopart.com/LM317"),
-        ("G2", "unconcerned"),
-        ("H2", Decimal("1.5")),
-        ("H3", Decimal(0)),
-        ("L2", "=LM3171"),
-        ("M2", Decimal(10)),
-        ("N2", "1/some"),
-        ("Sum 'of' all!A1", Decimal(0)),
-    ],
-)
+@pytest.mark.parametrize("cell, expected", cases.of(__file__, "what_depends_on_functions_is_calculated"))
 def test_what_depends_on_functions_is_calculated(filled: Filled, cell: str, expected: CellValue) -> None:
     assert filled[cell] == expected
 
