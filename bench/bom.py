@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 from urllib.request import urlopen
 
+from bench import moved_clock
 from bench.goals import Goal
 from bench.processes import TARGET, TIMEOUT, Changes, Server, redis, service, upstream
 from bench.soak import servers
@@ -67,8 +69,10 @@ PROGRAMS = (
 )
 """What four programs ask beside the numbers: fields, and `limit`."""
 PAID_ONCE = (
-    "BOM of 300 lines by 4 programs, by number and uid, 4 workers, restarted, again: parts that the sandbox billed"
+    "BOM of 300 lines by 4 programs, by number and uid; again after 6 minutes and, restarted, after 23 hours; "
+    "4 workers: parts that the sandbox billed"
 )
+LATER, NEXT_DAY = (360.0, 23 * 3600.0), 24 * 3600.0  # seconds after the first time
 GOALS = {
     **{
         setup.row(lines, "parts"): Goal("≤", distinct * TOLERANCE)
@@ -128,23 +132,63 @@ def _on_canned_upstream(setup: Setup, lines: int, folder: Path, figures: dict[st
 
 def _on_sandbox(setup: Setup, lines: int, folder: Path) -> dict[str, float]:
     """Measure a BOM on the sandbox, with a catalog that has one part for each line."""
-    numbers, catalog = part_numbers(lines), folder / "bom.jsonl"
-    catalog.write_text("".join(f'{{"mpn": "{number}", "manufacturer": "370"}}\n' for number in sorted(set(numbers))))
-    with servers.sandbox(folder, 1, "--catalog", str(catalog)) as printed:
-        changes: Changes = {
-            "upstream": {name: printed[name] for name in ("graphql_url", "token_url")},
-            "applications.demo.client_id": printed["client_id"],
-            "applications.demo.client_secret": printed["client_secret"],
-        }
+    numbers = part_numbers(lines)
+    with _sandbox(folder, numbers) as (sandbox, changes):
         observed = _request_twice(setup, numbers, Server(0, 0), folder, changes)
-        billed = _billed(printed["sandbox"])
-        _request_by_programs(setup, numbers, folder, {**changes, "applications.demo.features": "all"})
-        paid_once = _billed(printed["sandbox"]) - billed
+        billed = _billed(sandbox)
     return {
         setup.row(lines, BILLED): billed,
         setup.row(lines, SANDBOX_LEDGER): abs(observed.ledger - billed),
-        PAID_ONCE: paid_once,
+        PAID_ONCE: parts_of_a_day(setup, lines, folder).day,
     }
+
+
+@contextmanager
+def _sandbox(folder: Path, numbers: list[str]) -> Iterator[tuple[str, Changes]]:
+    """Start a sandbox with one part for each number; yields its address and the settings of a service before it."""
+    catalog = folder / "bom.jsonl"
+    catalog.write_text("".join(f'{{"mpn": "{number}", "manufacturer": "370"}}\n' for number in sorted(set(numbers))))
+    with servers.sandbox(folder, 1, "--catalog", str(catalog)) as printed:
+        yield (
+            printed["sandbox"],
+            {
+                "upstream": {name: printed[name] for name in ("graphql_url", "token_url")},
+                "applications.demo.client_id": printed["client_id"],
+                "applications.demo.client_secret": printed["client_secret"],
+            },
+        )
+
+
+class PartsOfADay(NamedTuple):
+    """Parts that are billed when four programs request a BOM by number and then by uid, at once, after 6 minutes and,
+    with a restart in between, after 23 hours; and those of one number request more, after 24 hours."""
+
+    day: int
+    next_day: int
+
+
+def parts_of_a_day(setup: Setup, lines: int, folder: Path) -> PartsOfADay:
+    """Let a day pass for a service and a sandbox of their own."""
+    numbers = part_numbers(lines)
+    with moved_clock.moving(folder) as clock, _sandbox(folder, numbers) as (sandbox, addresses):
+        changes: Changes = {
+            **addresses,
+            "store": f"sqlite:{tempfile.mkdtemp(dir=folder)}/state.sqlite",
+            "listen.workers": setup.workers,
+            "applications.demo.features": "all",
+            "coalescing.stall_seconds": 60,  # on a busy machine a second attempt would be billed, too
+        }
+        with service(Server(0, 0), folder, changes) as server:
+            _request_by_programs(server, numbers)
+            clock.advance(LATER[0])
+            _request_by_programs(server, numbers)
+        clock.advance(LATER[1] - LATER[0])
+        with service(Server(0, 0), folder, changes) as server:
+            _request_by_programs(server, numbers)
+            day = _billed(sandbox)
+            clock.advance(NEXT_DAY - LATER[1])
+            _send(server, numbers)
+        return PartsOfADay(day, _billed(sandbox) - day)
 
 
 def _billed(sandbox: str) -> int:
@@ -153,23 +197,17 @@ def _billed(sandbox: str) -> int:
     return parts
 
 
-def _request_by_programs(setup: Setup, numbers: list[str], folder: Path, changes: Changes) -> None:
-    """Let four programs request a BOM by number and then by uid, before and after a restart."""
-    changes = {
-        **changes,
-        "store": f"sqlite:{tempfile.mkdtemp(dir=folder)}/state.sqlite",
-        "listen.workers": setup.workers,
-    }
-    for _ in range(2):
-        with service(Server(0, 0), folder, changes) as server:
-            for more, limit in PROGRAMS:
-                uids = _send(server, numbers, more, limit)[1]
-            for more, _ in PROGRAMS:
-                for first in range(0, len(uids), QUERIES):
-                    given = "".join(f"&uid[]={uid}" for uid in uids[first : first + QUERIES])
-                    found = json.loads(server.body(f"/v3/parts/get_multi?apikey=EXAMPLE_KEY{more}{given}"))
-                    if len(found) < len(uids[first : first + QUERIES]):
-                        raise RuntimeError(f"parts without a response: {given}")
+def _request_by_programs(server: Server, numbers: list[str]) -> None:
+    """Let four programs request a BOM by number and then by uid."""
+    for more, limit in PROGRAMS:
+        uids = _send(server, numbers, more, limit)[1]
+    for more, _ in PROGRAMS:
+        for first in range(0, len(uids), QUERIES):
+            wanted = uids[first : first + QUERIES]
+            given = "".join(f"&uid[]={uid}" for uid in wanted)
+            found = json.loads(server.body(f"/v3/parts/get_multi?apikey=EXAMPLE_KEY{more}{given}"))
+            if len(found) < len(wanted):
+                raise RuntimeError(f"parts without a response: {given}")
 
 
 def _request_twice(setup: Setup, numbers: list[str], behind: Server, folder: Path, changes: Changes) -> Observation:

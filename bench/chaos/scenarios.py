@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from bench.chaos import hostile
+from bench.chaos import billing, hostile
 from bench.chaos.client import ObservedResponses, send_load
 from bench.chaos.context import (
     KEY,
@@ -290,6 +290,14 @@ async def _statuses(context: ScenarioContext, process: ServiceProcess, when: str
     statuses = [(await get(process, context.target(key)))[0] for key in (KEY, OTHER_KEY)]
     context.report.figures[when] = f"limited {statuses[0]}, unlimited {statuses[1]}"
     context.report.check(statuses == [503, 200], f"responses are {statuses} {when}")
+
+
+scenario("a BOM of 300 lines costs 300 parts a day, whoever requests it (4 programs, 4 workers, a restart)")(
+    billing.day_of_a_bom
+)
+scenario("no field, complexity or size of a response breaks a request; one retry, then it is remembered")(
+    billing.refused_parts
+)
 
 
 @scenario("at 3 times the capacity the goodput stays, and served requests are served in time")

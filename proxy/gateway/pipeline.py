@@ -172,18 +172,20 @@ class Pipeline:
         """Let an application's batches be smaller, and its parts be without features that the upstream refuses, except
         requested ones. Return whether whole parts may succeed now."""
         plan, may_succeed = application.plan, True
-        for refusal in refusals:
+        for refusal in dict.fromkeys(refusals):  # the queries of an operation have the same
             named: Set[str] = frozenset()
             if isinstance(refusal, errors.QueryRefused):
                 named = self._projections.features_named(refusal.fields | set(WORD.findall(refusal.message)))
-            if isinstance(refusal, errors.OversizedOperation) and refusal.queries > 1:
-                plan.accepted_parts = min(plan.accepted_parts, max(1, refusal.parts // 2))
-                log.warning("batches made smaller", application=application.name, parts=plan.accepted_parts)
+            if isinstance(refusal, errors.OversizedOperation) and refusal.smaller:
+                if refusal.smaller < plan.accepted_parts:  # not by another request meanwhile
+                    plan.accepted_parts = refusal.smaller
+                    log.warning("batches made smaller", application=application.name, parts=refusal.smaller)
             elif named:
+                if plan.shown & named or not plan.is_less_than_configured:
+                    log.warning("feature refused", application=application.name, features=sorted(named))
                 plan.shown -= named
                 plan.is_less_than_configured = True  # a refusal may name one of several
                 may_succeed = may_succeed and named.isdisjoint(requested)
-                log.warning("feature refused", application=application.name, features=sorted(named))
             else:
                 may_succeed = False
         return may_succeed

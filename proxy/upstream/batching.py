@@ -133,7 +133,10 @@ class Batcher:
         `parts_max`. Raises the errors of GraphQLClient."""
         watches = () if watch is None else (watch,)
         if not self._enabled:
-            return queries.decoded(await self._send(queries, credentials, since, watches))
+            try:
+                return queries.decoded(await self._send(queries, credentials, since, watches))
+            except errors.OversizedOperation as error:
+                raise _halved(error, queries, is_alone=True) from error
         loop = asyncio.get_running_loop()
         pending = _PendingQueries(queries, since, watch, loop.create_future())
         batch = self._add(pending, credentials, loop, parts_max)
@@ -143,6 +146,8 @@ class Batcher:
             if results is None:
                 results = await self._send(queries, credentials, since, watches)
             return queries.decoded(results)
+        except errors.OversizedOperation as error:
+            raise _halved(error, queries, is_alone=pending.sent_by_caller) from error
         except asyncio.CancelledError:
             batch.caller_left()
             raise
@@ -281,16 +286,23 @@ class Batcher:
         watches: Sequence[stalls.StallWatch[Any]],
     ) -> list[T]:
         record = OperationRecord(queries=len(queries.positions))
-        try:
-            data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
-        except errors.OversizedOperation as error:
-            error.parts, error.queries = queries.parts_max, len(queries.positions)
-            raise
+        data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
         results = queries.read(data)
         record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return results
+
+
+def _halved(
+    error: errors.OversizedOperation, queries: BatchableQueries[Any], *, is_alone: bool
+) -> errors.OversizedOperation:
+    """Return the error of one caller: half of its queries may succeed; of a single one, that it is sent alone."""
+    is_single = len(queries.positions) == 1
+    smaller = queries.parts_max if is_single else queries.parts_max // 2
+    if is_single and is_alone:
+        smaller = 0
+    return errors.OversizedOperation(error.message, may_be_billed=error.may_be_billed, smaller=smaller)
 
 
 def _watches(group: list[_PendingQueries]) -> tuple[stalls.StallWatch[Any], ...]:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 170  # for a slow machine; usually it takes 30
-QUICK = ("responses-without-end", "hostile-clients", "identity-away", "store-trouble")
+QUICK = ("responses-without-end", "hostile-clients", "identity-away", "store-trouble", "refused-parts")
 
 
 def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
