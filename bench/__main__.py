@@ -29,6 +29,7 @@ from bench import (
     shadow,
     sheet,
     startup,
+    whole,
     workbook,
     worst,
 )
@@ -39,6 +40,7 @@ BENCHES = {
     "service": service,
     "latency": latency,
     "bom": bom,
+    "whole": whole,
     "cache": cache,
     "ledger": ledger,
     "diff": diff,
