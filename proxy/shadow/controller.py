@@ -17,6 +17,7 @@ from proxy.shadow.queue import ShadowQueue
 from proxy.shadow.results import ResultSlot
 
 LOOK_SECONDS = 1.0
+RENEWAL_SECONDS = 3600.0
 NOTE_SECONDS = 5.0  # minimum interval of saving the tally
 LAST_SECONDS = 2.0  # time limit of the last save
 
@@ -44,6 +45,7 @@ class ShadowController:
         self._due = clock.monotonic()
         self._epoch: str | None = None
         self._noted = 0
+        self._renewal = clock.monotonic() + RENEWAL_SECONDS
         self._refreshing = PeriodicTask("shadow", self.refresh, every, delay=every)
 
     async def start(self) -> None:
@@ -84,10 +86,11 @@ class ShadowController:
         await self._judge.close()
 
     async def _note(self) -> None:
-        """Save the tally if it has grown."""
-        judged = self._judge.judged
-        if judged == self._noted:
+        """Save the tally if it has grown, and once an hour, because its samples end."""
+        judged, now = self._judge.judged, self._clock.monotonic()
+        if judged == self._noted and now < self._renewal:
             return
+        self._renewal = now + RENEWAL_SECONDS
         self._due = self._clock.monotonic() + NOTE_SECONDS
         text = await self._judge.tally_text()
         if text is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy import errors
+from proxy.kit import clock
 from proxy.mapping.loader import Mappings
 from proxy.traffic.recording.recorded import Recording
 from proxy.traffic.v3_request import V3Request, parse_target
@@ -91,12 +92,12 @@ def _responses(file: Path, request: V3Request) -> Iterator[Any]:
 
 
 def _recorded(file: Path, request: V3Request) -> Iterator[Any]:
-    recording = Recording(file)
+    recording = Recording(file, clock.SystemClock().now())
     try:
         for recorded in recording.requests():
             line = recording.line(recorded)
             response = line and (line.baseline or line.candidate)
-            if response and response.status == OK and recorded.endpoint == request.endpoint:
+            if response and not response.digest and response.status == OK and recorded.endpoint == request.endpoint:
                 yield json.loads(response.response().body)
     finally:
         recording.close()

@@ -1,7 +1,7 @@
 """What earlier runs wrote: when each value was fetched, and the file as it was left. In the state folder.
 
 A record belongs to the path of a filled file. It holds part numbers and times, but no values and no credentials. A
-record that cannot be read is as good as none: values are of unknown age then.
+record that cannot be read is as good as none: values are of unknown age then. Times older than a day are dropped.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import msgspec
 from proxy import errors
 from proxy.stores import open as stores
 from proxy.tools.sheet.package import saving
-from proxy.tools.sheet.parts import PartQuery, PartResult
+from proxy.tools.sheet.parts import STALE_SECONDS, PartQuery, PartResult
 
 
 class _Record(msgspec.Struct):
@@ -52,10 +52,10 @@ class FillRecords:
                 "rename it, or name another file with --output"
             )
 
-    def save(self, target: Path, offers: Path | None = None) -> None:
+    def save(self, target: Path, offers: Path | None = None, *, now: float) -> None:
         """Save the record as that of `target`, which was written with a file of `offers` beside it. That file has a
         record of its own, because the copy and the file itself, filled in place, have the same file of offers."""
-        self._save(target, list(self._fetched.items()))
+        self._save(target, [(query, at) for query, at in self._fetched.items() if now - at < STALE_SECONDS])
         if offers is not None:
             self._save(offers, [])
 

@@ -4,6 +4,7 @@
 candidate: the current service, which gets the recorded responses of the GraphQL API and so costs no parts.
 """
 
+import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,11 +13,12 @@ import msgspec
 
 from proxy import errors
 from proxy.traffic.recording.line_files import Spool, WholeLines
-from proxy.traffic.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine
+from proxy.traffic.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine, drop_ended
 from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.traffic.v3_response import ComparedSide, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
+ENDED = "the data of the Nexar API was older than a day, and is dropped"
 LOOKUP = "look-up "  # prefix of the keys of look-ups
 
 
@@ -45,12 +47,16 @@ class Recording:
     """Recorded responses, to be closed after use. `header` is None for a user's own file; `cut` marks a truncated file.
 
     `upstream` counts the responses of the GraphQL API; `keys` are the API keys in a user's own file, which must be
-    redacted.
+    redacted; `ended` counts lines whose data is dropped, because it is older than a day; `oldest` is the time of the
+    oldest data that is left.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, now: float) -> None:
         """Raise ConfigError where the file cannot be read or holds no response."""
         self.path = path
+        self._now = now
+        self.ended = 0
+        self.oldest = 0.0
         self.header: RecordingHeader | None = None
         self.junk = UnreadableLines()
         self.shared: list[RecordedGraphQLResponse] = []
@@ -61,6 +67,9 @@ class Recording:
         self._any: dict[str, str] = {}
         try:
             self.cut = self._read_all()
+            if self.ended and not self.junk.lines:
+                with contextlib.suppress(OSError):  # a run writes to it, or nobody may: it is dropped here anyway
+                    drop_ended(path, now)
         except BaseException:
             self._spool.close()
             raise
@@ -118,6 +127,11 @@ class Recording:
             self.junk.add(number)
 
     def _take(self, line: RecordingLine) -> None:
+        if line.has_ended(self._now):
+            self.ended += 1
+            line = line.without_data()
+        elif line.at:
+            self.oldest = min(self.oldest or line.at, line.at)
         if line.document is not None:
             self._documents[line.document.id] = line.document.text
         if line.shared is not None:
@@ -203,6 +217,8 @@ class ReplayedSide:
     ) -> None:
         """Raise ConfigError for a recording without responses of the GraphQL API."""
         if not recorded.upstream and not recorded.shared:
+            if recorded.ended:
+                raise errors.ConfigError(f"{recorded.path}: {ENDED}: record again")
             raise errors.ConfigError(
                 f"{recorded.path} holds no responses of the GraphQL service, so there is nothing to map again: "
                 "they are recorded where the candidate is started here, with --config"
@@ -219,6 +235,8 @@ class ReplayedSide:
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Return the response with the current mappings, or a failure where they need more than was recorded."""
         line = self._recorded.line(request)
+        if line is not None and line.candidate is not None and line.candidate.digest:
+            return _failure(f"has no recorded response: {ENDED}")
         if line is None or (line.candidate is None and not line.upstream):
             return _failure("has no recorded response to this request")
         application = self._application(line.application)

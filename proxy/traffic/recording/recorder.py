@@ -2,13 +2,16 @@
 
 The first line is a header. Each further line is a zstd frame of its own, so that a truncated file loses only its last
 line. Lines hold requests with their responses; GraphQL documents, by digest, and responses that all requests share
-precede the first request that needs them. recorded.py reads the file.
+precede the first request that needs them. recorded.py reads the file. What the new service and the GraphQL API sent
+ends after a day, because the vendor's terms allow no more (contract graphql.md §12): digests and the baseline's
+responses stay.
 """
 
 import base64
 import contextlib
 import hashlib
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from proxy.upstream.replay import RecordedGraphQLResponse
 
 FORMAT = 1
 LEVEL = 6  # of zstd
+KEPT_SECONDS = 86_400.0
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +43,14 @@ class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Response of a side. `body` is text, or base64 where it is not UTF-8."""
+    """Response of a side. `body` is text, or base64 where it is not UTF-8; `digest` is that of a body that ended."""
 
     status: int
     body: str
     seconds: float = 0.0
     content_type: str = ""
     base64: bool = False
+    digest: str = ""
 
     def response(self) -> SideResponse:
         """Return the response as received, but redacted and without cost."""
@@ -81,7 +86,8 @@ class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """Line of the file: a request with its responses, or a document, or a response that is `shared` by all requests.
 
     `lookup` is in place of `request` where the comparison looked up a name: it is not a request of the source.
-    `application` is the one that served the request, where the candidate ran in the same process.
+    `application` is the one that served the request, where the candidate ran in the same process. `at` is when the
+    candidate and the GraphQL API responded, in seconds since 1970; 0 for data of a sandbox, which does not end.
     """
 
     request: V3Request | None = msgspec.field(default=None, name="call")
@@ -92,6 +98,20 @@ class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
     upstream: tuple[RecordedOperation, ...] = ()
     document: RecordedDocument | None = None
     shared: RecordedOperation | None = None
+    at: float = 0.0
+
+    def has_ended(self, now: float) -> bool:
+        """Return whether the line has data that must not be kept any longer."""
+        has_data = self.upstream or self.shared or (self.candidate is not None and not self.candidate.digest)
+        return bool(has_data) and 0.0 < self.at <= now - KEPT_SECONDS
+
+    def without_data(self) -> "RecordingLine":
+        """Return what stays of a line that has ended."""
+        candidate = self.candidate
+        if candidate is not None:
+            digest = hashlib.blake2b(candidate.body.encode(), digest_size=16).hexdigest()
+            candidate = msgspec.structs.replace(candidate, body="", base64=False, digest=digest)
+        return msgspec.structs.replace(self, candidate=candidate, upstream=(), shared=None)
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):
@@ -106,13 +126,15 @@ class RecordedExchange(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Writer of a recording. `known` are the ids of the requests in it."""
+    """Writer of a recording. `known` are the ids of the requests in it; `time` is that of the data which it is given
+    (RecordingLine.at)."""
 
-    def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction) -> None:
+    def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction, time: Callable[[], float]) -> None:
         """Create the file, or append to a recording of the same run after its last whole line. Raises ConfigError where
         it holds anything else.
         """
         self._redaction = redaction
+        self._time = time
         self._documents: set[str] = set()
         self.known: set[str] = set()
         try:
@@ -130,7 +152,7 @@ class Recorder:
     def keep(self, answers: RecordedExchange, shared: Sequence[RecordedGraphQLResponse] = ()) -> None:
         """Write a request with its responses. They are in the file on return."""
         for note in shared:
-            self._write(RecordingLine(shared=self._note(note)))
+            self._write(RecordingLine(shared=self._note(note), at=self._time()))
         request = redact_request(answers.request, self._redaction)
         line = RecordingLine(
             request=None if answers.lookup else request,
@@ -139,6 +161,7 @@ class Recorder:
             baseline=self._response(answers.baseline),
             candidate=self._response(answers.candidate),
             upstream=tuple(self._note(each) for each in answers.notes),
+            at=self._time(),
         )
         self._write(line)
         if not answers.lookup:
@@ -199,8 +222,27 @@ class Recorder:
         return RecordedOperation(noted.name, variables, digest, body, noted.status)
 
     def _write(self, line: Any) -> None:
-        self._file.write(zstd.compress(msgspec.json.encode(line) + b"\n", LEVEL))
+        self._file.write(_frame(line))
         self._file.flush()
+
+
+def drop_ended(path: Path, now: float) -> None:
+    """Replace a recording by one without the data that has ended. Raises OSError, also while a run writes to it."""
+    with line_files.open_locked(path), tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            lines = iter(line_files.WholeLines(path))
+            file.write(_frame(msgspec.json.decode(next(lines), type=RecordingHeader)))
+            for text in lines:
+                line = msgspec.json.decode(text, type=RecordingLine)
+                file.write(_frame(line.without_data() if line.has_ended(now) else line))
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink()
+            raise
+
+
+def _frame(line: Any) -> bytes:
+    return zstd.compress(msgspec.json.encode(line) + b"\n", LEVEL)
 
 
 def _left(path: Path, why: str) -> errors.ConfigError:

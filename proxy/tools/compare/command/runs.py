@@ -45,7 +45,7 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
     header = RecordingHeader(
         made=ready.clock.now(), baseline=ready.baseline, candidate=ready.candidate, source=ready.source.name
     )
-    recorder = Recorder(path, header, ready.redaction)
+    recorder = Recorder(path, header, ready.redaction, ready.data_time)
     stack.callback(recorder.close)
     return recorder
 

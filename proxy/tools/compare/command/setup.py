@@ -96,6 +96,14 @@ class ComparisonSetup(NamedTuple):
     baseline: str | None
     candidate: str | None
     clock: Clock
+    replayed: Recording | None = None
+
+    def data_time(self) -> float:
+        """Return when the candidate's data is fetched, in seconds since 1970; 0 for that of a sandbox, which does not
+        end."""
+        if self.replayed is not None:
+            return self.replayed.oldest
+        return 0.0 if self.ready.free else self.clock.now()
 
     @property
     def limit(self) -> int | None:
@@ -124,7 +132,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
     clock = SystemClock()
     keys = sides.SideKeys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
-        replayed, own = (_recorded(file, stack) for file in (chosen.replay, chosen.baseline_file))
+        replayed, own = (_recorded(file, clock, stack) for file in (chosen.replay, chosen.baseline_file))
         recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
         keys.add_secrets(() if own is None else own.keys)
         source = read_requests(chosen, keys.clients, replayed or own)
@@ -147,14 +155,15 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             if chosen.config and not chosen.replay
             else _place(chosen.candidate, ready.sides.candidate),
             clock,
+            replayed,
         )
 
 
-def _recorded(file: Path | None, stack: AsyncExitStack) -> Recording | None:
+def _recorded(file: Path | None, clock: Clock, stack: AsyncExitStack) -> Recording | None:
     """Open a file of responses, closed with `stack`; None without a file."""
     if file is None:
         return None
-    recorded = Recording(file)
+    recorded = Recording(file, clock.now())
     stack.callback(recorded.close)
     return recorded
 

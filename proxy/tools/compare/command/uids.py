@@ -11,7 +11,7 @@ import typer
 
 from proxy import errors
 from proxy.config import loader
-from proxy.kit import shipped
+from proxy.kit import clock, shipped
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def learn(
         raise errors.ConfigError(f"{output} exists already: name another file")
     own = loader.load(config_file, os.environ).uids if config_file else None
     known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
-    answers = recorded.Recording(recording)
+    answers = recorded.Recording(recording, clock.SystemClock().now())
     unusable: Counter[str] = Counter()
     try:
         learned = _learnt(answers, known, unusable)

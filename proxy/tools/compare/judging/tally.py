@@ -28,6 +28,7 @@ from proxy.traffic.v3_response import SideName
 
 ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets
+SAMPLE_SECONDS = 23 * 3600.0  # dropped once an hour, they end within the day that the vendor's terms allow
 OTHERS = "others"  # name of the clients beyond ROWS, counted as one
 
 _json = msgspec.json.Encoder(decimal_format="number")
@@ -71,6 +72,14 @@ class Tally(msgspec.Struct):
         self.spent += other.spent
         self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
         self.last = max((at for at in (self.last, other.last) if at is not None), default=None)
+
+    def drop_ended(self, now: float) -> None:
+        """Drop samples that are nearly a day old, which hold data of the Nexar API; their counts stay."""
+        before = now - SAMPLE_SECONDS
+        for key, group in self.groups.items():
+            if any(sample.at < before for sample in group.samples.values()):
+                samples = {name: sample for name, sample in group.samples.items() if sample.at >= before}
+                self.groups[key] = msgspec.structs.replace(group, samples=samples)
 
     def _take_groups(self, groups: dict[str, GroupCount]) -> None:
         """Replace the groups, bounded per sort, so that many groups of one sort do not displace the others, and in

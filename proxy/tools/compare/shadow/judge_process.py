@@ -47,6 +47,7 @@ class JudgeProcess:
         """Answer a message."""
         if isinstance(message, messages.JudgePair):
             return self._judged(message)
+        self._tally.drop_ended(self._clock.now())
         return messages.TallyReport(self._redaction.body(msgspec.json.encode(self._tally)).decode())
 
     def _judged(self, job: messages.JudgePair) -> messages.PairVerdict:

@@ -102,6 +102,7 @@ async def read(
     tally = await read_tally(store)
     if tally is None:
         return None
+    tally.drop_ended(clock.now())  # of a worker that judges no more
     site = service.upstream.site if isinstance(service.upstream, config.UpstreamSettings) else None
     judged = judgement.build(settings, site, clock, str, baseline=ignored_counts)
     listen, old = service.listen, service.shadow.baseline_url

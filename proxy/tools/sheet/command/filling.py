@@ -153,7 +153,7 @@ class FillRun:
             self._login.end(refused=end.refused, used=source.upstream_requests > 0)
         files = self.files
         counts = files.write(job)
-        self.records.save(files.target, files.offers)
+        self.records.save(files.target, files.offers, now=self.clock.now())
         if files.left is not None:
             aside = f"the result, for the file as it was read, is in {files.target}"
             spending.say(f"{files.left}: was changed during the run, and stays as it is; {aside}")

@@ -14,6 +14,8 @@ from proxy.traffic.recording.recorder import RecordedExchange, Recorder, Recordi
 from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideResponse
 
+NOW = 1_700_000_000.0  # of the recorded data
+
 MATCH = V3Request("/parts/match", (("queries", "[]"), ("hide[]", "mpn"), ("include[]", "datasheets"), ("q", "x")))
 PART = {
     "__class__": "Part",
@@ -77,7 +79,7 @@ def test_fields_of_a_response_are_those_of_its_objects(response: Any, explainer:
 
 def test_fields_of_a_recording_are_those_of_its_responses_of_the_endpoint(explainer: Explainer, tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
-    recorder = Recorder(file, HEADER, Redaction([]))
+    recorder = Recorder(file, HEADER, Redaction([]), lambda: NOW)
     for path, body in (("/parts/match", RESPONSE), ("/parts/search", {"results": [{"item": {"uid": "1"}}]})):
         response = SideResponse(200, json.dumps(body).encode(), 0.0, "application/json", 0)
         recorder.keep(RecordedExchange(V3Request(path, (("queries", "[]"),)), response))

@@ -16,6 +16,8 @@ from proxy.traffic.recording.recorder import RecordedExchange, Recorder, Recordi
 from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RECORD_AGAIN, RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
+NOW = 1_700_000_000.0  # of the recorded data
+
 REQUEST = request_from_target("/v3/brands/search?q=1", client="erp")
 NOTE = RecordedGraphQLResponse("supSearchMpn", '{"q":"1"}', "query a { b }", 200, b"{}")
 RESPONSE = SideResponse(200, b"{}", 0.1, parts=7)
@@ -49,10 +51,12 @@ def replay(tmp_path: Path) -> Any:
 
     def make(applications: Any, answers: Any = None, shared: Any = (), lacks: bool = False) -> Any:
         file = tmp_path / f"{len(opened)}.zst"
-        recorder = Recorder(file, RecordingHeader(made=1.0, baseline=None, candidate="x", source="y"), Redaction([]))
+        recorder = Recorder(
+            file, RecordingHeader(made=1.0, baseline=None, candidate="x", source="y"), Redaction([]), lambda: NOW
+        )
         recorder.keep(answers or RecordedExchange(REQUEST, None, RESPONSE, (NOTE,), "demo"), shared)
         recorder.close()
-        recorded = Recording(file)
+        recorded = Recording(file, NOW)
         opened.append(recorded)
         player = ResponseReplayer()
         service = Service(player, lacks)

@@ -17,6 +17,8 @@ from proxy.traffic.recording.recorder import RecordedExchange, Recorder, Recordi
 from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
+NOW = 1_700_000_000.0  # of the recorded data
+
 KEY = "c4n4ry-key-of-a-client"
 HEADER = RecordingHeader(made=1.0, baseline="http://old/v3", candidate="own.yaml", source="access.log")
 DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
@@ -49,8 +51,8 @@ def file(tmp_path: Path) -> Any:
 def record(file: Any) -> Any:
     """Writes requests into the file."""
 
-    def write(*kept: Any, shared: Any = (), header: Any = HEADER) -> Any:
-        recorder = Recorder(file, header, Redaction([KEY]))
+    def write(*kept: Any, shared: Any = (), header: Any = HEADER, at: float = NOW) -> Any:
+        recorder = Recorder(file, header, Redaction([KEY]), lambda: at)
         for each in kept:
             recorder.keep(each, shared)
         recorder.close()
@@ -63,8 +65,8 @@ def record(file: Any) -> Any:
 def read() -> Any:
     opened = []
 
-    def of(path: Any) -> Any:
-        opened.append(Recording(path))
+    def of(path: Any, now: float = NOW) -> Any:
+        opened.append(Recording(path, now))
         return opened[-1]
 
     yield of
@@ -196,14 +198,14 @@ def test_recordings_of_other_runs_and_other_files_are_unchanged(file: Any, recor
 def test_recording_of_a_newer_version_is_refused(file: Any) -> None:
     file.write_bytes(b'{"v3bridge-recording":2,"by":"v3bridge 9","made":1.0,"old":null,"new":null,"source":"x"}\n')
     with pytest.raises(errors.ConfigError, match="is a recording of format 2; this program reads 1"):
-        Recording(file)
+        Recording(file, NOW)
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])
 def test_unwritable_path_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.ConfigError, match=r"the recording .*rec\.zst cannot be written"):
-        Recorder(tmp_path / folder / "rec.zst", HEADER, Redaction([]))
+        Recorder(tmp_path / folder / "rec.zst", HEADER, Redaction([]), lambda: NOW)
 
 
 OWN = b"""{"url": "https://old.example/v3/brands/search?apikey=whatever&q=1", "body": {"hits": 1.10}}
@@ -249,11 +251,44 @@ async def test_request_missing_in_the_file_is_a_failure(tmp_path: Path, read: An
 def test_file_without_responses_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):
-        Recording(tmp_path / "own.jsonl")
+        Recording(tmp_path / "own.jsonl", NOW)
 
 
 def test_address_without_scheme_gets_an_explanation(tmp_path: Path) -> None:
     with pytest.raises(
         errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
     ):
-        Recording(tmp_path / "old.example" / "v3")
+        Recording(tmp_path / "old.example" / "v3", NOW)
+
+
+def test_data_of_the_new_service_ends_after_a_day(file: Any, record: Any, read: Any) -> None:
+    record(recorded_request(1), at=NOW, shared=[note("{}", b'{"data":{"lists":"secret-lists"}}')])
+    record(recorded_request(2), at=NOW + 3600)
+    recording = read(file, NOW + 86_400)
+    first, second = (recording.line(request_from_target(f"/v3/brands/search?q={n}&start=0")) for n in (1, 2))
+    assert (recording.ended, recording.oldest, recording.shared) == (2, NOW + 3600, [])
+    assert (first.baseline.body, first.candidate.status) == (second.baseline.body, 404)
+    assert (first.candidate.body, first.upstream) == ("", ())
+    assert (len(first.candidate.digest), second.candidate.digest) == (32, "")
+    assert (second.candidate.body, len(second.upstream)) == ('{"message": "ä"}', 1)
+    # Of the file, too, which is as private as before and can be continued.
+    text = b"\n".join(WholeLines(file)).decode()
+    assert "secret-lists" not in text
+    assert text.count('{"message') + text.count('{\\"message') == 1
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert record(recorded_request(3)).known == {recorded_request(n).request.id for n in (1, 2, 3)}
+
+
+def test_data_of_a_sandbox_does_not_end(file: Any, record: Any, read: Any) -> None:
+    record(recorded_request(1), at=0.0)
+    recording = read(file, NOW)
+    assert (recording.ended, recording.upstream) == (0, 1)
+
+
+def test_recording_that_a_run_writes_to_is_left_and_its_ended_data_not_used(file: Any, read: Any) -> None:
+    recorder = Recorder(file, HEADER, Redaction([KEY]), lambda: NOW)
+    recorder.keep(recorded_request(1))
+    before = file.read_bytes()
+    assert read(file, NOW + 86_400).upstream == 0
+    assert file.read_bytes() == before
+    recorder.close()

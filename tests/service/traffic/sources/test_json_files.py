@@ -239,7 +239,9 @@ def test_recorded_non_v3_request_is_skipped(read_source: Any) -> None:
 
 def test_every_request_of_a_run_recording_is_read(tmp_path: Path) -> None:
     file = tmp_path / "run.zst"
-    recorder = Recorder(file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]))
+    recorder = Recorder(
+        file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]), lambda: 0.0
+    )
     requests = [request_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
     shared = RecordedGraphQLResponse("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
     for request in requests:

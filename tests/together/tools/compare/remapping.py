@@ -22,6 +22,8 @@ from proxy.traffic import http_side, v3_request
 from proxy.traffic.recording.recorded import RecordedSide, Recording, ReplayedSide
 from proxy.upstream import replay
 
+NOW = 1_700_000_000.0  # of the recorded data
+
 MSEC = re.compile(rb'"msec": ?\d+')  # differs with each response, and is ignored by a shipped rule
 AT = datetime.datetime(2026, 6, 1, tzinfo=datetime.UTC).timestamp()
 
@@ -44,7 +46,7 @@ class RemappableRecording:
     """A recording and the configuration to replay it with."""
 
     def __init__(self, path: Path, config: Path) -> None:
-        self._recorded = Recording(path)
+        self._recorded = Recording(path, NOW)
         self._requests = list(self._recorded.requests())
         self._config = config
         # A defect leaves most responses as they were, and judging is pure: equal responses are judged once.

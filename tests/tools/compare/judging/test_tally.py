@@ -190,3 +190,11 @@ def test_tally_has_the_time_of_counting() -> None:
     whole = of(Comparison(request(1), 5.0), Comparison(request(2), 2.0, failure="baseline: gone"))
     assert (whole.first, whole.last) == (2.0, 5.0)
     assert (Tally().first, Tally().last) == (None, None)
+
+
+def test_samples_end_within_a_day_and_counts_stay() -> None:
+    made = of(Comparison(request(1), 100.0, (MPN,)), Comparison(request(2), 50_000.0, (MPN,)))
+    before = {key: (group.requests, group.differences, group.first_seen) for key, group in made.groups.items()}
+    made.drop_ended(100.0 + 86_000)
+    assert [sample.at for group in made.groups.values() for sample in group.samples.values()] == [50_000.0]
+    assert {key: (group.requests, group.differences, group.first_seen) for key, group in made.groups.items()} == before

@@ -17,6 +17,8 @@ from proxy.traffic.recording.recorded import Recording
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
 from proxy.traffic.v3_response import SideResponse
 
+NOW = 1_700_000_000.0  # of the recorded data
+
 REQUESTS = [request_from_target(f"/v3/brands/search?q={n}") for n in range(40)]
 
 
@@ -183,11 +185,11 @@ async def test_successful_requests_are_recorded_once(run: Any, tmp_path: Path) -
     file = tmp_path / "rec.zst"
     header = RecordingHeader(made=1.0, baseline="a", candidate="b", source="c")
     for _ in range(2):
-        recorder = Recorder(file, header, Redaction([]))
+        recorder = Recorder(file, header, Redaction([]), lambda: NOW)
         baseline = Side(lambda q: failure("…") if q == 3 else SideResponse(200, b'{"q": %d}' % q, 0.1))
         await run(baseline, Side(), notes=RunSinks(recorder=recorder, application=lambda client: f"app of {client}"))
         recorder.close()
-    recorded = Recording(file)
+    recorded = Recording(file, NOW)
     requests = list(recorded.requests())
     assert sorted(request.id for request in requests) == sorted(
         request.id for request in REQUESTS if request.values("q") != ["3"]
