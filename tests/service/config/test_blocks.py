@@ -14,69 +14,8 @@ from proxy.config import loader
 SANDBOX = "applications:\n  demo:\n    apikeys: [a-key]\n"
 REAL = "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t'}\n"
 
-MANY = """\
-lisen: {port: 80}
-cache: {seconds: -1, byts: 3, bytes: 2.5}
-listen:
-  trusted_proxies: [x, 10.0.0.0/8, y]
-log: {level: info}
-log: {level: loud}
-store_key: [hidden, env:NOPE]
-shadow: {baseline_ul: "http://x"}
-uids: nofile
-upstream:
-  graphql_url: ftp://x
-  tls: {client_cert: no.pem, client_key: key.pem}
-  timeouts: {connect_seconds: 0}
-  breaker: 5
-applications:
-  demo:
-    apikeys: [hidden, hidden, {hidden: 1}, {key: b, name: "a b"}, {key: c, name: "c d"}, 5]
-    client_id: env:NOPE
-    client_secret: file:config.yaml/none
-    features: [LEADTIME, LEAD_TIME, LIFESPAN]
-    shadow: {share: 0.5}
-    reconcile: {token: hidden}
-  block: 5
-  typo: {apikys: [hidden], client_id: x}
-  "a b": {apikeys: [d], client_id: x, client_secret: ""}
-"""
-MISTAKES = """\
-1:1 lisen unknown_key
-2:9 cache.seconds value_not_accepted
-2:22 cache.byts unknown_key
-2:31 cache.bytes value_not_accepted
-4:21 listen.trusted_proxies[0] value_not_accepted
-4:36 listen.trusted_proxies[2] value_not_accepted
-6:1 the key log was already given in line 5 duplicate_key
-6:7 log.level value_not_accepted
-7:13 store_key[0] value_not_accepted
-7:21 store_key[1] variable_missing
-8:10 shadow.baseline_ul unknown_key
-9:1 uids file_unreadable
-10:1 upstream.token_url setting_missing
-11:3 upstream.graphql_url value_not_accepted
-12:9 upstream.tls.client_cert file_unreadable
-12:30 upstream.tls.client_key file_unreadable
-13:14 upstream.timeouts.connect_seconds value_not_accepted
-14:3 upstream.breaker value_not_accepted
-17:23 applications.demo.apikeys[1] duplicate_apikey
-17:31 applications.demo.apikeys[2] unknown_key
-17:53 applications.demo.apikeys[3].name value_not_accepted
-17:76 applications.demo.apikeys[4].name value_not_accepted
-17:90 applications.demo.apikeys[5] value_not_accepted
-18:5 applications.demo.client_id variable_missing
-19:5 applications.demo.client_secret file_unreadable
-20:16 applications.demo.features[0] value_not_accepted
-20:37 applications.demo.features[2] value_not_accepted
-22:5 applications.demo.reconcile.application_id setting_missing
-22:17 applications.demo.reconcile.token value_not_accepted
-23:3 applications.block value_not_accepted
-24:3 applications.typo.client_secret setting_missing
-24:10 applications.typo.apikys unknown_key
-25:3 applications.a b value_not_accepted
-25:39 applications.a b.client_secret value_not_accepted
-"""
+MANY = Path(__file__).with_name("many_mistakes.yaml").read_text(encoding="utf-8")
+MISTAKES = Path(__file__).with_name("many_mistakes.txt").read_text(encoding="utf-8")  # place, path and code of each
 
 
 @pytest.fixture

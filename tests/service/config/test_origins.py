@@ -1,10 +1,10 @@
 """Tests of effective settings: their values, their sources, and that no secret is among them."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 
 from proxy import config
 from proxy.config import loader, origins
@@ -12,30 +12,7 @@ from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import shipped
 
 SECRETS = ("PLANTED-client-secret", "PLANTED-key", "PLANTED-store", "PLANTED-proxy", "PLANTED-token", "PLANTED-id")
-FILE = """
-listen:
-  port: 9000
-  trusted_proxies: ["10.0.0.0/8", "192.0.2.1"]
-admin:
-  token: env:ADMIN_TOKEN
-store: redis://user:PLANTED-store@redis.example/0
-upstream:
-  graphql_url: https://api.example/graphql
-  token_url: https://identity.example/token
-  proxy: http://user:PLANTED-proxy@proxy.example:3128
-cache: {seconds: 60, shared: false}
-applications:
-  demo:
-    client_id: env:CLIENT_ID
-    client_secret: file:secret
-    sunset: 2027-06-30
-    features: [LEAD_TIME, DATASHEETS]
-    apikeys:
-      - "PLANTED-key"
-      - key: "PLANTED-key-2"
-        name: erp
-        parts: 500
-"""
+FILE = Path(__file__).with_name("own.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -53,32 +30,9 @@ def effective(file: Path, **overrides: str) -> dict[str, tuple[str, str]]:
     return {row.name: (row.value, row.source) for row in rows}
 
 
-CASES = {
-    "listen.port": ("9000", "own.yaml:3"),
-    "listen.trusted_proxies": ("10.0.0.0/8, 192.0.2.1/32", "own.yaml:4"),
-    "listen.host": ("127.0.0.1", "default"),
-    "admin.token": ("hidden", "env:ADMIN_TOKEN, own.yaml:6"),
-    "store": ("redis://redis.example/0", "own.yaml:7"),
-    "upstream.proxy": ("hidden", "own.yaml:11"),
-    "upstream.timeouts.total_seconds": ("30", "default"),
-    "cache.seconds": ("60", "own.yaml:12"),
-    "cache.shared": ("false", "own.yaml:12"),
-    "cache.bytes": ("67108864", "default"),
-    "applications.demo.client_id": ("hidden", "env:CLIENT_ID, own.yaml:15"),
-    "applications.demo.client_secret": ("hidden", "file:secret, own.yaml:16"),
-    "applications.demo.sunset.date": ("2027-06-30", "own.yaml:17"),
-    "applications.demo.sunset.link": ("none", "default"),
-    "applications.demo.features": ("LEAD_TIME, DATASHEETS", "own.yaml:18"),
-    "applications.demo.apikeys.1.key": ("hidden", "own.yaml:20"),
-    "applications.demo.apikeys.1.parts": ("unlimited", "default"),
-    "applications.demo.apikeys.erp.parts": ("500", "own.yaml:23"),
-    "applications.demo.country": ("US", "default"),
-}
-
-
-@pytest.mark.parametrize("name,expected", CASES.items(), ids=CASES)
-def test_setting_has_its_value_and_its_source(file: Path, name: str, expected: Any) -> None:
-    assert effective(file)[name] == expected
+@pytest.mark.parametrize("name, value, source", cases.of(__file__, "setting_has_its_value_and_its_source"))
+def test_setting_has_its_value_and_its_source(file: Path, name: str, value: str, source: str) -> None:
+    assert effective(file)[name] == (value, source)
 
 
 def test_option_of_the_command_line_is_the_source(file: Path) -> None:

@@ -150,18 +150,7 @@ def test_client_input_is_never_source_of_the_mapping_function(load: Callable[...
     assert "evil" not in compiler.compile_object(load(PROJECTED), "Part", projection).source
 
 
-@pytest.mark.parametrize(
-    "start, stop, skus",
-    [
-        (0, 1, ["s1"]),
-        (None, 2, ["s1", "s2"]),
-        (1, None, ["s2", "s3"]),
-        (-1, None, ["s3"]),
-        (None, -1, ["s1", "s2"]),
-        (None, None, ["s1", "s2", "s3"]),
-        (5, 9, []),
-    ],
-)
+@pytest.mark.parametrize("start, stop, skus", cases.of(__file__, "slice_equals_a_python_slice"))
 def test_slice_equals_a_python_slice(map_part: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
     cut = map_part(PROJECTED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
     assert [offer["sku"] for offer in cut["offers"]] == skus

@@ -131,17 +131,6 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
     assert made["spec_display"]("tolerance", "1 %", "1", "1", []) == "±1%"
 
 
-@pytest.mark.parametrize(
-    "name, uid",
-    [
-        ("Newark", "d294179ef2900153"),
-        ("TME", "223ee7340ea4f1f9"),
-        ("Farnell", "58989d9272cd8b5f"),
-        ("Arrow Electronics, Inc.", "9d5b5851b06f4e9c"),
-        ("Verical", "3c6cf966007befab"),  # recorded of the source; the seller has a newer one
-        ("element14 APAC", "cdc808c2c94e1e0f"),
-        ("RS", "322cf7263c6ce1eb"),
-    ],
-)
+@pytest.mark.parametrize("name, uid", cases.of(__file__, "source_has_its_recorded_uid_or_that_of_the_seller"))
 def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
     assert book.transforms()["source_uid"](name) == uid

@@ -41,18 +41,7 @@ def written(prices: list[Any]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(transforms.prices_by_currency(prices)))
 
 
-@pytest.mark.parametrize(
-    "time, written",
-    [
-        ("2023-11-14T22:13:20Z", "2023-11-14T22:13:20Z"),
-        ("2023-11-14T22:13:20.123Z", "2023-11-14T22:13:20Z"),
-        ("2023-11-14T22:13:20.1234567Z", "2023-11-14T22:13:20Z"),
-        ("2023-11-14T22:13:20+00:00", "2023-11-14T22:13:20Z"),
-        ("2023-11-15T00:13:20+02:00", "2023-11-14T22:13:20Z"),
-        ("20231114T221320Z", "2023-11-14T22:13:20Z"),
-        ("2023-W46-2T22:13:20Z", "2023-11-14T22:13:20Z"),
-    ],
-)
+@pytest.mark.parametrize("time, written", cases.of(__file__, "times_are_utc_without_a_fraction"))
 def test_times_are_utc_without_a_fraction(time: str, written: str) -> None:
     assert transforms.timestamp(time) == written
 

@@ -10,18 +10,7 @@ from support import cases
 from proxy.traffic import v3_request
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "/v3/parts/match?queries=[1]&apikey=K",
-        "/api/v3/parts/match/?&queries=%5B1%5D&&apikey=K",
-        "http://octopart.com/api/v3/parts/match?queries=[1]&apikey=K",
-        "HTTPS://user@octopart.com:443/api/v3/parts/match?apikey=L&queries=[1]&apikey=K",
-        "octopart.com/api/v3/parts/match?queries=[1]&apikey=K",
-        "/v3/parts%2Fmatch?queries=[1]&%61pikey=K",
-        "/v3/parts/match?queries=[1]&ApiKey[0]=K",
-    ],
-)
+@pytest.mark.parametrize("target", cases.of(__file__, "target_is_parsed_in_every_form"))
 def test_target_is_parsed_in_every_form(target: str) -> None:
     assert v3_request.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 

@@ -97,18 +97,7 @@ def test_mistake_is_named_with_its_position(load: Any, text: str, message: str) 
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "keys: [s3cret]",
-        "keys: s3cret",
-        "keys: [{s3cret: erp}]",
-        "keys: {erp: s3cret}",
-        "keys: [{name: erp, source: 'sha256:s3cret'}]",
-        "keys: [{name: erp, baseline: [s3cret]}]",
-        "keys: [{name: erp, baseline: {k: s3cret}}]",
-    ],
-)
+@pytest.mark.parametrize("text", cases.of(__file__, "mistakes_show_no_api_key"))
 def test_mistakes_show_no_api_key(load: Any, text: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         load(text)

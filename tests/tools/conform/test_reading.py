@@ -10,32 +10,7 @@ import nexar_sandbox
 from proxy import errors
 from proxy.tools.conform import reading
 
-FILE = """\
-requests:
-  first:
-    document: "{ supSellers { id } }"
-  second:
-    kind: token
-    form: {grant_type: client_credentials}
-
-assumptions:
-  - id: sellers
-    statement: There are sellers.
-    source: graphql.md §1
-    evidence: SDL
-    tier: core
-    requests: [first]
-    observe: length(first.body.data.supSellers) > `0`
-    expected: true
-  - id: token
-    statement: A token is long.
-    source: graphql.md §4.1
-    evidence: DOC
-    tier: strict
-    requests: [second]
-    observe: second.body.access_token
-    pattern: .{40,}
-"""
+FILE = Path(__file__).with_name("assumptions.yaml").read_text(encoding="utf-8")
 
 
 def _load(folder: Path, text: str = FILE, *further: str) -> reading.Catalogue:

@@ -56,18 +56,7 @@ def test_target_without_query_has_no_parameters() -> None:
     assert RequestParameters("/v3/parts/match").text("q") is None
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "include[]=specs&include[]=datasheets",
-        "include%5B%5D=specs&include%5B%5D=datasheets",
-        "include[0]=specs&include[1]=datasheets",
-        "include%5B0%5D=specs&include%5B17%5D=datasheets",
-        "include=specs&include=datasheets",
-        "include=specs&include[]=datasheets",
-        "include[]=specs&include[]=unknown&include[]=datasheets&include[]=",
-    ],
-)
+@pytest.mark.parametrize("query", cases.of(__file__, "array_has_four_spellings"))
 def test_array_has_four_spellings(query: str) -> None:
     assert shape(query).projection.include == {"specs", "datasheets"}
 

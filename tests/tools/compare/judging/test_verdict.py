@@ -41,18 +41,7 @@ def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) ->
     )
 
 
-@pytest.mark.parametrize(
-    "message, failed, complete, whole",
-    [
-        (["ready", "ready"], [], True, "ready"),
-        (["ready", "inconclusive"], [], True, "inconclusive"),
-        (["ready", "inconclusive", "not ready"], [], True, "not ready"),
-        (["ready"], ["price: 1 of 2 requests have it"], True, "not ready"),
-        (["ready"], [], False, "inconclusive"),
-        (["not ready"], [], False, "not ready"),
-        ([], [], True, "inconclusive"),
-    ],
-)
+@pytest.mark.parametrize("message, failed, complete, whole", cases.of(__file__, "run_has_the_verdict_of_its_worst_row"))
 def test_run_has_the_verdict_of_its_worst_row(message: Any, failed: Any, complete: bool, whole: str) -> None:
     assert verdict.run_verdict([row(each) for each in message], failed, complete=complete) == whole
 

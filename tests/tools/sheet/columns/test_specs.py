@@ -48,18 +48,7 @@ def test_wrong_column_is_an_error_that_says_what_to_do(text: str, message: str) 
     assert "\n" not in raised.value.message
 
 
-@pytest.mark.parametrize(
-    "features, note",
-    [
-        (
-            [],
-            "lead_time, package, lifecycle: will be empty: the application has no LEAD_TIME, TECH_SPECS "
-            "(configuration: features)",
-        ),
-        (["TECH_SPECS"], "lead_time: will be empty: the application has no LEAD_TIME (configuration: features)"),
-        (["TECH_SPECS", "LEAD_TIME"], None),
-    ],
-)
+@pytest.mark.parametrize("features, note", cases.of(__file__, "columns_that_the_plan_leaves_empty_are_named"))
 def test_columns_that_the_plan_leaves_empty_are_named(features: list[str], note: str | None) -> None:
     columns = ColumnSet(specs.parse_list("price,lead_time,package,lifecycle,lead_time@5"))
     assert columns.note_without(features) == note

@@ -94,17 +94,6 @@ def test_deep_parentheses_are_evaluated() -> None:
     assert value("(" * depth + "1" + ")" * depth) == Decimal(1)
 
 
-@pytest.mark.parametrize(
-    "number, expected",
-    [
-        ("1868783", "1868783"),
-        ("1868783.0", "1868783"),
-        ("100", "100"),
-        ("9.9499999999999993", "9.95"),
-        ("-0.5", "-0.5"),
-        ("1E+20", "100000000000000000000"),
-        ("0", "0"),
-    ],
-)
+@pytest.mark.parametrize("number, expected", cases.of(__file__, "numbers_are_texts_as_excel_shows_them"))
 def test_numbers_are_texts_as_excel_shows_them(number: str, expected: str) -> None:
     assert arguments.as_text(Decimal(number)) == expected
