@@ -39,26 +39,12 @@ def test_spellings_are_applied_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "tolerance, baseline, candidate, allowed",
-    [
-        (Tolerance(absolute=1), 10, 11, True),
-        (Tolerance(absolute=1), 10, Decimal("11.01"), False),
-        (Tolerance(relative=0.01), "100.00", "101.00", True),
-        (Tolerance(relative=0.01), "100.00", "101.02", False),
-        (Tolerance(relative=0), 100, 100.5, False),
-        (Tolerance(absolute=1, relative=0.5), 10, 15, True),
-        (Tolerance(seconds=60), "2026-01-31T12:00:00Z", "2026-01-31T12:01:00Z", True),
-        (Tolerance(seconds=60), "2026-01-31T12:00:00Z", "2026-01-31T12:01:01Z", False),
-        (Tolerance(absolute=1), "a", "b", False),
-        (Tolerance(absolute=1), True, 1, False),
-        (Tolerance(absolute=1), None, 0, False),
-        (Tolerance(absolute=0.01), [1, "0.640"], [1, "0.645"], True),
-        (Tolerance(absolute=0.01), [1, "0.640"], [1, "0.645", 2], False),
-        (Tolerance(absolute=0.01), {"a": 1, "b": "x"}, {"a": 1, "b": "x"}, True),
-        (Tolerance(absolute=0.01), {"a": 1}, {"b": 1}, False),
-    ],
+    "limits, baseline, candidate, allowed", cases.of(__file__, "numeric_tolerance_decides_equality")
 )
-def test_numeric_tolerance_decides_equality(tolerance: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
+def test_numeric_tolerance_decides_equality(limits: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
+    tolerance = Tolerance(**limits)
+    if isinstance(candidate, float):
+        candidate = Decimal(str(candidate))  # as numbers of responses are read
     assert tolerance.allows(baseline, candidate) is allowed
     assert tolerance.allows(candidate, baseline) is allowed
 

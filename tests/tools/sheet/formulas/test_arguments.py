@@ -49,13 +49,17 @@ def value(text: str, target: CellPosition | None = None) -> CellValue:
     return context.scalar(arguments.evaluate(parsed, parsed.whole, context))
 
 
+def cell_value(data: Any) -> CellValue:
+    """The value of a cell from data: a number, an error by its code, or what it is."""
+    if isinstance(data, dict):
+        return CellError(data["error"])
+    is_number = isinstance(data, int | float) and not isinstance(data, bool)
+    return Decimal(str(data)) if is_number else data
+
+
 @pytest.mark.parametrize("text, expected", cases.of(__file__, "literals_references_and_simple_operations_have_a_value"))
 def test_literals_references_and_simple_operations_have_a_value(text: str, expected: Any) -> None:
-    if isinstance(expected, dict):
-        expected = CellError(expected["error"])
-    elif isinstance(expected, int | float) and not isinstance(expected, bool):
-        expected = Decimal(str(expected))
-    result = value(text)
+    result, expected = value(text), cell_value(expected)
     assert result == expected
     assert type(result) is type(expected)
 

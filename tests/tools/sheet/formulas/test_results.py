@@ -1,14 +1,17 @@
 """Values of every function, right ones and the add-ins' own."""
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from support import cases
+from tools.sheet.formulas.test_arguments import cell_value
 
 from proxy.tools.sheet.formulas.add_in_results import NO_DATASHEET, NO_RESULT, add_in_value, is_failure
 from proxy.tools.sheet.formulas.functions import FUNCTIONS
 from proxy.tools.sheet.formulas.requests import PartRequest
 from proxy.tools.sheet.formulas.results import Excluded, right_value
-from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.package.cells import CellError
 from proxy.tools.sheet.parts import Offer, Part, Price
 
 NOT_AVAILABLE = CellError("#N/A")
@@ -66,65 +69,18 @@ def request(name: str, **arguments: object) -> PartRequest:
 
 
 @pytest.mark.parametrize(
-    "name, arguments, right, add_in",
-    [
-        ("DETAIL_URL", {}, PART.url, PART.url),
-        ("DATASHEET_URL", {}, PART.datasheet_url, PART.datasheet_url),
-        ("SHORT_DESCRIPTION", {}, "-regulator", "-regulator"),
-        ("MANUFACTURER_NAME", {}, "Texas Instruments", "Texas Instruments"),
-        ("OCTOPART_IMAGE", {"size": "large"}, PART.image_url, PART.image_url),
-        ("OCTOPART_DESCRIPTION", {}, "-regulator", "-regulator"),
-        ("DISTRIBUTOR_PRICE", {}, Decimal("0.55"), Decimal("0.12346")),
-        ("DISTRIBUTOR_PRICE", {"quantity": 100}, Decimal("0.4"), Decimal("0.12346")),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("digi",)}, Decimal("0.6"), Decimal("0.60000")),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("digikey",)}, Decimal("0.6"), NO_RESULT),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("459",)}, Decimal("0.6"), Decimal("0.60000")),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("45",)}, NOT_AVAILABLE, NO_RESULT),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("777", "DIGI-KEY")}, Decimal("0.55"), Decimal("0.60000")),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("Arrow",)}, NOT_AVAILABLE, NO_RESULT),
-        ("DISTRIBUTOR_PRICE", {"distributors": ("777",)}, Decimal("0.55"), NO_RESULT),
-        ("DISTRIBUTOR_PRICE", {"authorized": "no"}, Decimal("0.55"), NO_RESULT),
-        ("AVERAGE_PRICE", {}, Decimal("0.575"), Decimal("0.36173")),
-        ("AVERAGE_PRICE", {"authorized": "yes"}, Decimal("0.6"), Decimal("0.36173")),
-        ("OCTOPART_AVERAGE_PRICE", {"quantity": 3000}, Decimal("0.357818900000000"), Decimal("0.26173")),
-        ("DISTRIBUTOR_STOCK", {}, Decimal(120), Decimal(120)),
-        ("DISTRIBUTOR_STOCK", {"distributors": ("Mouser",)}, "Yes", "Yes"),
-        ("DISTRIBUTOR_STOCK", {"authorized": "no"}, NOT_AVAILABLE, Decimal(0)),
-        ("OCTOPART_INDUSTRY_STOCK", {}, Decimal(120), Decimal(118)),
-        ("DISTRIBUTOR_STOCK_UPDATED", {}, "2026-11-21T10:00:00Z", "2026-11-21T10:00:00Z"),
-        ("DISTRIBUTOR_MOQ", {}, Decimal(1), Decimal(1)),
-        ("DISTRIBUTOR_MOQ", {"distributors": ("Mouser",)}, Decimal(3000), Decimal(3000)),
-        ("DISTRIBUTOR_MOQ", {"distributors": ("Broker",)}, NOT_AVAILABLE, NO_RESULT),
-        ("DISTRIBUTOR_ORDER_MULTIPLE", {}, Decimal(1), "1"),
-        ("DISTRIBUTOR_ORDER_MULTIPLE", {"distributors": ("Broker",)}, NOT_AVAILABLE, ""),
-        ("OCTOPART_DISTRIBUTOR_ORDER_MULTIPLE", {"distributors": ("Broker",)}, NOT_AVAILABLE, Decimal(1)),
-        ("OCTOPART_DISTRIBUTOR_ORDER_MUTIPLE", {}, Decimal(1), Decimal(1)),
-        ("DISTRIBUTOR_LEAD_TIME", {}, Decimal(42), "42"),
-        ("DISTRIBUTOR_LEAD_TIME", {"distributors": ("Mouser",)}, NOT_AVAILABLE, ""),
-        ("OCTOPART_DISTRIBUTOR_LEAD_TIME", {"distributors": ("Mouser",)}, NOT_AVAILABLE, Decimal(2147483647)),
-        ("DISTRIBUTOR_PACKAGING", {"distributors": ("Digi-Key",)}, "Tube", "Tube"),
-        ("DISTRIBUTOR_PACKAGING", {"distributors": ("Mouser",)}, "", ""),
-        (
-            "DISTRIBUTOR_URL",
-            {"distributors": ("Digi-Key",)},
-            "https://octopart.com/click/1",
-            "https://octopart.com/click/1",
-        ),
-        ("DISTRIBUTOR_SKU", {"authorized": "yes"}, "LM317-ND", "LM317-ND"),
-        ("DISTRIBUTOR_SKU", {}, "", "LM317-ND"),
-        ("DETAIL_URL", {"manufacturer": "texas  INSTR"}, PART.url, PART.url),
-        ("DETAIL_URL", {"manufacturer": "Maxim"}, PART.url, NO_RESULT),
-        ("DISTRIBUTOR_SKU", {"manufacturer": "Maxim", "authorized": "yes"}, "LM317-ND", "LM317-ND"),
-    ],
+    "name, arguments, right, add_in", cases.of(__file__, "functions_have_right_values_and_those_of_the_add_in")
 )
 def test_functions_have_right_values_and_those_of_the_add_in(
-    name: str, arguments: dict[str, object], right: CellValue, add_in: CellValue
+    name: str, arguments: dict[str, Any], right: Any, add_in: Any
 ) -> None:
+    if "distributors" in arguments:
+        arguments = {**arguments, "distributors": tuple(arguments["distributors"])}
     asked = request(name, **arguments)
-    assert right_value(asked, PART, ALL) == right
+    assert right_value(asked, PART, ALL) == cell_value(right)
+    expected = NO_RESULT if add_in == "NO_RESULT" else cell_value(add_in)
     value = add_in_value(asked, PART, None, ALL)
-    assert value == add_in
-    assert type(value) is type(add_in)
+    assert (type(value), value) == (type(expected), expected)
 
 
 @pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.looks_up])
