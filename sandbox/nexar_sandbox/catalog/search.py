@@ -69,10 +69,11 @@ class CatalogSearch:
         if not norm:
             return self._all_or_none(q, passes, order, search_rules)
         direction = "ASC" if search_rules.equal_numbers_first else "DESC"
-        # With min(), SQLite takes the other columns from the row that has it.
+        # With min(), SQLite takes the other columns from the row that has it. CROSS: names are read once, in this order;
+        # of a filter's parts, SQLite would read all names for each.
         rows = self._rows(
             f"p.id, min({_CLOSENESS} * {_ROWS} + n.rowid) / {_ROWS} AS close, n.mpn",
-            "names n JOIN parts p ON p.id = n.part",
+            "names n CROSS JOIN parts p ON p.id = n.part",
             [Clause("instr(n.norm, ?)", (norm,)), *passes],
             order or Clause(f"close {direction}, {BEST}"),
             parameters=(q, norm, len(norm), norm),
