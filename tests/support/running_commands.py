@@ -120,24 +120,32 @@ def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     return run
 
 
-def run_in_this_process(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run `v3bridge` to its end, with further environment variables: for output and exit code, at a fifth of the time
-    of a process. A command that serves, or that must be interrupted, needs a process of its own."""
-    files = io.BytesIO(), io.BytesIO()
-    output, errors = (io.TextIOWrapper(file, encoding="utf-8", write_through=True) for file in files)
+def run_in_this_process(
+    *arguments: str, folder: Path = ROOT, given: str = "", **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run `v3bridge` to its end, for its output and exit code, at a fifth of the time of a process.
+
+    `given` is the standard input; `variables` are added to the environment. A command that serves, or that must be
+    interrupted, needs a process of its own.
+    """
+    entered, printed, errors = (io.TextIOWrapper(io.BytesIO(text), "utf-8") for text in (given.encode(), b"", b""))
     with pytest.MonkeyPatch.context() as patch:
         for name in UNWANTED:
             patch.delenv(name, raising=False)
         for name, value in {"NO_COLOR": "1", **variables}.items():
             patch.setenv(name, value)
-        patch.chdir(ROOT)
+        patch.chdir(folder)
         patch.setattr(sys, "argv", ["v3bridge", *arguments])
+        patch.setattr(sys, "stdin", entered)
         with (
-            contextlib.redirect_stdout(output),
+            contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(errors),
             pytest.raises(SystemExit) as ended,
         ):
             main.main()
-    return subprocess.CompletedProcess(
-        arguments, int(ended.value.code or 0), *(file.getvalue().decode() for file in files)
-    )
+    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), _text(printed), _text(errors))
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

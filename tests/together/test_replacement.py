@@ -15,7 +15,7 @@ import nexar_sandbox
 from proxy.kit import clock
 
 MPNS = ("SN74S74N", "BC547", "LM317T", "NE555P")
-LOAD_SECONDS = 1.0  # of load between two replacements
+LOAD_SECONDS = 0.6  # of load between two replacements
 REPLACEMENTS = 2
 
 

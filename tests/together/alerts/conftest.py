@@ -1,5 +1,6 @@
 """Fixtures: a proxy on a sandbox, whose monitor evaluates when it is told, and a receiver of its alerts."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from together.environment import target
 
 import nexar_sandbox
 from proxy import config
-from proxy.alerts import monitor
+from proxy.alerts import monitor, records
 from proxy.alerts.monitor import AlertMonitor
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
@@ -54,6 +55,12 @@ class AlertEnvironment:
             await self.monitor.evaluate()
             self.time.advance(monitor.SYNC_SECONDS)
         await self.monitor.evaluate()
+
+    async def delivered(self) -> None:
+        """Wait until no alert is pending: another process takes over what is delivered for too long."""
+        async with asyncio.timeout(60):
+            while any(each.is_pending for each in await records.recent(self.gateway.store)):
+                await asyncio.sleep(0.01)
 
     def fault(self, *texts: str) -> None:
         """Replace the faults of the sandbox."""

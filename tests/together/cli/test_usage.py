@@ -107,8 +107,9 @@ def test_table_has_a_row_per_application_and_key(
 
 @pytest.mark.parametrize("columns", [80, 100])
 def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: None, columns: int) -> None:
-    variables = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    done = run_in_this_process("usage", "--config", str(config_file), **variables)
+    done = run_in_this_process(
+        "usage", "--config", str(config_file), FORCE_COLOR="1", TERM="xterm-256color", COLUMNS=str(columns)
+    )
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     assert max(map(len, lines)) <= columns
     rows = [line.split() for line in lines]

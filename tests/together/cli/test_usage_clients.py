@@ -128,8 +128,16 @@ def test_table_names_clients_with_requests_first(run_command: Run, config_file: 
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("options", [(), ("--key", "erp")])
 def test_tables_fit_the_terminal(config_file: str, recorded: None, columns: int, options: tuple[str, ...]) -> None:
-    variables = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": str(columns)}
-    done = run_in_this_process("usage", "--clients", "--config", config_file, *options, **variables)
+    done = run_in_this_process(
+        "usage",
+        "--clients",
+        "--config",
+        config_file,
+        *options,
+        FORCE_COLOR="1",
+        TERM="xterm-256color",
+        COLUMNS=str(columns),
+    )
     output = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     rows = output.splitlines()
     assert max(map(len, rows)) <= columns

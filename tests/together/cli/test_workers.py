@@ -275,7 +275,7 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
 ) -> None:
     for name in ("proxy", "mappings"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name)
     part = tmp_path / "mappings" / "part.yaml"
     part.write_text(part.read_text().replace("    mpn: mpn\n", "    mpn: mpnn\n"))
     (tmp_path / "own.yaml").touch(0o600)  # it holds a secret

@@ -1,15 +1,14 @@
 """`v3bridge explain`: text, JSON, files and standard input; keys and passwords in no output."""
 
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
-from support.running_commands import ROOT, environment
+from support.running_commands import ROOT, run_in_this_process
 
 from proxy.explain.explanation import ExplainedFile, Explanation
 
@@ -17,17 +16,7 @@ SECRET = "PLANTED_SECRET_4711"
 TARGET = "/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"
 
 
-def explain(*arguments: str, given: str = "", **environ: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "proxy", "explain", *arguments],
-        cwd=ROOT,
-        env=environment() | environ,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+explain = partial(run_in_this_process, "explain")
 
 
 def test_json_is_the_whole_explanation() -> None:

@@ -3,20 +3,16 @@
 import ast
 import os
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from support.running_commands import ROOT, environment
+from support.running_commands import run_in_this_process
 
 TARGET = "/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"
 
 
-def explain(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "proxy", "explain", *arguments],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+explain = partial(run_in_this_process, "explain")
 
 
 def test_a_program_is_all_that_is_printed() -> None:

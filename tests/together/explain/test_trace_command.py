@@ -1,17 +1,19 @@
 """`v3bridge explain --trace`: on the embedded sandbox, and on a configured upstream, where it costs parts."""
 
 import json
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import commands
+from support.running_commands import run_in_this_process
 
 import nexar_sandbox
 from nexar_sandbox import faults
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]'
+Result = subprocess.CompletedProcess[str]
 CONFIG = """
 upstream: {{graphql_url: "{graphql_url}", token_url: "{token_url}"}}
 store: sqlite:state.sqlite
@@ -21,9 +23,9 @@ applications:
 
 
 @pytest.fixture
-async def upstream(tmp_path: Path) -> AsyncIterator[nexar_sandbox.Sandbox]:
+def upstream(tmp_path: Path) -> Iterator[nexar_sandbox.Sandbox]:
     """A sandbox of its own, which `own.yaml` names as the upstream."""
-    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as served:
+    with nexar_sandbox.running() as served:
         account = served.default_application
         text = CONFIG.format(
             graphql_url=served.graphql_url,
@@ -35,20 +37,24 @@ async def upstream(tmp_path: Path) -> AsyncIterator[nexar_sandbox.Sandbox]:
         yield served
 
 
-async def explain(folder: Path, *arguments: str) -> commands.CommandResult:
-    return await commands.wait(await commands.start(folder, "explain", "--trace", *arguments))
+def explain(folder: Path, *arguments: str) -> Result:
+    return run_in_this_process("explain", *arguments, folder=folder)
 
 
-def lines_of(done: commands.CommandResult, title: str) -> list[str]:
+def execute(folder: Path, *arguments: str) -> Result:
+    return explain(folder, "--trace", *arguments)
+
+
+def lines_of(done: Result, title: str) -> list[str]:
     """The lines of a section."""
-    _, _, rest = done.out.partition(f"\n{title}\n")
+    _, _, rest = done.stdout.partition(f"\n{title}\n")
     return [line.strip() for line in rest.partition("\n\n")[0].splitlines()]
 
 
-async def test_a_trace_runs_on_the_embedded_sandbox(tmp_path: Path) -> None:
-    done = await explain(tmp_path, f"{TARGET}&apikey=EXAMPLE_KEY")
-    assert (done.code, done.err) == (0, "")
-    assert "executed on the embedded sandbox" in done.out
+def test_a_trace_runs_on_the_embedded_sandbox(tmp_path: Path) -> None:
+    done = execute(tmp_path, f"{TARGET}&apikey=EXAMPLE_KEY")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "executed on the embedded sandbox" in done.stdout
     names = [line.split(maxsplit=2)[2].split("  ")[0] for line in lines_of(done, "Steps")[1:]]
     assert names[:6] == ["authenticate", "admit", "parse", "compile", "look up", "plan"]
     assert lines_of(done, "Queries") == ["queries[0] SN74S74N  from the upstream"]
@@ -56,76 +62,76 @@ async def test_a_trace_runs_on_the_embedded_sandbox(tmp_path: Path) -> None:
         "3 parts billed; 1 GraphQL request, 1 token request",
         "quota: 3 used, no limit",
     ]
-    assert '"__class__": "PartsMatchResponse"' in done.out
-    assert "EXAMPLE_KEY" not in done.out
+    assert '"__class__": "PartsMatchResponse"' in done.stdout
+    assert "EXAMPLE_KEY" not in done.stdout
 
 
-async def test_json_has_the_explanation_the_trace_and_the_whole_response(tmp_path: Path) -> None:
-    done = await explain(tmp_path, "--json", TARGET)
-    assert (done.code, done.err) == (0, "")
-    value = json.loads(done.out)
+def test_json_has_the_explanation_the_trace_and_the_whole_response(tmp_path: Path) -> None:
+    done = execute(tmp_path, "--json", TARGET)
+    assert (done.returncode, done.stderr) == (0, "")
+    value = json.loads(done.stdout)
     assert value["explanation"]["cost"]["parts_max"] == value["trace"]["parts"] == 3
     assert len(value["trace"]["response"]["results"][0]["items"]) == 3
 
 
-async def test_an_error_is_shown_where_it_arose(tmp_path: Path) -> None:
-    done = await explain(tmp_path, "/v3/parts/match?apikey=EXAMPLE_KEY")
-    assert done.code == 0
+def test_an_error_is_shown_where_it_arose(tmp_path: Path) -> None:
+    done = execute(tmp_path, "/v3/parts/match?apikey=EXAMPLE_KEY")
+    assert done.returncode == 0
     assert "queries argument missing" in lines_of(done, "Steps")[-1]
     assert lines_of(done, "Result")[0].startswith("HTTP 400 in ")
 
 
-async def test_a_path_that_v3_never_had_is_not_executed(tmp_path: Path) -> None:
-    done = await explain(tmp_path, "/v3/partz/match")
-    assert "not executed: 404 there is no such path" in done.out
-    assert "Steps" not in done.out
+def test_a_path_that_v3_never_had_is_not_executed(tmp_path: Path) -> None:
+    done = execute(tmp_path, "/v3/partz/match")
+    assert "not executed: 404 there is no such path" in done.stdout
+    assert "Steps" not in done.stdout
 
 
-async def test_each_kind_of_a_file_is_executed(tmp_path: Path) -> None:
+def test_each_kind_of_a_file_is_executed(tmp_path: Path) -> None:
     targets = [TARGET, '/v3/parts/match?queries=[{"mpn":"1N4007"}]', "/v3/brands/search?q=texas"]
     (tmp_path / "calls.txt").write_text("".join(f"{each}\n" for each in targets), encoding="utf-8")
-    traced = json.loads((await explain(tmp_path, "--json", "calls.txt")).out)
+    traced = json.loads((execute(tmp_path, "--json", "calls.txt")).stdout)
     assert [each["trace"]["endpoint"] for each in traced] == ["/parts/match", "/brands/search"]
     # The second one uses the token of the first.
     assert [each["trace"]["token_requests"] for each in traced] == [1, 0]
 
 
-async def test_on_a_real_upstream_parts_are_not_spent_unasked(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
-    done = await explain(tmp_path, "--config", "own.yaml", TARGET)
-    assert (done.code, done.out) == (2, "")
-    assert "to execute: 1 request, up to 3 parts" in done.err
-    assert "--budget" in done.err
+def test_on_a_real_upstream_parts_are_not_spent_unasked(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
+    done = execute(tmp_path, "--config", "own.yaml", TARGET)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "to execute: 1 request, up to 3 parts" in done.stderr
+    assert "--budget" in done.stderr
     assert list(upstream.documents) == []
 
 
-async def test_a_real_upstream_is_charged_as_by_the_service(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
-    done = await explain(tmp_path, "--config", "own.yaml", "--yes", TARGET)
-    assert done.code == 0, done
-    assert "executed on the configured upstream" in done.out
-    assert "quota: 3 of 100 used" in done.out
+def test_a_real_upstream_is_charged_as_by_the_service(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
+    done = execute(tmp_path, "--config", "own.yaml", "--yes", TARGET)
+    assert done.returncode == 0, done
+    assert "executed on the configured upstream" in done.stdout
+    assert "quota: 3 of 100 used" in done.stdout
     assert upstream.part_usage.used(upstream.default_application.application_id) == 3
     secrets: list[Any] = ["k3y-of-the-shop", upstream.default_application.client_secret, "eyJ", upstream.graphql_url]
-    assert [each for each in secrets if each in done.out + done.err] == []
-    again = await explain(tmp_path, "--config", "own.yaml", "--yes", "--json", TARGET)
-    trace = json.loads(again.out)["trace"]
+    assert [each for each in secrets if each in done.stdout + done.stderr] == []
+    again = execute(tmp_path, "--config", "own.yaml", "--yes", "--json", TARGET)
+    trace = json.loads(again.stdout)["trace"]
     # From the store: the token, and the results of the run before.
     assert (trace["cache"], trace["parts"], trace["token_requests"]) == ("hit", 0, 0)
 
 
-async def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
+def test_a_budget_leaves_out_what_may_cost_more(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     (tmp_path / "calls.txt").write_text(f"{TARGET}\n{TARGET}&include[]=specs\n", encoding="utf-8")
-    done = await explain(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
-    traced = json.loads(done.out)
+    done = execute(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
+    traced = json.loads(done.stdout)
     assert [None if each["trace"] is None else each["trace"]["parts"] for each in traced] == [3, None]
-    assert "left out, as it may cost more than is left of the budget: /parts/match" in done.err
+    assert "left out, as it may cost more than is left of the budget: /parts/match" in done.stderr
     assert upstream.part_usage.used(upstream.default_application.application_id) == 3
 
 
-async def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
+def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     upstream.faults.replace((faults.ResetFault(when="after"),))
     (tmp_path / "calls.txt").write_text(f"{TARGET}\n{TARGET}&include[]=specs\n", encoding="utf-8")
-    done = await explain(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
-    lost, left_out = json.loads(done.out)
+    done = execute(tmp_path, "--config", "own.yaml", "--budget", "5", "--json", "calls.txt")
+    lost, left_out = json.loads(done.stdout)
     assert (lost["trace"]["parts"], lost["trace"]["uncertain_parts"], left_out["trace"]) == (0, 3, None)
 
 
@@ -137,9 +143,9 @@ async def test_a_budget_counts_parts_that_may_have_been_billed(tmp_path: Path, u
         (("--budget", "5"), "only --trace costs parts"),
     ],
 )
-async def test_options_that_contradict_each_other_are_refused(
+def test_options_that_contradict_each_other_are_refused(
     tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = await commands.wait(await commands.start(tmp_path, "explain", *arguments, TARGET))
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
+    done = explain(tmp_path, *arguments, TARGET)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr

@@ -1,6 +1,8 @@
 """Tests of `v3bridge compare` with two services on loopback: verdicts, failures, API keys, incompatible options."""
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support import commands
+from support.running_commands import run_in_this_process
 
 from proxy.traffic.recording import line_files
 
+NOBODY = "http://127.0.0.1:9/v3"
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
@@ -129,15 +133,16 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
         (["--column", "mpn=A"], "has no columns to be named with --column, read as urls"),
     ],
 )
-async def test_conflicting_options_give_one_clear_message(
-    run_command: Any, services: Any, make_request_file: Any, arguments: Any, words: str
+def test_conflicting_options_give_one_clear_message(
+    make_request_file: Any, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
-    found = await run_command("compare", *services.sides, "--requests", make_request_file(1), "--yes", *arguments)
-    assert found.code == 2
-    assert words in " ".join(found.err.replace("│", " ").split())
-    assert "c4n4ry" not in found.err
-    assert "Traceback" not in found.err
-    assert services.candidate.requests == []
+    """Without a request, which would be refused."""
+    given = ("--baseline", NOBODY, "--candidate", NOBODY, "--requests", make_request_file(1), "--yes", *arguments)
+    found = run_in_this_process("compare", *given, folder=tmp_path, XDG_STATE_HOME=str(tmp_path))
+    assert found.returncode == 2
+    assert words in " ".join(found.stderr.replace("│", " ").split())
+    assert "c4n4ry" not in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, services: Any, tmp_path: Path) -> None:
@@ -150,29 +155,45 @@ async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, se
     assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recording_file
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (["--baseline", "ftp://old/v3"], "--baseline: is no http:// or https:// address"),
-        (["--html", "no/such/folder/r.html"], "--html: there is no folder"),
-        (["--config", "own.yaml", "--baseline", "sandbox"], "--baseline: the configuration has no upstream: sandbox"),
-        ([], "--baseline: there is nothing to compare with"),
-    ],
-)
-async def test_options_are_checked_before_services_start(
-    run_command: Any, make_request_file: Any, tmp_path: Path, arguments: Any, words: str
-) -> None:
+REFUSED_EARLY = {
+    "--baseline: is no http:// or https:// address": ["--baseline", "ftp://old/v3"],
+    "--html: there is no folder": ["--html", "no/such/folder/r.html"],
+    "--baseline: there is nothing to compare with": [],
+    "--baseline: the configuration has no upstream: sandbox": ["--config", "own.yaml", "--baseline", "sandbox"],
+}
+RUN_ALL = """
+import json, sys
+from proxy.cli import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["v3bridge", *arguments]
+    try:
+        main.main()
+    except SystemExit as end:
+        print(end.code)
+print(*sys.modules)
+"""
+
+
+def test_options_are_checked_before_services_start(make_request_file: Any, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(
         "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
         "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
     )
-    given = arguments if "--config" in arguments else ["--config", str(commands.ROOT / "config.yaml"), *arguments]
-    found = await run_command("compare", "--requests", make_request_file(1), *given, PYTHONPROFILEIMPORTTIME="1")
-    assert found.code == 2
-    assert words in found.err
-    loaded = {line.rpartition("|")[2].strip() for line in found.err.splitlines()}
-    assert "proxy.tools.compare.command.checks" in loaded
-    assert loaded & {"nexar_sandbox.app", "proxy.workers.alone"} == set()
+    shipped = ["compare", "--requests", make_request_file(1), "--config", str(commands.ROOT / "config.yaml")]
+    given = json.dumps([shipped + arguments for arguments in REFUSED_EARLY.values()])
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_ALL, given],
+        cwd=tmp_path,
+        env=commands.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *codes, loaded = done.stdout.splitlines()
+    assert codes == ["2"] * len(REFUSED_EARLY)
+    assert all(words in done.stderr for words in REFUSED_EARLY), done.stderr
+    assert "proxy.tools.compare.command.checks" in loaded.split()
+    assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.workers.single_process"} == set()
 
 
 async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:
