@@ -69,8 +69,8 @@ class CatalogSearch:
         if not norm:
             return self._all_or_none(q, passes, order, search_rules)
         direction = "ASC" if search_rules.equal_numbers_first else "DESC"
-        # With min(), SQLite takes the other columns from the row that has it. CROSS: names are read once, in this order;
-        # of a filter's parts, SQLite would read all names for each.
+        # With min(), SQLite takes the other columns from the row that has it.
+        # CROSS: names are read once, first. SQLite would read all of them again for each part that a filter passes.
         rows = self._rows(
             f"p.id, min({_CLOSENESS} * {_ROWS} + n.rowid) / {_ROWS} AS close, n.mpn",
             "names n CROSS JOIN parts p ON p.id = n.part",
