@@ -25,19 +25,26 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             yield from _objects(each)
 
 
-async def _parts(legacy: LegacyClient) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def parts_read() -> list[dict[str, Any]]:
+    """The parts of `all_parts`, read by the first test that needs them: every test has the same catalog."""
+    return []
+
+
+@pytest.fixture
+async def all_parts(legacy: LegacyClient, parts_read: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Every part of the catalog with all its fields."""
-    found: list[dict[str, Any]] = []
-    while True:
-        body = await legacy.read(f"/parts/search?q=&limit=100&start={len(found)}{INCLUDES}")
-        found += [result["item"] for result in body["results"]]
-        if len(found) >= body["hits"]:
-            return found
+    hits = 1
+    while len(parts_read) < hits:
+        body = await legacy.read(f"/parts/search?q=&limit=100&start={len(parts_read)}{INCLUDES}")
+        parts_read += [result["item"] for result in body["results"]]
+        hits = body["hits"]
+    return parts_read
 
 
-async def test_every_object_has_exactly_the_keys_of_its_class(legacy: LegacyClient) -> None:
+async def test_every_object_has_exactly_the_keys_of_its_class(all_parts: list[dict[str, Any]]) -> None:
     seen = set()
-    for each in _objects(await _parts(legacy)):
+    for each in _objects(all_parts):
         name = each["__class__"]
         assert set(each) - {"__class__"} == set(fields.CLASSES[name]), name
         seen.add(name)
@@ -49,8 +56,10 @@ async def test_fields_that_are_not_included_are_absent(legacy: LegacyClient) -> 
     assert set(part) == {"__class__", *fields.CLASSES["Part"]} - fields.INCLUDED["Part"]
 
 
-async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(legacy: LegacyClient) -> None:
-    offers = [offer for part in await _parts(legacy) for offer in part["offers"]]
+async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(
+    all_parts: list[dict[str, Any]],
+) -> None:
+    offers = [offer for part in all_parts for offer in part["offers"]]
     breaks = [steps for offer in offers for steps in offer["prices"].values()]
     assert len(breaks) > 500
     for steps in breaks:
@@ -58,8 +67,8 @@ async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order
         assert [step[0] for step in steps] == sorted({step[0] for step in steps})
 
 
-async def test_offers_are_sorted_by_authorization_stock_currency_and_price(legacy: LegacyClient) -> None:
-    for part in await _parts(legacy):
+async def test_offers_are_sorted_by_authorization_stock_currency_and_price(all_parts: list[dict[str, Any]]) -> None:
+    for part in all_parts:
         ranks = []
         for offer in part["offers"]:
             prices, stock = offer["prices"], offer["in_stock_quantity"]
@@ -84,15 +93,14 @@ async def test_a_redirected_uid_returns_the_remaining_part(legacy: LegacyClient)
     assert several == {"103cdb613d20cffb": part, "bd4d768f82c5628a": part}
 
 
-async def test_fields_that_only_v3_had_are_present(legacy: LegacyClient) -> None:
-    parts = await _parts(legacy)
-    offers = [offer for part in parts for offer in part["offers"]]
+async def test_fields_that_only_v3_had_are_present(all_parts: list[dict[str, Any]]) -> None:
+    offers = [offer for part in all_parts for offer in part["offers"]]
     for name in ("octopart_rfq_url", "on_order_eta", "_custom", "factory_order_multiple", "multipack_quantity"):
         assert any(offer[name] for offer in offers), name
     assert {offer["seller"]["has_ecommerce"] for offer in offers} == {True}
-    assert all(sheet["metadata"]["size_bytes"] for part in parts for sheet in part["datasheets"])
-    assert any(part["external_links"]["evalkit_url"] for part in parts)
-    assert any(each["seller"]["has_ecommerce"] is False for part in parts for each in part["broker_listings"])
+    assert all(sheet["metadata"]["size_bytes"] for part in all_parts for sheet in part["datasheets"])
+    assert any(part["external_links"]["evalkit_url"] for part in all_parts)
+    assert any(each["seller"]["has_ecommerce"] is False for part in all_parts for each in part["broker_listings"])
 
 
 @pytest.mark.parametrize(
@@ -166,8 +174,8 @@ async def test_specs_have_v3_keys_datatypes_and_si_units(legacy: LegacyClient) -
     assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"
 
 
-async def test_an_attribution_without_a_name_has_no_sources(legacy: LegacyClient) -> None:
+async def test_an_attribution_without_a_name_has_no_sources(all_parts: list[dict[str, Any]]) -> None:
     """As v3 recorded it: a source has a name and a uid, and is left out otherwise."""
-    attributions = [each for each in _objects(await _parts(legacy)) if each["__class__"] == "Attribution"]
+    attributions = [each for each in _objects(all_parts) if each["__class__"] == "Attribution"]
     assert {len(each["sources"]) for each in attributions} == {0, 1}
     assert all(source["name"] and source["uid"] for each in attributions for source in each["sources"])
