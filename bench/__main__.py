@@ -29,6 +29,7 @@ from bench import (
     shadow,
     sheet,
     startup,
+    team_day,
     whole,
     workbook,
     worst,
@@ -38,6 +39,7 @@ PAGE = Path(__file__).parents[1] / "docs/explanation/performance.md"
 BENCHES = {
     "mapper": mapper,
     "service": service,
+    "team_day": team_day,
     "latency": latency,
     "bom": bom,
     "whole": whole,

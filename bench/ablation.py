@@ -43,7 +43,9 @@ def run() -> dict[str, float]:
 def _ratio(name: str, folder: Path) -> float:
     with ExitStack() as stack:
         behind = stack.enter_context(upstream())
-        servers = start_all(stack, {SHIPPED: service(behind, folder), name: service(behind, folder, without=name)})
+        servers = start_all(
+            stack, {SHIPPED: service(behind, folder), name: service(behind, folder, through=("bench.ablated", name))}
+        )
         times = _measure(servers, TARGETS[OPTIMIZATIONS[name].workload])
     return times[name] / times[SHIPPED]
 

@@ -16,6 +16,32 @@ BREAKS = (1, 10, 100, 500, 1000, 5000)
 MPN = b'"mpn":"SN74S74N"'
 REQUEST_ID = "a43cf3e2-e319-4453-a1e9-59063ef113b4"
 DESCRIPTION = "Dual D-type positive-edge-triggered flip-flop with preset and clear"
+DOCUMENT = {
+    "name": "SN74S74N datasheet",
+    "url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf",
+    "mimeType": "application/pdf",
+    "pageCount": 18,
+    "creditString": "Texas Instruments",
+    "createdAt": "2014-01-30T08:15:22Z",
+}
+ATTRIBUTE = {"id": "123", "name": "Case/Package", "shortname": "case_package"}
+SPEC = {
+    "attribute": ATTRIBUTE,
+    "value": "14",
+    "displayValue": "14",
+    "siValue": "14",
+    "unitsName": None,
+    "unitsSymbol": None,
+    "valueType": "number",
+}
+GATED: dict[str, Any] = {
+    "specs": [SPEC | {"attribute": ATTRIBUTE | {"shortname": name}} for name in SPECS],
+    "bestDatasheet": DOCUMENT,
+    "documentCollections": [{"name": "Datasheets", "documents": [DOCUMENT] * 3}],
+    "cad": None,
+    "referenceDesigns": [],
+}
+"""Fields of a plan's features."""
 
 
 def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
@@ -73,6 +99,16 @@ def _match(parts: int, whole: bool = False) -> dict[str, Any]:
     return {"hits": parts, "error": None, "parts": [_part(number, whole) for number in range(parts)]}
 
 
+def selected_part(body: bytes) -> bytes:
+    """Return the first part of a result, with the fields of the plan's features that a request selects."""
+    return _encoded_part(b"akaMpns" in body, frozenset(name for name in GATED if name.encode() in body))
+
+
+@functools.cache
+def _encoded_part(whole: bool, gated: frozenset[str]) -> bytes:
+    return _encode(_part(0, whole) | {name: GATED[name] for name in gated})
+
+
 @functools.cache
 def _encoded_match(parts: int, whole: bool) -> bytes:
     return _encode(_match(parts, whole))
@@ -111,7 +147,7 @@ def _rest_of_part(number: int) -> dict[str, Any]:
             ],
         },
         "descriptions": [{"text": DESCRIPTION, "creditString": f"Seller {company}"} for company in SELLERS],
-        "images": [dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": None}],
+        "images": [dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": "http://www.example.com"}],
         "sellers_includeBrokerstrue": [
             {
                 "company": seller["company"],

@@ -117,9 +117,13 @@ async def start(app: Any) -> Any:
 
 async def main(url: Any, match: Any = match) -> None:
     application = web.Application()
+    application.router.add_get("/v3/parts/match", match)
+    await serve(application, url)
+
+
+async def serve(application: Any, url: Any) -> None:
     application["url"] = url
     application.cleanup_ctx.append(start)
-    application.router.add_get("/v3/parts/match", match)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

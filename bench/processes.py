@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -75,6 +75,23 @@ def upstream(milliseconds: float = 0.0, parts: int = 3) -> Iterator[Server]:
 
 
 @contextmanager
+def day_upstream() -> Iterator[Server]:
+    """Start the canned upstream of the team's day, on the core of the load generator."""
+    with _process("bench.team_day.upstream", core=1) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
+def day_floor(behind: Server, cache_bytes: int = 0) -> Iterator[Server]:
+    """Start the floor of the team's day, with a cache of responses of this size."""
+    with _process("bench.team_day.floor", f"http://127.0.0.1:{behind.port}/graphql", str(cache_bytes), core=0) as (
+        line,
+        pid,
+    ):
+        yield Server(int(line), pid)
+
+
+@contextmanager
 def floor(behind: Server) -> Iterator[Server]:
     """Start the floor: a minimal translator."""
     with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
@@ -122,17 +139,16 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def service(
-    behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, without: str | None = None
+    behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, through: Sequence[str] = ("proxy",)
 ) -> Iterator[Server]:
     """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
-    log goes to a file. `without`: an optimization (bench/ablated.py) to leave out."""
-    program = ("proxy",) if without is None else ("bench.ablated", without)
+    log goes to a file. `through`: the module that starts it, with arguments of its own."""
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
     file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
     with (
         (own / "log").open("wb") as log,
-        _process(*program, "serve", "--config", str(file), core=0, log=log) as (line, pid),
+        _process(*through, "serve", "--config", str(file), core=0, log=log) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
 
@@ -187,7 +203,7 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as generator:
-        _pin(generator.pid, 1)
+        pin(generator.pid, 1)
         try:
             printed, _ = generator.communicate(timeout=seconds + TIMEOUT)
         finally:
@@ -201,7 +217,7 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     )
 
 
-def _pin(pid: int, core: int) -> None:
+def pin(pid: int, core: int) -> None:
     """Pin a process to a core, so that server and load do not share one (Linux with two cores or more)."""
     if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         os.sched_setaffinity(pid, {core})
@@ -217,7 +233,7 @@ def _process(module: str, *arguments: str, core: int, log: IO[bytes] | None = No
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError(f"{module} did not start: {' '.join(arguments)}")
-            _pin(process.pid, core)
+            pin(process.pid, core)
             yield line, process.pid
         finally:
             process.terminate()

@@ -28,20 +28,7 @@ def _sheet_response(queries: int) -> bytes:
     return response(canned.sheet_body(queries))
 
 
-def _respond(variables: dict[str, Any], parts: int, whole: bool) -> tuple[int, bytes]:
-    """Return the number of queries of a request, and the response: supMultiMatch, or searches, alone or under
-    aliases."""
-    if "queries" in variables:
-        numbers = [query["mpn"] for query in variables["queries"]]
-        return len(numbers), response(canned.match_body(numbers, parts, whole))
-    if "q" in variables:
-        return 1, response(canned.search_body([variables["q"]], ["supSearchMpn"], parts, whole))
-    numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
-    names = [f"a{n}" for n in range(len(numbers))]
-    return len(numbers), response(canned.search_body(numbers, names, parts, whole))
-
-
-TOKEN_SECONDS = 86_400
+TOKEN_SECONDS = 7 * 86_400  # a clock that is moved on by a day does not make it expire
 TOKEN = jwt.encode(
     {"exp": int(time.time()) + TOKEN_SECONDS}, "a secret of the bench and long enough", algorithm="HS256"
 )
@@ -61,6 +48,19 @@ class CannedUpstream(asyncio.Protocol):
         self._seconds = seconds
         self._parts = parts
         self._counts = counts
+
+    def respond(self, variables: dict[str, Any], body: bytes) -> tuple[int, bytes]:
+        """Return the number of parts of a response, and its bytes: supMultiMatch, or searches, alone or under
+        aliases."""
+        parts, whole = self._parts, b"akaMpns" in body
+        if "queries" in variables:
+            numbers = [query["mpn"] for query in variables["queries"]]
+            return parts * len(numbers), response(canned.match_body(numbers, parts, whole))
+        if "q" in variables:
+            return parts, response(canned.search_body([variables["q"]], ["supSearchMpn"], parts, whole))
+        numbers = [variables[f"q{n}"] for n in range(sum(name[0] == "q" for name in variables))]
+        names = [f"a{n}" for n in range(len(numbers))]
+        return parts * len(numbers), response(canned.search_body(numbers, names, parts, whole))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
@@ -87,21 +87,24 @@ class CannedUpstream(asyncio.Protocol):
             variables = orjson.loads(body).get("variables") or {}  # the readiness probe has none
             if b"convertedPrice" in body:  # only spreadsheets have prices converted
                 queries = len(variables["queries"])
-                reply = _sheet_response(queries)
+                parts, reply = self._parts * queries, _sheet_response(queries)
             else:
-                queries, reply = _respond(variables, self._parts, b"akaMpns" in body)
+                parts, reply = self.respond(variables, body)
             self._counts[0] += 1
-            self._counts[1] += self._parts * queries
+            self._counts[1] += parts
             if self._seconds:
                 asyncio.get_running_loop().call_later(self._seconds, self._transport.write, reply)
             else:
                 self._transport.write(reply)
 
 
-async def main(milliseconds: float = 0.0, parts: float = 3) -> None:
+async def main(
+    milliseconds: float = 0.0, parts: float = 3, *, connection: type[CannedUpstream] = CannedUpstream
+) -> None:
+    """Serve until the process ends."""
     counts = [0, 0]
     server = await asyncio.get_running_loop().create_server(
-        lambda: CannedUpstream(milliseconds / 1000, int(parts), counts), "127.0.0.1", 0
+        lambda: connection(milliseconds / 1000, int(parts), counts), "127.0.0.1", 0
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
