@@ -147,7 +147,9 @@ def _rest_of_part(number: int) -> dict[str, Any]:
             ],
         },
         "descriptions": [{"text": DESCRIPTION, "creditString": f"Seller {company}"} for company in SELLERS],
-        "images": [dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": "http://www.example.com"}],
+        "images": [
+            dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": "http://www.example.com"}
+        ],
         "sellers_includeBrokerstrue": [
             {
                 "company": seller["company"],

@@ -5,6 +5,7 @@ import asyncio
 import gzip
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -105,23 +106,51 @@ async def test_plain_and_compressed_responses_are_not_confused(start: StartEnvir
     assert len(unparsed) > 1
 
 
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
 @pytest.mark.parametrize(
-    "fields",
+    "fields, request_id",
     [
-        ("X-Request-Id: mine",),
-        ("traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",),
-        ("Upgrade: h2c",),
+        (("X-Request-Id: mine-{}",), "mine-{}"),
+        (("x-request-id:mine-{}", "Accept: */*"), "mine-{}"),
+        (("X-Request-Id: first-{}", "X-Request-Id: second-{}"), "first-{}"),
+        ((f"traceparent: 00-{TRACE}-b7ad6b716920{{:04}}-01",), TRACE),
+        ((f"traceparent: 00-{TRACE}-b7ad6b716920{{:04}}-01", "X-Request-Id: mine-{}"), "mine-{}"),
     ],
 )
-async def test_requests_with_an_id_or_an_upgrade_are_parsed(
-    start: StartEnvironment, unparsed: list[bytes], fields: tuple[str, ...]
+async def test_hits_with_ids_of_their_own_have_them_in_response_and_log(
+    start: StartEnvironment,
+    unparsed: list[bytes],
+    log_output: io.StringIO,
+    fields: tuple[str, ...],
+    request_id: str,
 ) -> None:
+    async with start(**CACHED) as environment, connected(environment) as client:
+        replies = [await client.get(*(field.format(n) for field in fields)) for n in range(WARM + 2)]
+    expected = [request_id.format(n) for n in range(WARM + 2)]
+    assert [reply.headers["x-request-id"] for reply in replies] == expected
+    assert [line["request"] for line in request_lines(log_output)] == expected
+    assert len(unparsed) == 2
+
+
+@pytest.mark.parametrize("value", ["EXAMPLE_KEY", "EXAMPLE", "not a word", "ä", ""])
+async def test_id_that_is_no_id_or_an_api_key_is_replaced_in_hits(
+    start: StartEnvironment, log_output: io.StringIO, value: str
+) -> None:
+    async with start(**CACHED) as environment, connected(environment) as client:
+        replies = [await client.get(f"X-Request-Id: {value}") for _ in range(WARM + 2)]
+    assert {reply.status for reply in replies} == {200}
+    assert all(re.fullmatch("[0-9a-f]{16}", reply.headers["x-request-id"]) for reply in replies)
+    assert "EXAMPLE" not in log_output.getvalue()
+
+
+async def test_request_with_an_upgrade_is_parsed(start: StartEnvironment, unparsed: list[bytes]) -> None:
     async with start(**CACHED) as environment:
         for _ in range(WARM + 1):
             async with connected(environment) as client:
-                reply = await client.get(*fields)
+                reply = await client.get("Upgrade: h2c")
     assert reply.status == 200
-    assert reply.headers["x-request-id"] == "mine" or "X-Request-Id: mine" not in fields
     assert unparsed == []
 
 

@@ -2,11 +2,13 @@
 
 A client that repeats a request sends the same bytes: the request line, and the same header fields in the same order.
 The first hit through its handler links these bytes with the cache entry; from then on equal bytes get that entry at
-once, without aiohttp's parser, request object and task, which take longer than all the rest of a hit. What the bytes do
-not decide is done for each request: whether the client's address may use its API key, request id, usage headers,
-metrics and log line. Anything unusual is left to the handler.
+once, without aiohttp's parser, request object and task, which take longer than all the rest of a hit. Fields with an
+id, which is another one in each request, are taken out of the bytes first. What the bytes do not decide is done for
+each request: whether the client's address may use its API key, request id, usage headers, metrics and log line.
+Anything unusual is left to the handler.
 """
 
+import re
 from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -17,7 +19,7 @@ from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
 from proxy.telemetry.activity import Activity
 from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.request_ids import TRACEPARENT, X_REQUEST_ID, RequestIds
+from proxy.telemetry.request_ids import RequestIds
 from proxy.telemetry.request_log import RequestLog
 from proxy.v3 import unsupported
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
@@ -35,9 +37,10 @@ PATHS = frozenset(
     for slash in ("", "/")
     if "{" not in endpoint.path
 )
-# Fields that make equal bytes no equal requests: ids differ each time, an upgrade changes the connection, and a trace
-# belongs to one execution.
-EXCLUDED = (X_REQUEST_ID, TRACEPARENT, hdrs.UPGRADE, X_EXPLAIN)
+# Fields that make equal bytes no equal requests: an upgrade changes the connection, a trace belongs to one execution.
+EXCLUDED = (hdrs.UPGRADE, X_EXPLAIN)
+# Fields with an id, whose values are plain words: aiohttp decides on any others.
+_ID_FIELD = re.compile(rb"\r\n(x-request-id|traceparent): *([!-~]+)(?=\r\n)", re.IGNORECASE)
 
 
 class HitContext(NamedTuple):
@@ -64,7 +67,8 @@ class UnparsedHits:
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
         started = self._clock.monotonic()
-        known = self._cache.find(data)
+        fields = _ID_FIELD.findall(data)
+        known = self._cache.find(_without_ids(data) if fields else data)
         if known is None:
             return None
         head, cached = known
@@ -74,7 +78,7 @@ class UnparsedHits:
         # An address that is unknown may be throttled: the handler decides, and remembers the key.
         if not self._context.authenticator.knows(address.group, cached.client):
             return None
-        request_id = self._context.ids.new()
+        request_id = self._request_id(data, fields) if fields else self._context.ids.new()
         response = self._response(cached, request_id, started - cached.stored)
         self._record(head.labels, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
@@ -91,7 +95,13 @@ class UnparsedHits:
             forwarded = self._context.addresses.forwarded(request)
             # Redacted here, and not when they are read: a link may be held for a day.
             shown, agent = self._context.activity.shown(request.raw_path, request.headers.get(hdrs.USER_AGENT, ""))
-            self._cache.link(head, *target, RequestLabels(route, shown, agent, forwarded))
+            self._cache.link(_without_ids(head), *target, RequestLabels(route, shown, agent, forwarded))
+
+    def _request_id(self, data: bytes, fields: list[tuple[bytes, bytes]]) -> str:
+        """Return the request's id, by the fields of a head that have one; of equal names the first one counts."""
+        ids = {name.lower(): value.decode("ascii") for name, value in reversed(fields)}
+        target = data.split(b" ", 2)[1].decode("utf-8", "surrogateescape")
+        return self._context.ids.resolve(ids.get(b"x-request-id"), ids.get(b"traceparent"), target)
 
     def _response(self, cached: EncodedResponse, request_id: str, age: float) -> bytes:
         """Return the bytes that aiohttp would write for the handler's response."""
@@ -122,8 +132,13 @@ class UnparsedHits:
             self._log.write(fields, seconds, request_id)
 
 
+def _without_ids(head: bytes) -> bytes:
+    """Return a head without its fields that have an id."""
+    return _ID_FIELD.sub(b"", head)
+
+
 def _is_plain(request: web.Request) -> bool:
-    """Return whether a request leaves its connection open and has no body and no id of its own."""
+    """Return whether a request leaves its connection open and has no body."""
     return (
         request.method == "GET"
         and request.version == HttpVersion11
