@@ -18,9 +18,7 @@ from proxy.upstream import batching
 from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache, unparsed
 
-Workload = Literal[
-    "distinct queries", "cache hits", "cache hits with request ids", "a new query by all clients at once"
-]
+Workload = Literal["distinct queries", "cache hits", "a new query by all clients at once"]
 
 
 class Optimization(NamedTuple):
@@ -41,7 +39,7 @@ def _optimization(name: str, workload: Workload) -> Callable[[Callable[[], None]
     return register
 
 
-@_optimization("the fast path before the router", "cache hits with request ids")
+@_optimization("the fast path before the router", "distinct queries")
 def _route_everything() -> None:
     dispatcher = fast_path.dispatcher
 
@@ -52,7 +50,7 @@ def _route_everything() -> None:
     fast_path.dispatcher = routed_only
 
 
-@_optimization("prepared responses", "cache hits with request ids")
+@_optimization("prepared responses", "distinct queries")
 def _prepare_by_aiohttp() -> None:
     response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
 

@@ -20,8 +20,6 @@ SHIPPED = "as shipped"
 TARGETS: dict[Workload, str] = {
     "distinct queries": TARGET,
     "cache hits": SAME,
-    # It ends the request line itself, and adds an X-Request-Id: such requests are parsed, also cache hits.
-    "cache hits with request ids": f"{SAME} HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:",
     "a new query by all clients at once": TARGET.replace("NUMBER", "BURST"),
 }
 

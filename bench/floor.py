@@ -1,6 +1,7 @@
 """The floor: a minimal translator for the same requests, with aiohttp, orjson, dicts, and one constant token.
 
-No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL`; prints its port.
+No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL [whole]`; prints its port. `whole`: fetches all fields that the service fetches as
+shipped.
 """
 
 import asyncio
@@ -17,6 +18,10 @@ country: $country, currency: $currency, start: $start, limit: $limit) { hits res
 octopartUrl sellers { company { displayFlag homepageUrl id name } isAuthorized offers { clickUrl eligibleRegion factoryLeadDays
 factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku
 updated } } v3uid } } } }"""
+# What the service fetches beside these as shipped, so that both receive the same bytes.
+WHOLE = """akaMpns category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id images { creditString
+creditUrl url55px url75px url90px urlLargest } manufacturerUrl sellers_includeBrokerstrue: sellers(includeBrokers: true) { company {
+displayFlag homepageUrl id name } isBroker offers { clickUrl sku } } shortDescription slug totalAvail"""
 KEYS = {"EXAMPLE_KEY"}
 NOTHING = {
     "mpn": None,
@@ -79,7 +84,7 @@ def part(p: Any) -> Any:
 
 async def search(app: Any, q: Any) -> Any:
     variables = {"q": q["mpn"], "start": q["start"], "limit": q["limit"], "country": "US", "currency": "USD"}
-    payload = orjson.dumps({"query": DOCUMENT, "variables": variables})
+    payload = orjson.dumps({"query": app["document"], "variables": variables})
     headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
     async with app["session"].post(app["url"], data=payload, headers=headers) as answer:
         found = orjson.loads(await answer.read())["data"]["supSearchMpn"]["results"]
@@ -115,14 +120,17 @@ async def start(app: Any) -> Any:
     await app["session"].close()
 
 
-async def main(url: Any, match: Any = match) -> None:
+async def main(url: Any, match: Any = match, whole: bool = False) -> None:
     application = web.Application()
+    if whole:
+        application["document"] = DOCUMENT.replace("part {", f"part {{ {WHOLE}")
     application.router.add_get("/v3/parts/match", match)
     await serve(application, url)
 
 
 async def serve(application: Any, url: Any) -> None:
     application["url"] = url
+    application.setdefault("document", DOCUMENT)
     application.cleanup_ctx.append(start)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
@@ -134,4 +142,4 @@ async def serve(application: Any, url: Any) -> None:
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(main(sys.argv[1]))
+    uvloop.run(main(sys.argv[1], whole="whole" in sys.argv))

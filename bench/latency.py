@@ -13,7 +13,8 @@ from bench.processes import TARGET, Changes, LoadResult, floor, load, service, u
 ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 5, 2.0, 0.7, 200, 50
 OFF: Changes = {"coalescing.enabled": False}
 COALESCING = f"latency of coalescing, as shipped above {written(OFF)}: p50 (ms)"
-GOALS = {COALESCING: Goal("≤", 0.2)}
+ADDED = "added by the service, as shipped: p50 (ms)"
+GOALS = {ADDED: Goal("≤", 0.4), COALESCING: Goal("≤", 0.2)}
 
 
 def run() -> dict[str, float]:
@@ -25,7 +26,7 @@ def run() -> dict[str, float]:
         "floor p99 (ms)": median(low.p99 for low, _, _ in rounds),
         f"added by the service, {written(OFF)}: p50 (ms)": median(off.p50 - low.p50 for low, off, _ in rounds),
         f"added by the service, {written(OFF)}: p99 (ms)": median(off.p99 - low.p99 for low, off, _ in rounds),
-        "added by the service, as shipped: p50 (ms)": median(shipped.p50 - low.p50 for low, _, shipped in rounds),
+        ADDED: median(shipped.p50 - low.p50 for low, _, shipped in rounds),
         "added by the service, as shipped: p99 (ms)": median(shipped.p99 - low.p99 for low, _, shipped in rounds),
         COALESCING: median(shipped.p50 - off.p50 for _, off, shipped in rounds),
     }

@@ -39,5 +39,5 @@ if __name__ == "__main__":
     from proxy.cli import main
 
     moved = MovedClock(Path(sys.argv.pop(1)))
-    clock.SystemClock = lambda: moved  # type: ignore[misc,assignment]
+    clock.SystemClock = lambda: moved  # type: ignore[misc,assignment,return-value]
     main.main()

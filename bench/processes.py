@@ -30,7 +30,10 @@ TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNU
 SAME = TARGET.replace("NUMBER", "74N")
 # Settings of a row that differ from the shipped configuration, by dotted key.
 Changes = Mapping[str, object]
-ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0}
+REQUESTED: Changes = {"cache.fetch": "requested"}
+ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0, **REQUESTED}
+# A target may end the request line itself, and add an id to the request.
+WITH_ID = SAME + " HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:"
 
 
 class Server(NamedTuple):
@@ -92,9 +95,9 @@ def day_floor(behind: Server, cache_bytes: int = 0) -> Iterator[Server]:
 
 
 @contextmanager
-def floor(behind: Server) -> Iterator[Server]:
+def floor(behind: Server, *options: str) -> Iterator[Server]:
     """Start the floor: a minimal translator."""
-    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
+    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", *options, core=0) as (line, pid):
         yield Server(int(line), pid)
 
 

@@ -18,8 +18,10 @@ from typing import NamedTuple
 from bench.goals import Goal
 from bench.processes import (
     ALONE,
+    REQUESTED,
     SAME,
     TARGET,
+    WITH_ID,
     Changes,
     LoadResult,
     Server,
@@ -34,10 +36,12 @@ from bench.processes import (
 )
 
 ROUNDS, SECONDS, WARM = 7, 0.8, 0.6
-FLOOR, PEER = "floor", "floor with msgspec structs"
-CONSTANT = "constant body"
+FLOOR, PEER, WHOLE = "floor", "floor with msgspec structs", "floor with whole parts"
+CONSTANT, CONSTANT_WITH_ID = "constant body", "constant body, requests with ids"
+HITS_WITH_ID = "cache hits, requests with ids"
 IDENTICAL: Changes = {"cache.seconds": 0}
-DISTINCT: tuple[Changes, ...] = (ALONE, {}, {"translation.single_query": "supSearchMpn"}, {"cache.shared": False})
+SINGLE: Changes = {"translation.single_query": "supSearchMpn"}
+DISTINCT: tuple[Changes, ...] = (ALONE, {}, REQUESTED, SINGLE, {"cache.shared": False})
 HITS: tuple[Changes, ...] = ({}, {"log.level": "warning"})
 
 
@@ -53,12 +57,19 @@ def _hits(changes: Changes) -> str:
     return f"cache hits, {written(changes)}"
 
 
+# Throughput of distinct queries has the goals of the first design, which pure Python does not reach; CPU time has those
+# that it can.
 GOALS = {
-    f"{_distinct(DISTINCT[0])} / {FLOOR}": Goal("≥", 1.10),
-    f"{_distinct(DISTINCT[1])} / {FLOOR}": Goal("≥", 1.30),
-    f"{_distinct(DISTINCT[2])} / {FLOOR}": Goal("≥", 1.25),
+    f"{_distinct(ALONE)} / {FLOOR}": Goal("≥", 1.10),
+    f"{_distinct(ALONE)} / {FLOOR}, by CPU": Goal("≥", 1.00),
+    f"{_distinct({})} / {FLOOR}": Goal("≥", 1.30),
+    f"{_distinct({})} / {WHOLE}, by CPU": Goal("≥", 0.90),
+    f"{_distinct(REQUESTED)} / {FLOOR}, by CPU": Goal("≥", 1.00),
+    f"{_distinct(SINGLE)} / {FLOOR}": Goal("≥", 1.25),
     f"{_identical(IDENTICAL)} / {FLOOR}": Goal("≥", 3.5),
-    f"{_hits(HITS[0])} / {CONSTANT}": Goal("≥", 0.80),
+    f"{_hits({})} / {CONSTANT}": Goal("≥", 0.80),
+    f"{_hits({})} / {CONSTANT}, by CPU": Goal("≥", 1.43),
+    f"{HITS_WITH_ID} / {CONSTANT_WITH_ID}, by CPU": Goal("≥", 0.90),
     f"{_hits(HITS[1])} / {CONSTANT}, by CPU": Goal("≥", 0.90),
     "response size, service / floor": Goal("≥", 0.98),
     # Above 1 the load generator, not the server, would decide the throughput of the fastest row.
@@ -91,6 +102,7 @@ def run() -> dict[str, float]:
         "response size, service / floor": service_bytes / floor_bytes,
         "floor (requests/s)": median(results[FLOOR].rate for results in misses),
         **_ratios(misses, FLOOR),
+        f"{_distinct({})} / {WHOLE}, by CPU": _by_cpu(misses, _distinct({}), WHOLE),
         "floor: p99 (ms)": median(results[FLOOR].p99 for results in misses),
         **{
             f"{_distinct(changes)}: p99 (ms)": median(results[_distinct(changes)].p99 for results in misses)
@@ -98,6 +110,7 @@ def run() -> dict[str, float]:
         },
         "constant body of the same size (requests/s)": median(results[CONSTANT].rate for results in hits),
         **_ratios(hits, CONSTANT),
+        f"{HITS_WITH_ID} / {CONSTANT_WITH_ID}, by CPU": _by_cpu(hits, HITS_WITH_ID, CONSTANT_WITH_ID),
         "load generator / constant body, CPU time of a response": median(
             results[CONSTANT].load_cpu / results[CONSTANT].cpu for results in hits
         ),
@@ -112,16 +125,19 @@ def _ratios(rounds: list[Round], reference: str) -> dict[str, float]:
             figures[f"{name} / {reference}"] = median(
                 results[name].rate / results[reference].rate for results in rounds
             )
-            figures[f"{name} / {reference}, by CPU"] = median(
-                results[reference].cpu / results[name].cpu for results in rounds
-            )
+            figures[f"{name} / {reference}, by CPU"] = _by_cpu(rounds, name, reference)
     return figures
+
+
+def _by_cpu(rounds: list[Round], name: str, reference: str) -> float:
+    return median(results[reference].cpu / results[name].cpu for results in rounds)
 
 
 def _miss_contenders(folder: Path) -> dict[str, Contender]:
     return {
         FLOOR: Contender(floor, TARGET),
         PEER: Contender(floor_structs, TARGET),
+        WHOLE: Contender(lambda behind: floor(behind, "whole"), TARGET),
         **{_distinct(changes): Contender(_serving(folder, changes), TARGET) for changes in DISTINCT},
         _identical(IDENTICAL): Contender(_serving(folder, IDENTICAL), SAME),
     }
@@ -130,6 +146,8 @@ def _miss_contenders(folder: Path) -> dict[str, Contender]:
 def _hit_contenders(folder: Path, size: int) -> dict[str, Contender]:
     return {
         CONSTANT: Contender(lambda _: constant(size), SAME),
+        CONSTANT_WITH_ID: Contender(lambda _: constant(size), WITH_ID),
+        HITS_WITH_ID: Contender(_serving(folder, {}), WITH_ID),
         **{_hits(changes): Contender(_serving(folder, changes), SAME) for changes in HITS},
     }
 

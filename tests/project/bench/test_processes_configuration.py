@@ -43,7 +43,7 @@ def test_only_addresses_and_credentials_are_changed() -> None:
 def test_row_name_holds_the_changed_settings() -> None:
     made = processes.configuration(9, Path("/state"), processes.ALONE)
     assert _changed(made) == {**ADDRESSES, **processes.ALONE}
-    assert processes.written(processes.ALONE) == "coalescing.enabled: false, cache.seconds: 0"
+    assert processes.written(processes.ALONE) == 'coalescing.enabled: false, cache.seconds: 0, cache.fetch: "requested"'
     assert processes.written({}) == "as shipped"
 
 
