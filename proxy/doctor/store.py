@@ -14,7 +14,7 @@ from typing import Any
 from proxy import errors
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
-from proxy.stores import cache_ring, sqlite_schema
+from proxy.stores import cache_file, sqlite_schema
 from proxy.stores import open as opening
 
 SLOW_SECONDS = 0.25
@@ -69,7 +69,7 @@ def _file(file: Path, environ: Mapping[str, str]) -> Iterator[CheckResult]:
         yield _place(file, environ)
     else:
         yield from _existing(file)
-        cache = cache_ring.beside(file)
+        cache = cache_file.beside(file)
         if os.path.exists(cache) and not os.access(cache, os.R_OK | os.W_OK):
             yield found(
                 "cache_file_unwritable", f"{cache} cannot be read and written: nothing is shared between workers"

@@ -1,7 +1,8 @@
-"""Shared response cache in a file beside the store: for the workers of one machine, and kept across restarts.
+"""Shared response cache in an SQLite file beside the store: for the workers of one machine, and kept across restarts.
 
-The format of the file is in cache_ring.py. The event loop reads from the page cache only: where the disk would have to
-be read, a thread does it. Another thread writes.
+The event loop reads by a connection of its own, without waiting: a look-up takes some microseconds, and a thread would
+add fifty. Where a writer is in its way, or the file has to be opened, a thread reads. Another thread writes. Without
+SQLite's write-ahead log, whose index is mapped into memory: a file that somebody truncates would kill the process.
 
 A claim is a lock on one byte of a second file, at an offset made of the key. The kernel releases it when its owner
 dies, however that happens.
@@ -9,12 +10,12 @@ dies, however that happens.
 
 import asyncio
 import contextlib
-import errno
 import fcntl
 import os
+import sqlite3
 import struct
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -24,21 +25,45 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.stores import sqlite_schema
-from proxy.stores.cache_ring import KEPT_MAX, CacheRing, DamagedError
-from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
+from proxy.stores.protocols import CACHE_SHARE, CacheLookup, CacheRecord, CacheUsage
 
-CLAIMS_SUFFIX = ".claims"
-OPENED_MAX = 10  # attempts at opening a file that other processes delete meanwhile
-LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 0.3 ms if all of them are hits
+SUFFIX, CLAIMS_SUFFIX = ".cache", ".claims"
+VERSION = 1
+KEPT_MAX = 86_400.0  # seconds: an entry that ends later was stored before the clock was set back
+LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 1 ms if all of them are hits
+BUSY_SECONDS = 4.0  # that a thread waits for a writer of another process
+PAGE_BYTES, ROW_BYTES = 4_096, 200  # of the file; of an entry without its content, in table and indexes
+PAGES_KIB = 256  # of the file that each connection keeps in memory; the system keeps the rest
+
+_SCHEMA = (
+    "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, application TEXT NOT NULL, "
+    "stored REAL NOT NULL, until REAL NOT NULL, size INTEGER NOT NULL, content BLOB NOT NULL)",
+    "CREATE INDEX entries_by_end ON entries (until, application, stored, size)",
+)
+_READ = "SELECT stored, until, content FROM entries WHERE key = ?"
+_STORE = (
+    "INSERT OR REPLACE INTO entries (key, application, stored, until, size, content) "
+    "VALUES (:key, :application, :stored, :until, length(:content), :content)"
+)
+_DAMAGES = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_IOERR_SHORT_READ")  # the third: no such table
 
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
-_PAGE_CACHE_ONLY: int = getattr(os, "RWF_NOWAIT", 0)  # flag of a read; 0 where the system has none
-
 _CLAIMED, _NOTHING = CacheLookup(None, True), CacheLookup(None, False)
 
 R = TypeVar("R")
 
 log = structlog.get_logger()
+
+
+class _OtherVersionError(sqlite3.DatabaseError):
+    """The file was made by another version: only a new file helps."""
+
+    sqlite_errorname = "SQLITE_NOTADB"
+
+
+def beside(store: Path) -> Path:
+    """Return the cache's file beside that of a store."""
+    return store.with_name(store.name + SUFFIX)
 
 
 class CacheFile:
@@ -48,40 +73,37 @@ class CacheFile:
         self._path = path
         self._size = size
         self._clock = clock
-        self._ring: CacheRing | None = None
-        self._claims: _Claims | None = None
         self._opening = threading.Lock()
+        self._files: dict[ThreadPoolExecutor, _File] = {}
+        self._loop_file: _File | None = None
+        self._claims: _Claims | None = None
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="cache reads")
         self._writers = ThreadPoolExecutor(1, thread_name_prefix="cache writes")
-        self._has_put = False
         self._closed = False
 
     def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:
-        ring, claims = self._ring, self._claims
-        if ring is None or (claim and claims is None) or len(keys) > LOOP_MAX or not _PAGE_CACHE_ONLY:
+        file, claims = self._loop_file, self._claims
+        if file is None or claims is None or len(keys) > LOOP_MAX:
             return None
         claimed: set[bytes] = set()
         try:
-            if claim and claims is not None:
+            if claim:
                 claims.claim(keys, claimed)
-            contents = [ring.content(key, _PAGE_CACHE_ONLY) for key in keys]
-        except (
-            OSError,
-            DamagedError,
-        ):  # not in the page cache, or trouble, which the thread that reads it then reports
+            contents = file.contents(keys)
+        except (OSError, sqlite3.Error):  # a writer, or trouble, which the thread then reports
             self._release(claimed)
             return None
         return self._lookups(keys, contents, claimed, fresh_from)
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
-        claims = await self._in_thread(self._readers, self._opened_claims) if claim else None
         # Claimed before they are read: an owner releases a key after its entry is there, so that a key that can be
         # claimed has its final entry. The other order would miss what is stored in between.
         claimed: set[bytes] = set()
         try:
-            if claims is not None:
+            claims = await self._in_thread(self._readers, self._opened_claims)
+            if claim:
                 claims.claim(keys, claimed)
-            contents = await self._in_thread(self._readers, lambda: [self._opened().content(key) for key in keys])
+            contents = await self._with_file(self._readers, lambda file: file.contents(keys))
         except OSError as error:
             self._release(claimed)
             raise _unavailable(error) from error
@@ -93,9 +115,9 @@ class CacheFile:
     async def put(self, records: Sequence[CacheRecord]) -> None:
         try:
             if records:
-                await self._in_thread(self._writers, lambda: self._put(records))
+                await self._with_file(self._writers, lambda file: file.store(records, self._size))
             else:
-                await self._in_thread(self._writers, lambda: self._write(lambda ring: ring.expire(self._clock.now())))
+                await self._with_file(self._writers, lambda file: file.expire(self._clock.now()))
         finally:
             self._release(record.key for record in records)
 
@@ -106,27 +128,10 @@ class CacheFile:
         self._release(keys)
 
     async def cache_usage(self) -> list[CacheUsage]:
-        def usage() -> dict[str, CacheUsage]:
-            usages: dict[str, CacheUsage] = {}
-            for entry in self._opened().entries(self._clock.now()):
-                name = entry.application.decode(errors="replace")
-                _, entries, size, oldest, newest = usages.get(name, CacheUsage(name, 0, 0, entry.stored, entry.stored))
-                oldest, newest = min(oldest, entry.stored), max(newest, entry.stored)
-                usages[name] = CacheUsage(name, entries + 1, size + entry.size, oldest, newest)
-            return usages
-
-        usages = await self._in_thread(self._readers, usage)
-        return [usages[name] for name in sorted(usages)]
+        return await self._with_file(self._readers, lambda file: file.usage(self._clock.now()))
 
     async def clear(self, application: str | None) -> int:
-        def clear(ring: CacheRing) -> int:
-            if application is not None:
-                return ring.forget(application, self._clock.now())
-            deleted = sum(1 for _ in ring.entries(self._clock.now()))
-            ring.unlink()  # gives the space back; other processes see that it is gone
-            return deleted
-
-        return await self._in_thread(self._writers, lambda: self._write(clear))
+        return await self._with_file(self._writers, lambda file: file.clear(application, self._clock.now()))
 
     async def aclose(self) -> None:
         self._closed = True
@@ -134,9 +139,9 @@ class CacheFile:
             with contextlib.suppress(RuntimeError):  # closed before
                 await asyncio.get_running_loop().run_in_executor(threads, int)  # waits for what runs in the thread
             threads.shutdown()
-        if self._ring is not None:
-            self._ring.close()
-            self._ring = None
+        for file in filter(None, (*self._files.values(), self._loop_file)):
+            file.close()
+        self._files, self._loop_file = {}, None
         if self._claims is not None:
             self._claims.close()
             self._claims = None
@@ -171,53 +176,161 @@ class CacheFile:
             self._claims = _Claims(self._path.with_name(self._path.name + CLAIMS_SUFFIX))
         return self._claims
 
+    async def _with_file(self, threads: ThreadPoolExecutor, work: Callable[["_File"], R]) -> R:
+        """Do work in a thread, with its connection to the file; once more, with a new file, where it is damaged."""
+
+        def in_thread() -> R:
+            sqlite_schema.make(self._path)
+            status = self._path.stat()
+            try:
+                return work(self._opened(threads))
+            except sqlite3.DatabaseError as error:
+                if not getattr(error, "sqlite_errorname", "").startswith(_DAMAGES):
+                    raise
+                log.warning("shared cache deleted", file=str(self._path), exc_info=error)
+            _delete(self._path, status)
+            return work(self._opened(threads))
+
+        return await self._in_thread(threads, in_thread)
+
     async def _in_thread(self, threads: ThreadPoolExecutor, work: Callable[[], R]) -> R:
         if self._closed:
             raise errors.StoreUnavailable("the shared cache is closed")
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, work)
-        except (OSError, DamagedError) as error:
+        except (OSError, sqlite3.Error) as error:
             raise _unavailable(error) from error
 
-    def _put(self, records: Sequence[CacheRecord]) -> None:
-        ring = self._opened()
-        if not self._has_put and ring.size != self._size:
-            # The setting has changed. Each service applies it once, and only when it stores something: services with
-            # different settings must not delete each other's file again and again.
-            with ring.locked():
-                ring.unlink()
-        self._has_put = True
-        self._write(lambda ring: ring.append(records))
-
-    def _write(self, work: Callable[[CacheRing], R]) -> R:
-        """Do work on the locked file; a second time, on a new file, if the file turns out to be damaged."""
-        ring = self._opened()
-        try:
-            with ring.locked():
-                return work(ring)
-        except DamagedError as error:
-            log.warning("shared cache deleted", file=str(self._path), exc_info=error)
-            with ring.locked():
-                ring.unlink()
-        ring = self._opened()
-        with ring.locked():
-            return work(ring)
-
-    def _opened(self) -> CacheRing:
-        """Return the file, which is begun anew where it is missing or damaged. For threads only."""
+    def _opened(self, threads: ThreadPoolExecutor) -> "_File":
+        """Return a thread's connection to the file, which is begun anew where it is missing."""
         with self._opening:
-            for _ in range(OPENED_MAX):
-                try:
-                    if self._ring is not None and not self._ring.is_deleted():
-                        return self._ring
-                    self._ring = CacheRing(self._path, self._size)
-                except DamagedError as error:
-                    log.warning("shared cache deleted", file=str(self._path), exc_info=error)
-                    if self._ring is not None:  # a new one has been deleted by itself
-                        with self._ring.locked():
-                            self._ring.unlink()
-                        self._ring = None
-            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            file = self._files.get(threads)
+            if file is None or file.is_replaced():
+                # The connections before are not closed: the event loop may be reading by one.
+                file = self._files[threads] = _File(self._path, BUSY_SECONDS)
+                self._loop_file = _File(self._path, 0.0)
+            return file
+
+
+class _File:
+    """Connection to the file, for one thread. All methods raise sqlite3.Error."""
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        """Open a file, and make it where it is missing; `busy_seconds`: that a writer is waited for."""
+        sqlite_schema.make(path)
+        self._path = path
+        self._status = path.stat()
+        self._connection = sqlite3.connect(path, busy_seconds, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def is_replaced(self) -> bool:
+        """Return whether the file was deleted: what is stored in it, nobody else would find."""
+        try:
+            return not os.path.samestat(self._status, self._path.stat())
+        except OSError:
+            return True
+
+    def contents(self, keys: Sequence[bytes]) -> list[tuple[float, float, bytes] | None]:
+        """Return when the entry of each key was stored, its end, and its content."""
+        if len(keys) == 1:
+            return [self._connection.execute(_READ, keys).fetchone()]
+        with self._transaction("DEFERRED"):  # one lock for all
+            return [self._connection.execute(_READ, (key,)).fetchone() for key in keys]
+
+    def store(self, records: Sequence[CacheRecord], size: int) -> None:
+        """Store entries, except those that would replace too many; delete those that end first beyond `size` bytes."""
+        stored = [record for record in records if len(record.content) <= size // CACHE_SHARE]
+        with self._transaction("IMMEDIATE"):
+            self._make_room(size - sum(_bytes_of(record.content) for record in stored))
+            self._connection.executemany(_STORE, [record._asdict() for record in stored])
+        if self._pragma("page_count") * PAGE_BYTES > size:  # it was made for another size
+            self._connection.execute("VACUUM")
+
+    def expire(self, now: float) -> None:
+        """Delete what has expired, and what was stored before the clock was set back."""
+        self._connection.execute("DELETE FROM entries WHERE until <= ? OR until > ?", (now, now + KEPT_MAX))
+
+    def usage(self, now: float) -> list[CacheUsage]:
+        """Return the usage of every application with entries, by name."""
+        statement = (
+            "SELECT application, count(*), sum(size), min(stored), max(stored) FROM entries "
+            "WHERE until > ? AND until <= ? GROUP BY application ORDER BY application"
+        )
+        return [CacheUsage(*row) for row in self._connection.execute(statement, (now, now + KEPT_MAX))]
+
+    def clear(self, application: str | None, now: float) -> int:
+        """Delete the entries of an application, or all; return how many had not expired."""
+        self.expire(now)
+        if application is not None:
+            return self._connection.execute("DELETE FROM entries WHERE application = ?", (application,)).rowcount
+        deleted = self._connection.execute("DELETE FROM entries").rowcount
+        self._connection.execute("VACUUM")  # gives the space back
+        return deleted
+
+    def _make_room(self, size: int) -> None:
+        """Delete the entries that end first, until the others take at most `size` bytes."""
+        while (excess := (self._pragma("page_count") - self._pragma("freelist_count")) * PAGE_BYTES - size) > 0:
+            ids = []
+            for id_, content in self._connection.execute("SELECT id, size FROM entries ORDER BY until, id"):
+                ids.append((id_,))
+                excess -= content
+                if excess <= 0:
+                    break
+            if not ids:
+                return
+            self._connection.executemany("DELETE FROM entries WHERE id = ?", ids)
+
+    def _prepare(self) -> None:
+        for setting in (
+            f"cache_size = -{PAGES_KIB}",
+            "journal_mode = TRUNCATE",
+            "synchronous = OFF",  # a cache may be lost with the machine
+            "secure_delete = ON",  # what has expired is overwritten
+        ):
+            self._connection.execute(f"PRAGMA {setting}")
+        if (version := self._pragma("user_version")) == VERSION:
+            return
+        with self._transaction("IMMEDIATE"):
+            if (version := self._pragma("user_version")) not in (0, VERSION):
+                raise _OtherVersionError(f"its version is {version}")
+            if version == 0:
+                for statement in _SCHEMA:
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str) -> Iterator[None]:
+        self._connection.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+
+def _delete(path: Path, status: os.stat_result) -> None:
+    """Delete the file with this status, unless another process has done so and has begun a new one."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as damaged:
+        fcntl.flock(damaged, fcntl.LOCK_EX)  # until it is closed: no two processes compare and delete
+        if sqlite_schema.has_path(damaged.fileno(), path) and os.path.samestat(path.stat(), status):
+            path.unlink()
+
+
+def _bytes_of(content: bytes) -> int:
+    """Return the most bytes that an entry takes: in the pages of others, or in pages of its own."""
+    return len(content) + (ROW_BYTES if len(content) < PAGE_BYTES // 4 else PAGE_BYTES)
 
 
 class _Claims:

@@ -8,8 +8,7 @@ from pathlib import Path
 from proxy import config, errors
 from proxy.kit import extras
 from proxy.kit.clock import Clock
-from proxy.stores import cache_ring, sqlite_schema
-from proxy.stores.cache_file import CacheFile
+from proxy.stores import cache_file, sqlite_schema
 from proxy.stores.memory import MemoryStore
 from proxy.stores.protocols import CacheStore, Store
 from proxy.stores.sqlite import SqliteStore
@@ -45,7 +44,7 @@ def open_cache(
     if text == "memory:":
         return None
     if (file := _usable_file(url, environ)) is not None:
-        return CacheFile(cache_ring.beside(file), size, clock)
+        return cache_file.CacheFile(cache_file.beside(file), size, clock)
     try:
         from proxy.stores.redis import RedisCache
     except ImportError as error:

@@ -1,14 +1,15 @@
 """Tests specific to the shared cache in a file: modes, damage, deletion, and expiry under a clock that jumps."""
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import itertools
 import os
 import random
+import sqlite3
 import stat
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ from support import log_lines
 
 from proxy import errors
 from proxy.kit import clock
-from proxy.stores.cache_file import LOOP_MAX, CacheFile
-from proxy.stores.cache_ring import SLOTS_MIN, ring_start
+from proxy.stores.cache_file import LOOP_MAX, VERSION, CacheFile
 from proxy.stores.protocols import CacheLookup
 
 
@@ -37,7 +37,7 @@ Opens = Callable[..., CacheFile]
 @pytest.fixture
 async def open_file(file: Path, manual_clock: clock.ManualClock) -> AsyncIterator[Opens]:
     """Opens the file, or another one, each time as another process would; closed with the test."""
-    async with AsyncExitStack() as stack:
+    async with contextlib.AsyncExitStack() as stack:
 
         def opened(size: int = SIZE, path: Path = file) -> CacheFile:
             cache = CacheFile(path, size, manual_clock)
@@ -56,7 +56,7 @@ async def test_files_are_readable_by_the_owner_only(cache: CacheFile, file: Path
     await cache.put([record(A)])
     await cache.look_up([A, B], 0.0, claim=True)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()}
-    assert modes == dict.fromkeys([f"state.sqlite.cache{end}" for end in ("", ".claims")], 0o600)
+    assert modes == dict.fromkeys([f"state.sqlite.cache{end}" for end in ("", "-journal", ".claims")], 0o600)
 
 
 @pytest.mark.parametrize("damage", [b"not a database at all" * 400, b""])
@@ -102,8 +102,8 @@ async def test_unusable_folder_is_an_error(tmp_path: Path, open_file: Opens) -> 
 async def test_file_of_another_version_is_replaced(cache: CacheFile, file: Path, open_file: Opens) -> None:
     await cache.put([record(A)])
     await cache.aclose()
-    with file.open("r+b") as opened:
-        opened.write(b"v3bridge cache 0")
+    with contextlib.closing(sqlite3.connect(file)) as later:
+        later.execute(f"PRAGMA user_version = {VERSION + 1}")
     other = open_file()
     with log_lines.collected() as output:
         assert await contents(other, A) == [None]
@@ -140,13 +140,6 @@ async def test_cleared_entries_are_overwritten(cache: CacheFile, file: Path) -> 
     assert await cache.clear("shop") == 1
     assert b"copy" not in file.read_bytes()
     assert await contents(cache, A, B) == [None, b"of another"]
-
-
-async def test_remains_of_evicted_entries_are_cleared(cache: CacheFile, file: Path) -> None:
-    for number in range(400):
-        await cache.put([record(number.to_bytes(16, "big"), b"secret" * (100 + number % 7), name="shop")])
-    assert await cache.clear("shop") > 0
-    assert b"secret" not in file.read_bytes()
 
 
 async def test_look_up_whose_claims_fail_halfway_leaves_none(
@@ -186,7 +179,7 @@ def content_of(key: bytes, size: int) -> bytes:
 @example(sizes=[10] + [240_000] * 5, batch=1)
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_what_is_found_is_what_was_stored_last(cache: CacheFile, sizes: list[int], batch: int) -> None:
-    """However the ring is filled: no entry is mistaken for another, the newest are there, the limit holds."""
+    """However the file is filled: no entry is mistaken for another, the newest are there, the limit holds."""
     await cache.clear(None)
     records = []
     for number, size in enumerate(sizes):
@@ -213,7 +206,7 @@ async def test_file_stays_below_its_size(cache: CacheFile, file: Path) -> None:
 
 
 async def test_writers_and_readers_side_by_side_mistake_no_entry(cache: CacheFile, open_file: Opens) -> None:
-    """While two caches overwrite the ring again and again, a third reads what they store."""
+    """While two caches replace entries again and again, a third reads what they store."""
     caches = [open_file() for _ in range(2)]
     keys = [number.to_bytes(8, "big") * 2 for number in range(200)]
 
@@ -233,20 +226,6 @@ async def test_writers_and_readers_side_by_side_mistake_no_entry(cache: CacheFil
     assert hits
 
 
-@pytest.mark.parametrize("place", [0, 10**6, 2**63])
-async def test_slot_of_the_index_that_points_nowhere_is_a_miss(cache: CacheFile, file: Path, place: int) -> None:
-    """As a process that is killed while it writes may leave it."""
-    await cache.put([record(A)])
-    header = file.read_bytes()
-    slot = header.index(A[8:] + (SIZE - ring_start(SLOTS_MIN)).to_bytes(8, "little"))
-    with file.open("r+b") as opened:
-        opened.seek(slot + 8)
-        opened.write(place.to_bytes(8, "little"))
-    assert await contents(cache, A) == [None]
-    await cache.put([record(A, b"again")])
-    assert await contents(cache, A) == [b"again"]
-
-
 @pytest.mark.parametrize("size", [0, 5_000, 100_000])
 async def test_truncated_file_is_begun_anew(cache: CacheFile, file: Path, size: int, open_file: Opens) -> None:
     """As by a person who wants its space back. The file of claims goes with it, and what is claimed stays so."""
@@ -263,20 +242,8 @@ async def test_truncated_file_is_begun_anew(cache: CacheFile, file: Path, size: 
             await each.put([record(C)])
         for each in (cache, other):
             assert await contents(each, C) == [b"content"]
-    assert output.getvalue().count("shared cache deleted") == (1 if size < ring_start(SLOTS_MIN) else 0)
-    assert (await claims(cache, B), await claims(other, A)) == ([False], [False])
-
-
-async def test_records_that_contradict_each_other_are_begun_anew(cache: CacheFile, file: Path) -> None:
-    await cache.put([record(A)])
-    with file.open("r+b") as opened:
-        opened.seek(ring_start(SLOTS_MIN))
-        opened.write(b"\xff" * 100)
-    with log_lines.collected() as output:
-        await cache.put([])
     assert output.getvalue().count("shared cache deleted") == 1
-    await cache.put([record(B)])
-    assert await contents(cache, A, B) == [None, b"content"]
+    assert (await claims(cache, B), await claims(other, A)) == ([False], [False])
 
 
 async def test_damaged_file_is_replaced_once_by_several_processes(
@@ -291,28 +258,37 @@ async def test_damaged_file_is_replaced_once_by_several_processes(
         assert await contents(each, *(bytes([n]) * 16 for n in range(5))) == [b"content"] * 5
 
 
-async def test_changed_size_is_applied_once_and_by_writers_only(cache: CacheFile, open_file: Opens) -> None:
-    """Services with different settings, and `v3bridge cache`, do not delete each other's entries again and again."""
-    other = open_file(2 * SIZE)
+async def test_smaller_size_deletes_the_oldest_and_shrinks_the_file(
+    cache: CacheFile, file: Path, manual_clock: clock.ManualClock, open_file: Opens
+) -> None:
+    """By the next entry that is stored, and not by services and commands that only read."""
+    larger = open_file(2 * SIZE)
+    keys = [number.to_bytes(16, "big") for number in range(150)]
+    for key in keys:
+        await larger.put([record(key, bytes(10_000), stored=manual_clock.now())])
+        manual_clock.advance(0.01)
+    assert await contents(cache, *keys) == [bytes(10_000)] * 150
+    assert await cache.clear("nobody") == 0
+    assert file.stat().st_size > SIZE
     await cache.put([record(A)])
-    assert await contents(other, A) == [b"content"]
-    assert await other.clear("nobody") == 0
-    await other.put([record(B)])
-    for each in (cache, other, cache):
-        await each.put([record(C)])
-    assert await contents(cache, A, B, C) == [None, b"content", b"content"]
+    kept = [content is not None for content in await contents(cache, *keys)]
+    assert 60 <= kept.count(True) < 100
+    assert all(kept[kept.index(True) :])
+    assert file.stat().st_size <= SIZE
 
 
-async def test_entry_that_is_not_in_the_page_cache_is_read_by_the_thread(cache: CacheFile, file: Path) -> None:
-    await cache.put([record(A, bytes(100_000))])
-    await contents(cache)
-    with file.open("r+b") as opened:
-        os.fsync(opened.fileno())
-        os.posix_fadvise(opened.fileno(), ring_start(SLOTS_MIN), 0, os.POSIX_FADV_DONTNEED)
-    if cache.look_up_now([A], 0.0, False) is not None:
-        pytest.skip("this file system is always in memory")
-    assert await contents(cache, A) == [bytes(100_000)]
-    assert cache.look_up_now([A], 0.0, False) == [CacheLookup(bytes(100_000), False)]
+async def test_writer_in_the_way_of_the_event_loop_is_waited_for_by_the_thread(cache: CacheFile, file: Path) -> None:
+    await cache.put([record(A)])
+    await claims(cache)
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        assert cache.look_up_now([A], 0.0, True) is None
+        reading = asyncio.create_task(claims(cache, A))
+        await asyncio.sleep(0.05)
+        assert not reading.done()
+        writer.execute("COMMIT")
+    assert await reading == [False]
+    assert cache.look_up_now([A], 0.0, True) == [CacheLookup(b"content", False)]
 
 
 async def test_many_keys_are_left_to_the_thread(cache: CacheFile) -> None:
