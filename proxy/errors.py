@@ -252,8 +252,9 @@ class QueryRefused(ServerError):
 
 
 class OversizedOperation(UpstreamUnreadable):
-    """The operation is too complex for the upstream, or its response has more bytes than allowed. `smaller` is how many
-    parts one may have that may succeed, 0 if there is none."""
+    """The operation is too complex for the upstream, or its response has more bytes than allowed.
+
+    `smaller` is how many parts one may have that may succeed, 0 if there is none."""
 
     def __init__(self, message: str, *, may_be_billed: bool = False, smaller: int = 0) -> None:
         super().__init__(message, may_be_billed=may_be_billed)
