@@ -30,8 +30,8 @@ SPEC = {
     "value": "14",
     "displayValue": "14",
     "siValue": "14",
-    "unitsName": None,
-    "unitsSymbol": None,
+    "unitsName": "",
+    "unitsSymbol": "",
     "valueType": "number",
 }
 GATED: dict[str, Any] = {

@@ -14,7 +14,6 @@ class MovedClock:
     """Clock of the processes that are started while `moving` lasts."""
 
     def __init__(self, file: Path) -> None:
-        file.write_bytes(struct.pack("d", 0.0))
         with file.open("r+b") as opened:
             self._seconds = memoryview(mmap.mmap(opened.fileno(), 8)).cast("d")
 
@@ -22,11 +21,16 @@ class MovedClock:
         """Move the clock forward at once."""
         self._seconds[0] += seconds
 
+    def move(self, seconds: float) -> None:
+        """Let the clock be so many seconds ahead."""
+        self._seconds[0] = seconds
+
 
 @contextmanager
 def moving(folder: Path) -> Iterator[MovedClock]:
     """Give processes that are started from now on a clock that moves."""
     file = folder / "clock"
+    file.write_bytes(struct.pack("d", 0.0))
     clock, before = MovedClock(file), dict(os.environ)
     paths = [str(Path(__file__).parent), *filter(None, [before.get("PYTHONPATH")])]
     os.environ |= {VARIABLE: str(file), "PYTHONPATH": os.pathsep.join(paths)}

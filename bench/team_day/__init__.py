@@ -17,7 +17,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bench.goals import Goal
-from bench.moved_clock import MovedClock
+from bench.moved_clock import moving
 from bench.processes import Server, day_floor, day_upstream, pin, service
 
 ROUNDS = 3
@@ -73,23 +73,21 @@ def _figures(day: Day) -> dict[str, float]:
 
 
 def _round(folder: Path) -> dict[str, Day]:
-    clock = Path(tempfile.mkdtemp(dir=folder)) / "clock"
-    MovedClock(clock)
     servers: dict[str, Callable[[Server], AbstractContextManager[Server]]] = {
-        SERVICE: lambda behind: service(behind, folder, through=("bench.moved_clock", str(clock))),
+        SERVICE: lambda behind: service(behind, folder),
         FLOOR: day_floor,
         CACHED: lambda behind: day_floor(behind, CACHE_BYTES),
     }
     days = {}
     for name in random.sample(list(servers), len(servers)):
-        with day_upstream() as behind, servers[name](behind) as server:
+        with moving(folder), day_upstream() as behind, servers[name](behind) as server:
             behind.body("/count")
-            days[name] = _day(server, behind, clock)
+            days[name] = _day(server, behind)
     return days
 
 
-def _day(server: Server, behind: Server, clock: Path) -> Day:
-    command = [sys.executable, "-m", "bench.team_day.load", str(server.port), str(clock)]
+def _day(server: Server, behind: Server) -> Day:
+    command = [sys.executable, "-m", "bench.team_day.load", str(server.port)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as load:
         pin(load.pid, 1)

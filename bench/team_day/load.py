@@ -1,21 +1,25 @@
 """Load of the team's day: sends its requests in order, each program over one connection, as fast as they are answered.
 
-Run as `python -m bench.team_day.load PORT CLOCK`. Before each request CLOCK, a file that the service's clock is moved
-by (bench/moved_clock.py), gets the second of the day. Prints the percentiles of the responses' times in milliseconds.
+Run as `python -m bench.team_day.load PORT` under a moved clock, which is that of the server, too. It is moved by
+five minutes at a time, when no request is in flight: a request may not take minutes. Prints the percentiles of the
+responses' times in milliseconds.
 """
 
 import asyncio
+import itertools
 import json
+import os
 import statistics
 import sys
 import time
 from pathlib import Path
 
 from bench.load import response_end
-from bench.moved_clock import MovedClock
+from bench.moved_clock import VARIABLE, MovedClock
 from bench.team_day.programs import PROGRAMS, TRACE
 
 READ = 65_536
+SPAN = 300.0  # seconds of the day in which the clock stands
 
 
 class Connection:
@@ -49,16 +53,18 @@ async def main(port: int, clock: MovedClock) -> None:
     connections = {name: Connection() for name in PROGRAMS}
     for connection in connections.values():
         await connection.open(port)
-    sending = []
-    async with asyncio.TaskGroup() as group:
-        for line in TRACE.read_text().splitlines():
-            second, name, named = json.loads(line)
-            await connections[name].free.acquire()
-            clock.move(second)
-            sending.append(group.create_task(connections[name].send(PROGRAMS[name].target(named))))
-    shares = statistics.quantiles([task.result() * 1_000 for task in sending], n=100)
-    print(json.dumps({"p50": shares[49], "p95": shares[94], "p99": shares[98]}))
+    seconds: list[float] = []
+    requests = [json.loads(line) for line in TRACE.read_text().splitlines()]
+    for span, due in itertools.groupby(requests, lambda request: request[0] // SPAN):
+        clock.move(span * SPAN)
+        async with asyncio.TaskGroup() as group:
+            for _, name, named in due:
+                await connections[name].free.acquire()
+                sending = group.create_task(connections[name].send(PROGRAMS[name].target(named)))
+                sending.add_done_callback(lambda sent: seconds.append(sent.result()))
+    shares = statistics.quantiles(seconds, n=100)
+    print(json.dumps({name: shares[int(name[1:]) - 1] * 1_000 for name in ("p50", "p95", "p99")}))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), MovedClock(Path(sys.argv[2]))))
+    asyncio.run(main(int(sys.argv[1]), MovedClock(Path(os.environ[VARIABLE]))))
