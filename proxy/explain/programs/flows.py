@@ -13,7 +13,7 @@ import graphql
 
 from proxy import errors
 from proxy.explain.explanation import ExplainedOperation, Explanation
-from proxy.explain.programs.expressions import Setting
+from proxy.explain.programs.printer import Setting
 from proxy.mapping.compiler import CompiledObject, compile_object
 from proxy.mapping.loader import Mappings
 from proxy.model import PartsMatchQuery, PartsMatchRequest, Projection

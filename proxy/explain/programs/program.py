@@ -8,7 +8,7 @@ from proxy.explain import understanding
 from proxy.explain.changes import addresses
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
-from proxy.explain.programs import curl_requests, expressions, flows, rows
+from proxy.explain.programs import curl_requests, flows, mapping_functions, rows
 from proxy.explain.programs.fields import read, restricted
 from proxy.explain.programs.python_program import ProgramText, PythonProgram
 from proxy.model import MappingContext, Path
@@ -43,7 +43,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
         title = f"Sends to Nexar what v3's {explanation.endpoint} asked, and prints the responses."
         requests = flows.graphql_requests(explanation, flow)
         return curl_requests.write(title, _notes(explanation, (), language), addresses(explainer.settings), requests)
-    mapping = expressions.read(compiled, _context(explanation, client, cuts))
+    mapping = mapping_functions.read(compiled, _context(explanation, client, cuts))
     text = ProgramText(
         title=f"Asks Nexar for what v3's {explanation.endpoint} returned, and prints it with v3's names.",
         notes=list(_notes(explanation, flow.omitted, language)),

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from proxy.explain.changes import Addresses
-from proxy.explain.programs import definitions, rows
-from proxy.explain.programs.expressions import MappingProgram
+from proxy.explain.programs import definitions, printer, rows
 from proxy.explain.programs.flows import Flow
-from proxy.explain.programs.printer import Printer, indented, quoted
+from proxy.explain.programs.mapping_functions import Function
+from proxy.explain.programs.printer import indented, quoted
 
 MAPPING_NOTE = "v3's objects from Nexar's, field by field."
 LINE = 110  # characters of a line of a table
@@ -23,7 +23,7 @@ class ProgramText(NamedTuple):
     addresses: Addresses
     client: tuple[str, str]
     flow: Flow
-    mapping: MappingProgram
+    mapping: tuple[Function, ...]
     tables: dict[str, Any]
 
 
@@ -32,8 +32,7 @@ class PythonProgram:
 
     def __init__(self, text: ProgramText) -> None:
         self._text = text
-        self._printer = Printer()
-        self._mapping = [self._printer.function(function) for function in text.mapping.functions]
+        self._mapping = list(map(printer.function, text.mapping))
 
     def source(self) -> str:
         """Return the whole program."""
@@ -84,7 +83,7 @@ class PythonProgram:
         return {name: self._with_mapping(block) for name, block in blocks.items()}
 
     def _with_mapping(self, block: str) -> str:
-        entry = self._text.mapping.entry
+        entry = self._text.mapping[0]
         # A uid is passed where the mapping compares it with that of the part.
         if len(entry.parameters) == 1:
             block = re.sub(r"\bMAP\(([^(),]*), [^(),]*\)", r"MAP(\1)", block)
@@ -98,12 +97,12 @@ class PythonProgram:
 
     def _constant(self, name: str, value: Any) -> str:
         is_document = name.startswith(("QUERY", "COUNT_QUERY")) and isinstance(value, str)
-        return f"{name} = {_document(value) if is_document else self._printer.literal(value)}"
+        return f"{name} = {_document(value) if is_document else printer.literal(value)}"
 
     def _table(self, name: str, table: Any) -> str:
         """Return a table with its note, in as few lines as have room for it."""
         if isinstance(table, dict):
-            items = [f"{quoted(key)}: {self._printer.literal(value)}" for key, value in table.items()]
+            items = [f"{quoted(key)}: {printer.literal(value)}" for key, value in table.items()]
             opening, closing = "{", "}"
         else:
             items = [*map(quoted, table)]

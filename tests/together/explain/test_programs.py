@@ -23,7 +23,7 @@ from together.environment import ProxyEnvironment
 import nexar_sandbox
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import program
-from proxy.explain.programs.expressions import without_class
+from proxy.explain.programs.mapping_functions import without_class
 from proxy.kit import clock
 from proxy.traffic.v3_request import V3Request, parse_target
 
