@@ -1,11 +1,14 @@
-"""Markdown fragments: JSON schemas in a few words, tables and links."""
+"""Pages as Markdown, from templates: JSON schemas in a few words, tables and links."""
 
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from proxy.v3.description.response_schemas import Schema
+import jinja2
+
+from proxy.v3.description.response_schemas import Schema, ref
 
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
 
@@ -38,10 +41,32 @@ def _plain(schema: Schema) -> str:
             return "uid" if schema.get("pattern") == "^[0-9a-f]{16}$" else str(name)
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
-    """Return a Markdown table with a blank line after it."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join("| " + " | ".join(_cell(text) for text in line) + " |\n" for line in lines) + "\n"
+class _Table(str):
+    """Rows whose cells have been escaped."""
+
+    __slots__ = ()
+
+
+def render(template: str, **values: Any) -> str:
+    """Return the page that a template of this folder makes of values, each of which is text of one line, or a table."""
+    environment = jinja2.Environment(
+        autoescape=False,  # noqa: S701 - it is no HTML
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: value if isinstance(value, _Table) else _cell(value),
+    )
+    filters = {"code": code, "joined": joined, "kind": kind, "reference": lambda name: kind(ref(name))}
+    environment.filters |= filters
+    return environment.get_template(template).render(table=table, **values).rstrip("\n") + "\n"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return a table."""
+    head = list(head)
+    lines = [head, ["---"] * len(head), *rows]
+    return _Table("".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines))
 
 
 def code(texts: Iterable[str]) -> str:
