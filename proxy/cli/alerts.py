@@ -3,17 +3,14 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import used_store
-from proxy.cli.shown import table_console
+from proxy.cli import option_fields, shown, used_store
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import printable
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Alerts: receivers, and what they got.", no_args_is_help=True)
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
 _NO_RECEIVERS = "alerts: the configuration has no webhooks and no commands; docs/how-to/alerts.md shows how to add one"
 _COLORS = {"delivered": "green", "pending": "yellow"}
 
@@ -38,7 +34,7 @@ class AttemptRow(NamedTuple):
 
 
 @app.command("test")
-def send_test(config_file: ConfigFile = None) -> None:
+def send_test(config_file: option_fields.ConfigFile = None) -> None:
     """Send a test alert to every receiver, and print the outcomes. The exit code is 1 if any has not accepted it."""
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ)
     if not settings.alerts.receivers:
@@ -52,14 +48,14 @@ def send_test(config_file: ConfigFile = None) -> None:
     for row in rows:
         outcome = Text(printable(row.outcome), style="green" if row.outcome == "delivered" else "red")
         table.add_row(Text(row.receiver), Text(printable(row.target)), outcome, str(row.ms))
-    table_console().print(table)
+    shown.table_console().print(table)
     raise typer.Exit(any(row.outcome != "delivered" for row in rows))
 
 
 @app.command("list")
 def list_(
-    config_file: ConfigFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    config_file: option_fields.ConfigFile = None,
+    as_json: option_fields.AsJson = False,
 ) -> None:
     """Print the last alerts and their deliveries, the newest first."""
     settings = used_store.configured(config_file)
@@ -70,11 +66,11 @@ def list_(
         )
     recent = event_loop.run(_recent(settings))
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(recent), indent=2).decode())
+        shown.print_json(recent)
     elif not recent:
         typer.echo("No alerts.")
     else:
-        table_console().print(_table(recent))
+        shown.table_console().print(_table(recent))
 
 
 async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
@@ -98,13 +94,7 @@ async def _recent(settings: config.Config) -> "list[AlertRecord]":
     from proxy.alerts import records
     from proxy.stores import open as opening
 
-    store = await opening.open_store(settings.store, clock.SystemClock())
-    try:
-        return await records.recent(store)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error.message}") from error
-    finally:
-        await store.aclose()
+    return await used_store.use(await opening.open_store(settings.store, clock.SystemClock()), records.recent)
 
 
 def _table(recent: "list[AlertRecord]") -> Table:

@@ -1,7 +1,6 @@
 """`v3bridge cache`: the shared response cache: what it holds, and deletion."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
@@ -9,8 +8,7 @@ import typer
 from rich.table import Table
 
 from proxy import config, errors
-from proxy.cli import used_store
-from proxy.cli.shown import table_console
+from proxy.cli import option_fields, shown, used_store
 from proxy.kit import clock, event_loop
 from proxy.kit.wording import counted
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The shared response cache.", no_args_is_help=True)
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
 T = TypeVar("T")
 
 
@@ -35,8 +32,8 @@ class CacheRow(msgspec.Struct):
 
 @app.command("stats")
 def stats(
-    config_file: ConfigFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    config_file: option_fields.ConfigFile = None,
+    as_json: option_fields.AsJson = False,
 ) -> None:
     """Print entries, bytes and ages of the shared cache by application."""
     from proxy.gateway.cache import shared_usage
@@ -46,14 +43,14 @@ def stats(
     now = clock.SystemClock().now()
     rows = [_row(usage, now) for usage in usages]
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        shown.print_json(rows)
     else:
         _print_table(rows, settings.cache)
 
 
 @app.command("clear")
 def clear(
-    config_file: ConfigFile = None,
+    config_file: option_fields.ConfigFile = None,
     application: Annotated[
         str | None, typer.Option(metavar="NAME", help="Delete only the entries of this application.")
     ] = None,
@@ -72,14 +69,11 @@ async def _clear(settings: config.Config, cache: "CacheStore", application: str 
     from proxy.gateway.cache import clearing, shared_usage
     from proxy.stores import open as opening
 
+    # The shared cache first: a process whose memory is cleared would read its entries again.
+    deleted = await shared_usage.clear(cache, application)
     store = await opening.open_store(settings.store, clock.SystemClock())
-    try:
-        # The shared cache first: a process whose memory is cleared would read its entries again.
-        deleted = await shared_usage.clear(cache, application)
-        await clearing.note_clearing(store, application)
-        return deleted
-    finally:
-        await store.aclose()
+    await used_store.use(store, lambda opened: clearing.note_clearing(opened, application))
+    return deleted
 
 
 def _with_cache(settings: config.Config, work: "Callable[[CacheStore], Awaitable[T]]") -> T:
@@ -91,17 +85,7 @@ def _with_cache(settings: config.Config, work: "Callable[[CacheStore], Awaitable
         store = opening.open_cache(settings.store, settings.cache.shared_bytes, 0.0, clock.SystemClock())
     if store is None:
         raise errors.ConfigError("store: nothing is shared with `upstream: sandbox` or `store: memory:`")
-    opened = store
-
-    async def run() -> T:
-        try:
-            return await work(opened)
-        except errors.StoreUnavailable as error:
-            raise errors.ConfigError(f"store: {error.message}") from error
-        finally:
-            await opened.aclose()
-
-    return event_loop.run(run())
+    return event_loop.run(used_store.use(store, work))
 
 
 def _row(usage: "CacheUsage", now: float) -> CacheRow:
@@ -111,15 +95,15 @@ def _row(usage: "CacheUsage", now: float) -> CacheRow:
 
 def _print_table(rows: list[CacheRow], settings: config.CacheSettings) -> None:
     """Print a row per application, and the sum with the limit below it."""
-    shown = Table(title="Shared response cache")
-    shown.add_column("application", no_wrap=True)
+    table = Table(title="Shared response cache")
+    table.add_column("application", no_wrap=True)
     for name in ("entries", "bytes", "oldest (s)", "newest (s)"):
-        shown.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        shown.add_row(
+        table.add_row(
             row.application, f"{row.entries:,}", f"{row.bytes:,}", f"{row.oldest_age:,.0f}", f"{row.newest_age:,.0f}"
         )
-    table_console().print(shown)
+    shown.table_console().print(table)
     entries, used = sum(row.entries for row in rows), sum(row.bytes for row in rows)
     state = "" if settings.shared and settings.enabled else " It is switched off in this configuration."
     typer.echo(f"{entries:,} entries, {used:,} of {settings.shared_bytes:,} bytes.{state}")

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -41,17 +40,13 @@ def _client_table(report: "ClientReport", width: int) -> Table:
     left = width - sum(
         max(len(name), *(_width(row[place]) for row in rows)) + _GAP for place, name in enumerate(columns)
     )
-    table = _plain_table(f"Clients from {report.first_day} to {report.last_day}")
+    table = shown.plain_table(f"Clients from {report.first_day} to {report.last_day}")
     for name in columns:
         table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
     table.add_column("user agents", no_wrap=True, overflow="ellipsis", max_width=max(_AGENT_MIN, left))
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     return table
-
-
-def _plain_table(title: str) -> Table:
-    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
 
 
 def _named(client: "ClientUsage") -> Text:
@@ -85,7 +80,7 @@ def _agents(client: "ClientUsage") -> str:
 
 def _caller_table(client: "ClientUsage") -> Table:
     """Table of the endpoints below each user agent, which may be long."""
-    table = _plain_table(f"Requests of {client.name}")
+    table = shown.plain_table(f"Requests of {client.name}")
     table.add_column("user agent and endpoint", overflow="fold")
     for name in (*_COUNTS, "first seen", "last seen"):
         table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")

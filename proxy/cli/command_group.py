@@ -50,7 +50,6 @@ class ProgramGroup(CommandGroup):
     }
 
     def format_help(self, _: Any, formatter: Any) -> None:
-        """Write the help."""
         lines = ["Usage: v3bridge COMMAND [OPTIONS]", "", str(self.help), ""]
         for group, commands in self.HELP.items():
             for place, (name, text) in enumerate(commands.items()):

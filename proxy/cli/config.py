@@ -1,28 +1,24 @@
 """`v3bridge config`: the settings in effect, where each comes from, and what it is for."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from proxy.cli.shown import table_console
+from proxy.cli import option_fields, shown
 from proxy.config import loader, origins, reference
 from proxy.kit import shipped
 
 
 def config(
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
-    ] = None,
+    config_file: option_fields.ConfigFile = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also print the settings at their defaults, and what each is for.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: option_fields.AsJson = False,
 ) -> None:
     """Print the settings of a configuration and where each comes from; with --all every setting."""
     file = config_file or shipped.path("config.yaml")
@@ -30,26 +26,26 @@ def config(
     effective = origins.effective_settings(loader.load(file, os.environ, upstream=False), origin)
     listed = [each for each in effective if everything or each.source != origins.DEFAULT]
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode())
+        shown.print_json(listed)
         return
-    table_console().print(_table(listed, everything))
+    shown.table_console().print(_table(listed, everything))
 
 
 def _table(listed: list[origins.EffectiveSetting], everything: bool) -> Table:
     meanings = {row.name: row.plain_meaning for row in reference.rows()}
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    shown.add_column("setting", overflow="fold", style="bold")
-    shown.add_column("value", overflow="fold")
-    shown.add_column("from", overflow="fold", style="dim")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("setting", overflow="fold", style="bold")
+    table.add_column("value", overflow="fold")
+    table.add_column("from", overflow="fold", style="dim")
     if everything:
-        shown.add_column("meaning", ratio=1)
+        table.add_column("meaning", ratio=1)
     block = None
     for each in listed:
         if block not in (None, each.block):
-            shown.add_section()
+            table.add_section()
         block = each.block
         cells = [each.name, each.value, each.source]
         if everything:
             cells.append(meanings.get(reference.documented_name(each.name), ""))
-        shown.add_row(*map(Text, cells))
-    return shown
+        table.add_row(*map(Text, cells))
+    return table

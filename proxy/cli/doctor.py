@@ -7,14 +7,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from proxy import config
-from proxy.cli import embedded
+from proxy.cli import embedded, option_fields, shown
 from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import counted, printable
 
@@ -28,22 +27,19 @@ INDENT = 3  # columns up to the mark
 
 
 def doctor(
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
-    ] = None,
+    config_file: option_fields.ConfigFile = None,
     requests: Annotated[
         list[Path] | None,
         typer.Option("--requests", help="Recorded requests, any file that compare reads: estimates what they cost."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: option_fields.AsJson = False,
 ) -> None:
     """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts."""
     file = config_file or shipped.path("config.yaml")
     printer = None if as_json else ReportPrinter(Console(highlight=False))
     report = event_loop.run(examine(file, tuple(requests or ()), printer))
     if printer is None:
-        document = {"ok": report.ok, "stages": report.stages}
-        typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        shown.print_json({"ok": report.ok, "stages": report.stages})
     else:
         printer.result(report)
     raise typer.Exit(exit_code(report))
@@ -67,7 +63,6 @@ async def _start_sandbox(settings: config.Config, resources: AsyncExitStack) -> 
 
 
 def exit_code(report: "Report") -> int:
-    """Return the exit code for a report."""
     if report.ok:
         return OK
     return UNUSABLE if report.stages[0].has_failed else FAILED
@@ -86,7 +81,6 @@ class ReportPrinter:
         self._console.print(Text(stage, style="bold"))
 
     def show(self, _stage: "StageName", finding: "CheckResult") -> None:
-        """Print a finding."""
         symbol, style = MARKS[finding.outcome]
         application = f"{finding.application}: " if finding.application else ""
         self._print_line(self._text(symbol, style), f"{application}{finding.text}")
@@ -94,7 +88,6 @@ class ReportPrinter:
             self._print_line(Text(" "), f"→ {finding.advice}")
 
     def result(self, report: "Report") -> None:
-        """Print the sum of all findings."""
         outcomes = Counter(finding.outcome for stage in report.stages for finding in stage.findings)
         counts = [f"{outcomes[name]} {name}" for name in ("passed", "failed", "skipped") if outcomes[name]]
         counts += [counted(outcomes["warning"], "warning")] if outcomes["warning"] else []
@@ -102,14 +95,14 @@ class ReportPrinter:
 
     def _print_line(self, mark: Text, text: str) -> None:
         """Print a mark and a text, whose further lines in a terminal begin below its first one."""
-        shown = self._text(text)
+        finding = self._text(text)
         if not self._console.is_terminal:
-            self._console.print(Text.assemble("  ", mark, " ", shown))
+            self._console.print(Text.assemble("  ", mark, " ", finding))
             return
         row = Table.grid(padding=(0, 1, 0, 0))
         row.add_column(width=INDENT, justify="right", no_wrap=True)
         row.add_column(overflow="fold")
-        row.add_row(mark, shown)
+        row.add_row(mark, finding)
         self._console.print(row)
 
     def _text(self, text: str, style: str = "") -> Text:

@@ -32,7 +32,6 @@ async def with_sandbox(
 
 
 def connected(settings: config.Config, upstream: "nexar_sandbox.Sandbox") -> config.Config:
-    """Return a configuration with the addresses of a running sandbox."""
     account = upstream.default_application
     applications = {
         name: msgspec.structs.replace(

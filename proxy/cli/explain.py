@@ -15,7 +15,7 @@ import typer
 from typer import core
 
 from proxy import errors
-from proxy.cli import option_fields
+from proxy.cli import option_fields, shown
 from proxy.config import loader
 from proxy.kit import shipped
 from proxy.v3 import endpoints
@@ -64,9 +64,7 @@ class ExplainOptions:
             "or - for standard input.",
         ),
     ]
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
-    ] = None
+    config_file: option_fields.ConfigFile = None
     application: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Execute as this application, or application/key; else as their API key's."),
@@ -158,7 +156,7 @@ def _print(explained: "list[Explanation] | ExplainedFile", options: ExplainOptio
 
     if options.as_json:
         value = explained[0] if isinstance(explained, list) and len(explained) == 1 else explained
-        typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        shown.print_json(value)
     elif isinstance(explained, list):
         for each in explained:
             output.show(each, options.queries)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -14,6 +14,9 @@ from proxy import config
 from proxy.config import secret
 
 T = TypeVar("T")
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def command(

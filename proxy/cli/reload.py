@@ -1,19 +1,15 @@
 """`v3bridge reload`: lets the running service read its configuration, mappings and TLS files again."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from proxy import config, errors
+from proxy.cli import option_fields
 from proxy.kit import shipped
 from proxy.kit.wording import printable
 
 
 def reload(
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration of the service; the shipped one if omitted.")
-    ] = None,
+    config_file: option_fields.ConfigFile = None,
 ) -> None:
     """Reload the configuration of the running service, and print what changed.
 

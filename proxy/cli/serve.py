@@ -7,14 +7,13 @@ import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import msgspec
 import typer
 
 from proxy import __version__, config, errors
-from proxy.cli import embedded, shown
+from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
 from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, event_loop, service_manager, shipped
@@ -36,9 +35,7 @@ class Activation(NamedTuple):
 
 
 def serve(
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
-    ] = None,
+    config_file: option_fields.ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Listen here instead of listen.host.")] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Listen here instead of listen.port; 0: a free one.")

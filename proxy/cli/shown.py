@@ -1,8 +1,11 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +23,16 @@ def table_console() -> Console:
     """Return where tables are printed: the terminal, or standard output with a width for files and pipes."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+
+
+def plain_table(title: str) -> Table:
+    """Return a table without lines between its columns, for terminals that may be narrow."""
+    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def service(url: str, apikey: str, example: bool) -> None:
@@ -43,29 +56,6 @@ def admin_interface(url: str, token: str) -> None:
     )
     if token:
         console.print(Text(f"    {token}\n"))
-
-
-def upstream(addresses: dict[str, str]) -> None:
-    """Print addresses and credentials of the sandbox: in a terminal as two tables, else one name and value per line,
-    for programs."""
-    console = Console(soft_wrap=True, highlight=False)
-    if not console.is_terminal:
-        console.print(_filled(Table(show_header=False, box=None, pad_edge=False), addresses))
-        return
-    services = {_label(name): value for name, value in addresses.items() if "://" in value}
-    rest = {_label(name): value for name, value in addresses.items() if "://" not in value}
-    console.print(_filled(Table("service", "address"), services))
-    console.print(_filled(Table("credential", "value"), rest))
-
-
-def _filled(table: Table, rows: dict[str, str]) -> Table:
-    for name, value in rows.items():
-        table.add_row(Text(name, style="dim"), Text(value))
-    return table
-
-
-def _label(name: str) -> str:
-    return name.removesuffix("_url").replace("_", " ")
 
 
 def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:

@@ -2,8 +2,7 @@
 
 import json
 import urllib.request
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich import box
@@ -12,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import errors
-from proxy.cli.shown import table_console
+from proxy.cli import option_fields, shown
 from proxy.kit import shipped
 from proxy.kit.wording import duration, printable
 
@@ -26,10 +25,8 @@ Page = dict[str, Any]
 
 
 def status(
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration of the service; the shipped one if omitted.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    config_file: option_fields.ConfigFile = None,
+    as_json: option_fields.AsJson = False,
 ) -> None:
     """Print the state of the running service: ready or not, parts used and left, who calls, cache hits, alerts.
 
@@ -45,8 +42,9 @@ def status(
         )
     pages = [(service, _page(service, "overview"), _page(service, "clients")) for service in services]
     if as_json:
-        shown = [{"url": service.url, "overview": overview, "clients": callers} for service, overview, callers in pages]
-        typer.echo(json.dumps(shown, indent=2))
+        shown.print_json(
+            [{"url": service.url, "overview": overview, "clients": callers} for service, overview, callers in pages]
+        )
     else:
         for service, overview, callers in pages:
             _show(service, overview, callers)
@@ -77,7 +75,7 @@ def _is_ready(overview: Page) -> bool:
 
 
 def _show(service: "ServiceDescription", overview: Page, callers: Page) -> None:
-    console = table_console()
+    console = shown.table_console()
     state = ("ready", "green") if _is_ready(overview) else ("not ready", "red")
     running = f" at {service.url}/v3, version {overview['version']}, up {duration(overview['uptime_seconds'])}"
     console.print(Text.assemble(state, running))

@@ -141,7 +141,6 @@ def _for_one_user(settings: config.Config) -> config.Config:
 
 
 def _client(gateway: assembly.Gateway, explanation: Explanation) -> Callable[[], Client]:
-    """Return a function that finds the client of an explanation."""
     assert explanation.client is not None  # noqa: S101 - of a v3 endpoint
     names = explanation.client.application, explanation.client.api_key
     return lambda: next(each for each in gateway.applications.all if (each.application.name, each.key) == names)

@@ -3,18 +3,15 @@ read from the store that the workers share."""
 
 import datetime
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
 import typer
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from proxy import config, errors
-from proxy.cli import client_tables, used_store
-from proxy.cli.shown import table_console
+from proxy import config
+from proxy.cli import client_tables, option_fields, shown, used_store
 from proxy.kit import clock, event_loop
 
 if TYPE_CHECKING:
@@ -36,10 +33,8 @@ _DAYS, _DAYS_MAX = 30, 396  # of the report on clients; the store keeps no more
 
 def usage(
     *,
-    config_file: Annotated[
-        Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    config_file: option_fields.ConfigFile = None,
+    as_json: option_fields.AsJson = False,
     reopen: Annotated[
         str | None,
         typer.Option(metavar="APP", help="Send requests again for an application with an exhausted quota."),
@@ -99,13 +94,9 @@ async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]"
     """Return what `work` reads from the store. Raises ConfigError where it cannot be used."""
     from proxy.stores import open as opening
 
-    store = await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only)
-    try:
-        return await work(store)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error.message}") from error
-    finally:
-        await store.aclose()
+    return await used_store.use(
+        await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only), work
+    )
 
 
 async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
@@ -124,7 +115,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
     applications = {**logins, **settings.applications}
     rows = quota_usage.rows(applications, usages, exhausted, clock.SystemClock().now())
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        shown.print_json(rows)
         return
     if reopen is not None:
         typer.echo(f"{reopen} is no longer exhausted: requests are sent. Running workers follow within seconds.\n")
@@ -156,38 +147,38 @@ def _login_settings() -> config.ApplicationSettings:
 
 def _print_table(rows: "list[UsageRow]") -> None:
     """Print a row per quota account, an application's own before those of its API keys."""
-    console, table = table_console(), _wide_table(rows)
+    console, table = shown.table_console(), _wide_table(rows)
     if console.measure(table, options=console.options.update(max_width=_UNLIMITED)).maximum > console.width:
         table = _narrow_table(rows)
     console.print(table)
 
 
 def _wide_table(rows: "list[UsageRow]") -> Table:
-    shown = Table(title="Usage in parts")
+    table = Table(title="Usage in parts")
     for name in _COLUMNS:
-        shown.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+        table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
     for number, row in enumerate(rows):
         last = number + 1 == len(rows) or rows[number + 1].key is None
-        shown.add_row(*map(_text, _cells(row)), end_section=last)
-    return shown
+        table.add_row(*map(_text, _cells(row)), end_section=last)
+    return table
 
 
 def _narrow_table(rows: "list[UsageRow]") -> Table:
     """Leave out bars, the day of the reset, and uncertain parts where there are none: a table that is wider than the
     terminal would be cut in every column."""
     columns = ["used", *(["uncertain"] if any(row.uncertain for row in rows) else []), "limit", "remaining", "%"]
-    shown = Table(title="Usage in parts", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-    shown.add_column("account", overflow="fold")
-    shown.add_column("period", no_wrap=True)
+    table = shown.plain_table("Usage in parts")
+    table.add_column("account", overflow="fold")
+    table.add_column("period", no_wrap=True)
     for name in columns:
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("runs out")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("runs out")
     for row in rows:
         account = row.application if row.key is None else f"{row.application}/{row.key}"
         cells = dict(zip(_COLUMNS, _cells(row), strict=True))
         cells["%"] = "" if row.percent is None else f"{row.percent:.1f}"
-        shown.add_row(Text(account), *(_text(cells[name]) for name in ("period", *columns, "runs out")))
-    return shown
+        table.add_row(Text(account), *(_text(cells[name]) for name in ("period", *columns, "runs out")))
+    return table
 
 
 def _print_no_figures(why: str, as_json: bool) -> None:
@@ -290,7 +281,7 @@ async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -
         typer.echo(why, err=form != "table")
         report = client_report.ClientReport(*client_report.day_names(wanted.days, now), None, [])
     if form == "json":
-        typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+        shown.print_json(report)
     elif form == "csv":
         for text in client_report.csv_chunks(report):
             typer.echo(text, nl=False)

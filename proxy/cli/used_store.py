@@ -1,7 +1,9 @@
 """The store that commands use: that of the running service, which only a restart changes, else the configured one."""
 
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 import typer
@@ -9,6 +11,17 @@ import typer
 from proxy import config, errors
 from proxy.config import loader
 from proxy.kit import shipped
+
+
+class Closeable(Protocol):
+    """Store, or shared cache."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+
+
+S = TypeVar("S", bound=Closeable)
+R = TypeVar("R")
 
 
 def configured(file: Path | None) -> config.Config:
@@ -37,3 +50,13 @@ def of_service(settings: config.Config, file: Path | None) -> config.Config:
         err=True,
     )
     return msgspec.structs.replace(settings, store=used[0])
+
+
+async def use(store: S, work: Callable[[S], Awaitable[R]]) -> R:
+    """Return what `work` does with a store, which is closed. Raises ConfigError where it cannot be used."""
+    try:
+        return await work(store)
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error.message}") from error
+    finally:
+        await store.aclose()
