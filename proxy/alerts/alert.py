@@ -80,7 +80,6 @@ def test(now: float) -> Alert:
 
 
 def new_id() -> str:
-    """Return a new id of an alert."""
     return f"msg_{secrets.token_hex(12)}"
 
 

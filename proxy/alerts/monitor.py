@@ -72,11 +72,9 @@ class AlertMonitor:
         return tuple(self._open.values())
 
     def send_test(self) -> None:
-        """Send a test alert to all receivers."""
         self._sender.submit(alerts.test(self._current().clock.now()))
 
     async def evaluate(self) -> None:
-        """Evaluate the conditions once."""
         gateway = self._current()
         clock = gateway.clock
         if clock.monotonic() - self._synced >= SYNC_SECONDS:

@@ -46,7 +46,6 @@ class DeliveryOutcome(NamedTuple):
 
 
 def wants(receiver: config.WebhookSettings | config.CommandSettings, event: str) -> bool:
-    """Return whether a receiver is to get an event."""
     return event == alerts.TEST or receiver.events == "all" or event in receiver.events
 
 

@@ -81,11 +81,9 @@ class SchemaCheck:
         return self._current().contents[changes.MAPPINGS]
 
     def start(self) -> None:
-        """Begin in the background."""
         self._checking.start()
 
     async def close(self) -> None:
-        """Cancel the task."""
         await self._checking.close()
 
     async def check(self) -> SchemaReport:

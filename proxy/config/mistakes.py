@@ -35,7 +35,6 @@ def unknown_key(key: Any, kind: type[base.Settings]) -> tuple[str, str, str | No
 
 
 def missing(kind: type[base.Settings], key: str) -> str:
-    """Return the message for a setting that is required."""
     return f"is missing; it accepts {accepted(kind, key)}"
 
 

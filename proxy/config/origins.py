@@ -108,7 +108,6 @@ class _Walk:
         return self._located.name if position is None else f"{self._located.name}:{position.line}"
 
     def _raw(self, at: Trail) -> Any:
-        """Return what the file has at a place."""
         data = self._located.data
         try:
             for step in at:

@@ -34,7 +34,6 @@ class ReferenceRow(NamedTuple):
 
     @property
     def plain_meaning(self) -> str:
-        """The meaning as plain text."""
         return _LINK.sub(r"\1", _AFTER.sub("", self.meaning)).replace("`", "")
 
 

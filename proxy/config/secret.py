@@ -145,7 +145,6 @@ class WebhookSecret(Secret):
 
     @property
     def key(self) -> bytes:
-        """The bytes of the secret."""
         return base64.b64decode(self.reveal().removeprefix(_WEBHOOK_PREFIX))
 
 

@@ -298,7 +298,6 @@ class CacheSettings(Settings, frozen=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the cache stores anything."""
         return self.seconds > 0 and self.bytes > 0
 
     @property

@@ -32,7 +32,6 @@ class Stage(msgspec.Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether any check of it has failed."""
         return any(finding.outcome == "failed" for finding in self.findings)
 
 
@@ -43,7 +42,6 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether no check has failed."""
         return not any(stage.has_failed for stage in self.stages)
 
 
@@ -83,5 +81,4 @@ def passed(code: str, text: str, application: str | None = None) -> CheckResult:
 
 
 def skipped(reason: str, application: str | None = None) -> CheckResult:
-    """Return the finding for what could not be checked."""
     return CheckResult("skipped", "skipped", reason, application=application)

@@ -140,7 +140,6 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
 
 
 def drift_finding(difference: drift.Drift) -> CheckResult:
-    """Return the finding for one difference of the schema."""
     affected = difference.affected
     named = ", ".join(affected[:AFFECTED_MAX]) + (
         f" and {len(affected) - AFFECTED_MAX} more" if len(affected) > AFFECTED_MAX else ""

@@ -66,7 +66,6 @@ def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckR
 
 
 def route_finding(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
-    """Return the finding for a connection that failed."""
     code = CODES[error.step]
     advice = ""
     variable = next((name for name in _ENVIRONMENT if environ.get(name)), None)

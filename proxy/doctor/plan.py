@@ -122,7 +122,6 @@ def parse_probe(
 
 
 def limit_findings(limit: PartLimit, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
-    """Return the findings about the part limit of a plan."""
     number, used = limit.number, limit.used
     if number == 0:
         return [found("plan_without_parts", "this plan has no parts: its part limit is 0", application=name)]
@@ -188,7 +187,6 @@ def feature_findings(refusal: object, application: config.ApplicationSettings, n
 
 
 def refused_count_finding(error: errors.BridgeError, name: str) -> CheckResult:
-    """Return the finding for a count that could not be read."""
     text = f"the upstream's count cannot be read: {error.message}"
     if isinstance(error, errors.CredentialsRefused | errors.QueryRefused):
         return found("user_token_refused", text, application=name)

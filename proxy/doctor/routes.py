@@ -79,12 +79,10 @@ class OriginRoute:
 
     @property
     def host(self) -> str:
-        """Name of the origin's host."""
         return self.origin.host or ""
 
     @property
     def port(self) -> int:
-        """Port of the origin."""
         return self.origin.port or 0
 
     def _context(self) -> ssl.SSLContext:
@@ -120,7 +118,6 @@ class OriginRoute:
             raise RouteError(step, f"the name {host} is not resolved: {_reason(error)}") from error
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Have the proxy connect to the origin."""
         destination = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         writer.write(_head(f"CONNECT {destination}", destination, self._authorization()))
         try:

@@ -46,12 +46,10 @@ async def has_token(inspection: Inspection, key: str) -> bool:
 
 
 async def keep_token(inspection: Inspection, key: str, new: identity.AccessToken) -> None:
-    """Store a token for the service."""
     await use(inspection, lambda store: _tokens(inspection, store).keep_token(key, new.token, new.expires), None)
 
 
 async def drop_token(inspection: Inspection, key: str, refused: str) -> None:
-    """Delete a stored token that is refused."""
     await use(inspection, lambda store: _tokens(inspection, store).drop_token(key, refused), None)
 
 

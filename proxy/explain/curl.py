@@ -59,7 +59,6 @@ class CurlRequest(NamedTuple):
 
 
 def is_curl(text: str) -> bool:
-    """Return whether a text is a curl command."""
     return re.match(r"\s*(?:\$\s+)?curl(?:\.exe)?\s", text) is not None
 
 

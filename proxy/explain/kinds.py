@@ -39,8 +39,6 @@ class _Count:
 
 
 class RequestKinds:
-    """Counts requests by kind."""
-
     def __init__(self) -> None:
         self._counts: dict[KindKey, _Count] = {}
 
@@ -82,7 +80,6 @@ class RequestKinds:
 
 
 def key_of(request: V3Request) -> KindKey:
-    """Return the kind of a request."""
     names = {parameters.bare(name) for name, _ in request.query}
     include = {value for name, value in request.query if parameters.bare(name) == "include"}
     query_keys, has_batches = _query_keys(request) if "queries" in names else ((), False)

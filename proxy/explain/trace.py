@@ -38,12 +38,10 @@ class TracedStep(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uncertain_parts(self) -> int:
-        """Parts that this step left uncertain."""
         parts = self.facts.get("uncertain_parts", 0)
         return parts if isinstance(parts, int) else 0
 
     def walk(self) -> "Iterator[TracedStep]":
-        """Yield this step and all steps within it."""
         yield self
         for step in self.steps:
             yield from step.walk()
@@ -92,7 +90,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     response: Any
 
     def walk(self) -> Iterator[TracedStep]:
-        """Yield all steps, each before those within it."""
         for step in self.steps:
             yield from step.walk()
 
@@ -120,8 +117,6 @@ async def trace(
 
 
 class _Execution:
-    """One execution of a request."""
-
     def __init__(self, gateway: Gateway, request: V3Request, endpoint: Endpoint, metadata: ResponseMetadata) -> None:
         self._gateway = gateway
         self._request = request

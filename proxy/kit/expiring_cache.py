@@ -63,7 +63,6 @@ class ExpiringCache(Generic[K, V]):
         return self._entries[next(iter(self._entries))]
 
     def remove(self, key: K) -> None:
-        """Remove an entry, if there is one."""
         removed = self._entries.pop(key, None)
         if removed is not None:
             self.size -= removed.size

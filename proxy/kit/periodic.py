@@ -34,7 +34,6 @@ class PeriodicTask:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin in the background."""
         self._task = asyncio.create_task(self._repeat(), name=self._name)
 
     async def close(self, grace: float | None = 0.0) -> None:

@@ -75,7 +75,6 @@ class ServiceManager:
         return self._send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self, status: str) -> bool:
-        """Report that the program finishes."""
         return self._send("STOPPING=1", f"STATUS={status}")
 
     def status(self, status: str) -> bool:
@@ -83,7 +82,6 @@ class ServiceManager:
         return self._send(f"STATUS={status}")
 
     def alive(self) -> bool:
-        """Report that the program works."""
         return self._send("WATCHDOG=1")
 
     def _send(self, *assignments: str) -> bool:

@@ -21,7 +21,6 @@ def sliced(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def run_to_end(work: Slices[T]) -> T:
-    """Run all slices at once and return the result."""
     while True:
         try:
             next(work)

@@ -14,8 +14,7 @@ BODY_MAX = 32 * 2**20  # bytes; a longer body is a failure
 
 class BaselineClient:
     """HTTP client of the old service at `url`. `http` is a session of the shadow's own, with a time limit of
-    `seconds`.
-    """
+    `seconds`."""
 
     def __init__(self, http: aiohttp.ClientSession, url: str, seconds: float, clock: Clock) -> None:
         self._http = http

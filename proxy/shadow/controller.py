@@ -55,7 +55,6 @@ class ShadowController:
         self._refreshing.start()
 
     async def close(self) -> None:
-        """Stop shadowing and save the tally."""
         await self._refreshing.close()
         await self._rest()
         with contextlib.suppress(errors.StoreUnavailable):
@@ -63,7 +62,6 @@ class ShadowController:
         await self._budget.close()
 
     async def refresh(self) -> None:
-        """Refresh once."""
         with contextlib.suppress(errors.StoreUnavailable):  # the quota logs an unreachable store
             control = await self._gathering.refresh()
             if control.epoch != self._epoch or not self._gathering.placed:

@@ -21,8 +21,7 @@ LEASE_SECONDS = 10.0  # after which reservations of a worker without heartbeat a
 
 class DailyBudget:
     """Budget of `limit` parts a day (None: unlimited). `worst` computes the maximum cost; `owner` identifies this
-    process.
-    """
+    process."""
 
     def __init__(
         self, store: Store, owner: str, limit: int | None, worst: Callable[[V3Request], int], clock: Clock
@@ -37,8 +36,7 @@ class DailyBudget:
 
     async def reserve(self, request: V3Request) -> ReservationRecord | None:
         """Reserve the maximum cost; the result must be settled. None if the budget is exhausted or the store
-        unreachable.
-        """
+        unreachable."""
         line = self._line()
         budgets = () if self._limit is None else (QuotaLimit(line, self._limit),)
         claim = ReservationRecord(
@@ -53,8 +51,7 @@ class DailyBudget:
 
     async def settle(self, claim: ReservationRecord, response: SideResponse | None, over: bool = True) -> None:
         """Book the actual cost; if it is unknown or the request was cancelled (`over` is false), the maximum as
-        uncertain usage.
-        """
+        uncertain usage."""
         used = response.parts or 0 if response else 0
         unknown = not over or (response is not None and response.parts is None and response.status >= 500)
         group = EntryGroup(claim.entries)
@@ -66,7 +63,6 @@ class DailyBudget:
         await self._ledger.refresh([self._line()])
 
     async def close(self) -> None:
-        """Write the remaining entries."""
         await self._ledger.close()
 
     def _line(self) -> LedgerEntry:

@@ -49,8 +49,7 @@ class PairJudge(Protocol):
 
 class JobRunner:
     """Runs comparison jobs. `keys` holds clients with a different name here or a different API key at the old service,
-    by the digest of the key that they send.
-    """
+    by the digest of the key that they send."""
 
     def __init__(
         self,

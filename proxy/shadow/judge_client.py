@@ -38,7 +38,6 @@ class JudgeClient:
         self.judged = 0  # pairs so far
 
     async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """Judge one pair."""
         reply = await self._exchange(job)
         if not isinstance(reply, messages.PairVerdict):
             raise errors.ServerError("the judging process sent an unexpected message")

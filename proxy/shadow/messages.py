@@ -16,8 +16,7 @@ HEAD = 4  # bytes of the length prefix
 
 class JudgeSetup(msgspec.Struct, frozen=True, tag=True):
     """First message: the rules file (None: the shipped one), the catalog site, the previous tally (JSON, empty for
-    none), and the uids of a site's own table.
-    """
+    none), and the uids of a site's own table."""
 
     rules: str | None
     site: str

@@ -61,8 +61,7 @@ LEASE_SECONDS = 30.0
 
 class ResultSlot:
     """Slot of a worker's note, held by a lease. `owner` identifies this process uniquely. Raises StoreUnavailable
-    throughout.
-    """
+    throughout."""
 
     def __init__(self, store: Store, owner: str) -> None:
         self._store = store
@@ -79,13 +78,11 @@ class ResultSlot:
 
     @property
     def placed(self) -> bool:
-        """True if a slot is held."""
         return self._place is not None
 
     async def resume(self) -> str:
         """Take a slot if necessary, and return the tally in its note as JSON; empty where there is none of this
-        epoch.
-        """
+        epoch."""
         if self._place is None:
             self._place = await self._free()
         text = (await self._store.notes(TALLIES)).get(str(self._place))
@@ -99,7 +96,6 @@ class ResultSlot:
             await self._store.put_note(TALLIES, str(self._place), msgspec.json.encode(note).decode())
 
     async def close(self) -> None:
-        """Release the slot."""
         if self._place is not None:
             await self._store.unlock(_lock(self._place), self._owner)
             self._place = None

@@ -130,7 +130,6 @@ class Activity:
             self.on_request(record)
 
     def add_operation(self, record: OperationRecord) -> None:
-        """Add an operation that has ended."""
         self._operations.append(record)
         span = int(record.at // SLOWEST_SPAN)
         heap = self._slowest.get(span)
@@ -150,7 +149,6 @@ class Activity:
         return _Attempt(self, self._clock, record)
 
     async def recent(self) -> RecentActivity:
-        """Return what is held now."""
         # API keys are hidden when a request is read: most never are, and it takes ten times as long as the rest of the
         # record. A long target takes milliseconds: other tasks of the event loop run between two.
         known, shown = self._shown, {}
@@ -172,7 +170,6 @@ class Activity:
         return msgspec.structs.replace(record, target=target, user_agent=agent, ms=round(record.ms, 1))
 
     def shown(self, target: str, user_agent: str) -> tuple[str, str]:
-        """Return the target and the User-Agent of a request for people: `shown`."""
         return shown(self._redaction, target, user_agent)
 
     def latest(self) -> tuple[object, ...]:

@@ -143,7 +143,6 @@ class History(msgspec.Struct):
 
 
 def total(counts: Iterable[Counts]) -> Counts:
-    """Return the sum."""
     result = Counts()
     for each in counts:
         result = _combined(lambda left, right: left + right, result, each)

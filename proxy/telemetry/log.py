@@ -68,7 +68,6 @@ def log_uncaught_exceptions() -> None:
 
 
 def log_ignored_signal(name: str, reason: str) -> None:
-    """Log a signal that has no effect."""
     structlog.get_logger().info("signal ignored", signal=name, reason=reason)
 
 

@@ -63,7 +63,6 @@ class LogWriter:
         self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def isatty(self) -> bool:

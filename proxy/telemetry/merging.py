@@ -69,7 +69,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshot(metrics: Metrics, worker: WorkerState | None = None) -> Snapshot:
-    """Return the current values of `metrics`."""
     measures = metrics.measures()
     return Snapshot(
         metrics.clock.now(),
@@ -143,15 +142,12 @@ class WorkerFigures:
         return merged(self.metrics, self.snapshots()).text()
 
     def snapshots(self) -> list[Snapshot]:
-        """Return the metrics of each worker, this one's first."""
         return [self._snapshot(), *self._others(METRICS, Snapshot)]
 
     async def recent(self) -> activities.RecentActivity:
-        """Return the recent activity of all workers."""
         return activities.merged([await self._activity.recent(), *self._others(ACTIVITY, activities.RecentActivity)])
 
     def write(self) -> None:
-        """Write the metrics of this worker for the others."""
         if self.slot is not None:
             write_file(self._file(METRICS), msgspec.json.encode(self._snapshot()))
 

@@ -107,7 +107,6 @@ class Histogram:
         self.sums: dict[str, float] = {}
 
     def observe(self, value: str, seconds: float) -> None:
-        """Add one duration."""
         counts = self.counts.get(value)
         if counts is None:
             counts = self.counts[value] = [0] * self.size
@@ -285,13 +284,10 @@ class Metrics(Collector):
             self.event_loop_tasks[()] = len(asyncio.all_tasks())
 
     def measures(self) -> dict[str, Measure]:
-        """All metrics by attribute name."""
         return {name: each for name, each in vars(self).items() if isinstance(each, Counter | Gauge | Histogram)}
 
     def collect(self) -> Iterable[Metric]:
-        """Return all metrics, for the registry."""
         return [each.family() for each in self.measures().values()]
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -34,7 +34,6 @@ class RequestIds:
         self._numbers = count()
 
     def new(self) -> str:
-        """Return an unused id."""
         return f"{self._process}{next(self._numbers):08x}"
 
     def resolve(self, client_id: str | None, traceparent: str | None, target: str) -> str:

@@ -60,7 +60,6 @@ class RequestLog:
         self._templates: dict[RequestFieldValues, str] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
-        """Return whether a request is logged."""
         return self._logs_debug if is_check else self.logs_requests
 
     def write(self, fields: RequestFieldValues, seconds: float, request_id: str) -> None:

@@ -38,7 +38,6 @@ class RecordedStep(AbstractContextManager[None]):
         self._token: Token[RecordedStep | None] | None = None
 
     def begin(self, name: str) -> "RecordedStep":
-        """Begin a step inside of this one."""
         step = RecordedStep(name, self._clock, self)
         self.steps.append(step)
         return step

@@ -64,7 +64,6 @@ class Tracing:
                 span.set_attributes({"v3bridge.operation": name, "v3bridge.outcome": outcome})
 
     def failed(self, span: "Span") -> None:
-        """Mark a span as an error."""
         span.set_status(self._status)
 
     async def close(self) -> None:

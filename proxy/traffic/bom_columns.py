@@ -134,8 +134,7 @@ _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
 
 def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     """Return the column index of each of v3's keys and of `quantity`, if this row is the header; empty if it names no
-    part number, or lacks a column of `named`.
-    """
+    part number, or lacks a column of `named`."""
     entry = known_columns(row, named)
     return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
 

@@ -38,17 +38,14 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def requests(self) -> int:
-        """Sum over all endpoints."""
         return sum(row.requests for row in self.rows)
 
     @property
     def occurrences(self) -> int:
-        """Sum over all endpoints."""
         return sum(row.occurrences for row in self.rows)
 
     @property
     def parts(self) -> int:
-        """Sum over all endpoints."""
         return sum(row.parts for row in self.rows)
 
 

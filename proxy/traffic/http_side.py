@@ -31,7 +31,6 @@ class RequestPacer:
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Wait for the next slot."""
         now = self._clock.monotonic()
         at = max(now, self._next)
         self._next = at + self._apart

@@ -71,8 +71,7 @@ def refusal(response: SideResponse, client: str) -> str | None:
 
 def message_suffix(response: SideResponse) -> str:
     """Format the side's own message, such as an exhausted quota or a rate limit. Cut between words, so that a key in it
-    is whole and will be redacted.
-    """
+    is whole and will be redacted."""
     try:
         message = msgspec.json.decode(response.body, type=_Refusal).message
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -84,8 +83,7 @@ def message_suffix(response: SideResponse) -> str:
 
 class ComparedSide(Protocol):
     """Interface of a side: a service or a file of responses. `live`: a repeated request may get a different
-    response.
-    """
+    response."""
 
     @property
     def place(self) -> str:
@@ -101,8 +99,7 @@ class ComparedSide(Protocol):
 
 class JsonDocument(NamedTuple):
     """Parsed JSON body. `duplicate_keys` are the keys that are duplicated in an object; of these, the last value is
-    used.
-    """
+    used."""
 
     value: Any
     duplicate_keys: tuple[str, ...] = ()
@@ -120,8 +117,7 @@ def read_json(body: bytes) -> JsonDocument:
 
 def _read_fast(body: bytes) -> JsonDocument | None:
     """Parse with msgspec, if that loses nothing: the value must serialize to the same bytes, without duplicate keys or
-    lost digits.
-    """
+    lost digits."""
     if SPACED.search(body, 0, 500):
         return None  # whitespace: the comparison of bytes would fail anyway
     try:
@@ -191,7 +187,6 @@ def _no_number(text: str) -> Any:
 
 
 def _describe_non_json(body: bytes) -> str:
-    """Describe a body that is not JSON."""
     start = body.lstrip()[:200].lower()
     if not start:
         return "an empty body"
@@ -208,8 +203,7 @@ _ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
 
 class ResponseBody(msgspec.Struct, frozen=True):
     """Parsed body: a `document`, or the `problem` that prevented parsing. `function` is the JSONP callback; `refused`
-    marks an error response, by its status or by its content.
-    """
+    marks an error response, by its status or by its content."""
 
     document: JsonDocument = JsonDocument(None)
     problem: str | None = None

@@ -42,8 +42,6 @@ ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
 
 
 class V3Actions:
-    """The actions of all endpoints."""
-
     def __init__(self, pipeline: Pipeline, mappings: Mappings, metrics: Metrics) -> None:
         self._pipeline = pipeline
         self._mappings = mappings

@@ -38,7 +38,6 @@ class ClientAddressResolver:
         self._cache: dict[str | tuple[str | None, str] | None, ClientAddress] = {}
 
     def from_request(self, request: web.BaseRequest) -> ClientAddress:
-        """Return the address that sent the request."""
         return self.resolve(request.remote, self.forwarded(request))
 
     def forwarded(self, request: web.BaseRequest) -> str:

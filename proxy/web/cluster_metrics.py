@@ -93,7 +93,6 @@ class ClusterMetrics:
         return merging.merged(self.local.metrics, [instance.metrics for instance in machines])
 
     async def recent(self) -> activities.RecentActivity:
-        """Return the recent activity of all machines."""
         others = await self._others(ACTIVITY_NOTE, _InstanceActivity)
         return activities.merged([await self.local.recent(), *(other.activity for other in others)])
 
@@ -121,7 +120,6 @@ class ClusterMetrics:
         self.local.metrics.event_loop_lag[()] = max(0.0, asyncio.get_running_loop().time() - due)
 
     async def write(self) -> None:
-        """Write the figures of this worker for the others."""
         self.local.write()
         await self.local.write_activity()
 

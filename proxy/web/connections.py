@@ -40,7 +40,6 @@ class ConnectionLimits(NamedTuple):
 
     @classmethod
     def from_settings(cls, listen: config.ListenSettings) -> "ConnectionLimits":
-        """Return the limits of a configuration."""
         return cls(
             listen.connections, listen.header_seconds, listen.idle_seconds, listen.write_seconds, listen.unread_bytes
         )
@@ -71,7 +70,6 @@ class ConnectionLimiter:
         self.hits = hits
 
     def open_connections(self) -> int:
-        """Return their number."""
         return len(self._open)
 
     def opened(self, connection: "LimitedConnection") -> int:
@@ -82,7 +80,6 @@ class ConnectionLimiter:
         return len(self._open) - self.limits.connections
 
     def closed(self, connection: "LimitedConnection") -> None:
-        """Remove a connection."""
         self._open.pop(connection, None)
         self._unread.pop(connection, None)
         if self.draining and not self._open:

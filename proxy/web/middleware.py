@@ -33,8 +33,6 @@ Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class RequestMiddleware:
-    """Wraps the handlers of all requests."""
-
     def __init__(
         self,
         metrics: Metrics,
@@ -183,7 +181,6 @@ def _route(request: web.Request) -> str:
 
 
 def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
-    """Return the error response in the format that the request names."""
     try:
         response_format = RequestParameters(request.raw_path).response_format()
     except errors.BridgeError:

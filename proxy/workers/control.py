@@ -88,7 +88,6 @@ def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict
 
 
 def running(file: Path, environ: Mapping[str, str] = os.environ) -> list[ServiceDescription]:
-    """Return the services that run with a configuration file."""
     return [service for _, service in _ask_services(file, SERVICE, SERVICE_SECONDS, ServiceDescription, environ)]
 
 

@@ -29,11 +29,9 @@ class InheritedSockets(NamedTuple):
         return [(name, _shown(*address(each))) for name, those in zip(NAMES, self, strict=True) for each in those]
 
     def opened_http(self) -> list[socket.socket]:
-        """Return the sockets of the public port."""
         return [socket.socket(fileno=each) for each in self.http]
 
     def opened_admin(self) -> list[socket.socket]:
-        """Return the sockets of the admin interface."""
         return [socket.socket(fileno=each) for each in self.admin]
 
 

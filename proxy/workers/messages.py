@@ -127,7 +127,6 @@ class MessageReader:
         self._received = bytearray()
 
     def read(self, data: bytes) -> list[Message]:
-        """Return the messages that these bytes complete."""
         self._received += data
         complete: list[Message] = []
         while len(self._received) >= LENGTH_BYTES:

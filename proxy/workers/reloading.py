@@ -91,7 +91,6 @@ class Reloader:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Cancel reloads in the background."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:

@@ -128,7 +128,6 @@ def _limits(settings: config.Config) -> connections.ConnectionLimits:
 
 
 def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
-    """Return the connections of all workers, by which they share those of a common socket."""
     if slot is None:
         return None
     return shared_socket.ConnectionCounts(slot.folder / "connections", slot.number - 1, workers)

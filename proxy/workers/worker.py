@@ -101,7 +101,6 @@ class _Orders:
             del self._requests[number]
 
     async def follow(self, received: "asyncio.Queue[messages.Message]") -> None:
-        """Follow messages until cancelled."""
         while True:
             message = await received.get()
             if isinstance(message, messages.ReloadedMessage):

@@ -28,7 +28,6 @@ def known() -> dict[str, str]:
 
 @lru_cache
 def transforms() -> frozenset[str]:
-    """Return the names of the definitions of transforms."""
     return frozenset(DEFINITION.findall((FOLDER / TRANSFORMS).read_text(encoding="utf-8")))
 
 
@@ -53,5 +52,4 @@ def used(texts: Iterable[str], chosen: Callable[[str], str] = str) -> dict[str, 
 
 
 def constants(text: str) -> set[str]:
-    """Return the names in capitals in a text."""
     return set(_CONSTANTS.findall(text))

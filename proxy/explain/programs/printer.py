@@ -72,7 +72,6 @@ def function(printed: Function) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return the source of a JSON value."""
     match value:
         case None | bool():
             return str(value)
@@ -86,7 +85,6 @@ def literal(value: Any) -> str:
 
 
 def indented(text: str) -> str:
-    """Indent all lines."""
     return textwrap.indent(text, "    ")
 
 

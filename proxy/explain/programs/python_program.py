@@ -35,7 +35,6 @@ class PythonProgram:
         self._mapping = list(map(printer.function, text.mapping))
 
     def source(self) -> str:
-        """Return the whole program."""
         source = "\n\n\n".join(filter(None, self._body()))
         modules = ["json", "os", "sys", "urllib.error", "urllib.parse", "urllib.request"]
         modules += [name for name in ("hashlib", "re") if f"{name}." in source]

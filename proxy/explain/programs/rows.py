@@ -30,7 +30,6 @@ NOTES = {
 
 
 def of_mappings(tables: Tables) -> dict[str, Any]:
-    """Return every table by its name in programs."""
     return {
         **{
             f"{kind.upper()}_UIDS": _uids(tables.uids[kind]) for kind in ("Seller", "Brand", "Manufacturer", "Category")

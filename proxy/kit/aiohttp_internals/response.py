@@ -36,7 +36,6 @@ class PreparedResponse(web.Response):
         return self._writer
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Write head and body."""
         if self._writer is None:
             return await super().write_eof(data)
         body, headers = self.body, self.headers

@@ -26,17 +26,14 @@ class ConnectionHandler(RequestHandler):
 
     @property
     def event_loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that the connection belongs to."""
         return self._loop
 
     @property
     def request_count(self) -> int:
-        """Requests that have been parsed on this connection."""
         return self._request_count
 
     @property
     def has_queued_requests(self) -> bool:
-        """Whether pipelined requests are waiting for their handler."""
         return bool(self._messages)
 
     def is_idle(self) -> bool:
@@ -54,7 +51,6 @@ class ConnectionHandler(RequestHandler):
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
 
     def close_after_response(self) -> None:
-        """Close the connection after the current response. aiohttp drops queued requests then."""
         self._close = True
 
     def malformed_request(self, request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
@@ -168,7 +164,6 @@ class _HandlerServer(web.Server):
 
 
 def close_after_response(request: web.BaseRequest) -> None:
-    """Close the connection of a request after its response."""
     request.protocol.close()
 
 

@@ -70,11 +70,9 @@ class SharedSocketSite(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """The address of the socket."""
         return "http://{}:{}".format(*self._socket.getsockname()[:2])
 
     async def start(self) -> None:
-        """Begin to accept."""
         await super().start()
         assert self._runner.server is not None  # noqa: S101 - BaseSite has checked it
         self._socket.setblocking(False)

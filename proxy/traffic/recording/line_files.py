@@ -59,8 +59,7 @@ class WholeLines:
 
 class ZstdFrames:
     """Decompressed frames of a zstd file. After iteration, `end` is the length of the whole frames in the file, in
-    bytes, and `cut` tells whether more data follows.
-    """
+    bytes, and `cut` tells whether more data follows."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw
@@ -127,7 +126,6 @@ class Spool:
         self._end += len(packed)
 
     def get(self, key: str) -> bytes | None:
-        """Return the line of a key; None where there is none."""
         place = self._places.get(key)
         if place is None:
             return None
@@ -145,7 +143,6 @@ class Spool:
                 yield line
 
     def close(self) -> None:
-        """Delete the spool."""
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -38,7 +38,6 @@ class UnreadableLines(msgspec.Struct):
     first: int = 0
 
     def add(self, number: int) -> None:
-        """Count a line."""
         self.first = self.first or number
         self.lines += 1
 
@@ -75,7 +74,6 @@ class Recording:
             raise
 
     def requests(self) -> Iterator[V3Request]:
-        """Yield the recorded requests, in the order of the file."""
         for text in self._spool:
             line = msgspec.json.decode(text, type=RecordingLine)
             if line.request is not None:
@@ -83,8 +81,7 @@ class Recording:
 
     def line(self, request: V3Request) -> RecordingLine | None:
         """Return the recording of a request: that of its client, else one of the same request by another client, else
-        one of a look-up.
-        """
+        one of a look-up."""
         anyone = _key(request, "")
         keys = _key(request, request.client), self._any.get(anyone, ""), LOOKUP + anyone
         stored = next((line for key in keys if (line := self._spool.get(key))), None)
@@ -95,7 +92,6 @@ class Recording:
         return tuple(each.noted(self._documents) for each in line.upstream)
 
     def close(self) -> None:
-        """Delete the temporary data."""
         self._spool.close()
 
     def _read_all(self) -> bool:
@@ -181,7 +177,6 @@ class RecordedSide:
         self._recorded = recorded
 
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - part of the interface
-        """Return the recorded response, or a failure where there is none."""
         line = self._recorded.line(request)
         if line is None or line.baseline is None:
             return SideResponse(0, b"", 0.0, parts=0, failure="has no response to this request in its file")
@@ -233,7 +228,6 @@ class ReplayedSide:
             player.add_shared(noted)
 
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
-        """Return the response with the current mappings, or a failure where they need more than was recorded."""
         line = self._recorded.line(request)
         if line is not None and line.candidate is not None and line.candidate.digest:
             return _failure(f"has no recorded response: {ENDED}")

@@ -131,8 +131,7 @@ class Recorder:
 
     def __init__(self, path: Path, header: RecordingHeader, redaction: Redaction, time: Callable[[], float]) -> None:
         """Create the file, or append to a recording of the same run after its last whole line. Raises ConfigError where
-        it holds anything else.
-        """
+        it holds anything else."""
         self._redaction = redaction
         self._time = time
         self._documents: set[str] = set()
@@ -168,7 +167,6 @@ class Recorder:
             self.known.add(answers.request.id)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _go_on(self, path: Path, header: RecordingHeader) -> None:

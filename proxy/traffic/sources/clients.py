@@ -22,8 +22,7 @@ OTHERS = secret.digest("*")  # a `source` that applies to all keys without an en
 
 class ClientKeys(Block, frozen=True):
     """Settings of a client: its API key in the source, which maps requests to the client's name, and its keys for each
-    side.
-    """
+    side."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
     source: Annotated[
@@ -112,7 +111,6 @@ class Clients:
         self._by_source[entry.source] = self._known[entry.name] = entry
 
     def _next(self) -> str:
-        """Return an unused name."""
         while True:
             self._numbered += 1
             name = f"key {self._numbered}"

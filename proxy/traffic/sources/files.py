@@ -95,6 +95,5 @@ def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[t
 
 
 def _skip_rest_of_line(text: io.TextIOWrapper, longest: int) -> None:
-    """Skip the rest of a line."""
     while (more := text.readline(longest)) and not more.endswith("\n"):
         pass

@@ -37,7 +37,6 @@ NO_TARGET = "has no field such as url, request, target or path"
 
 
 def read_json_lines(stream: BufferedReader) -> Iterator[Item]:
-    """Yield an entry for each line."""
     for number, line in files.read_lines(stream, files.JSON_LINE):
         yield Unreadable(number, text_lines.LINE_TOO_LONG) if line is None else _line_entry(number, line)
 
@@ -73,8 +72,7 @@ def parsed(line: str) -> Any:
 
 def _gather(value: dict[str, Any], prefix: str, fields: dict[str, Any], depth: int) -> None:
     """Collect fields by name without case and punctuation; a nested field is also known by its short name, unless
-    taken.
-    """
+    taken."""
     inner = []
     for key, content in value.items():
         name = "".join(filter(str.isalnum, key)).lower()
@@ -138,7 +136,6 @@ class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "reque
 
 
 def read_recording(stream: BufferedReader) -> Iterator[Item]:
-    """Yield an entry for each recorded request, with its client."""
     decode = msgspec.json.Decoder(_RecordingLine).decode
     for number, line in files.read_lines(stream, files.JSON_LINE):
         try:
@@ -202,7 +199,6 @@ class _Unmarked:
         self._begun = False
 
     def read(self, size: int = -1) -> bytes:
-        """Read up to `size` bytes."""
         data = self._stream.read1(size)  # `read` would discard the data before a truncation
         if size and not self._begun:
             self._begun = True

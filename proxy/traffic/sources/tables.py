@@ -86,8 +86,7 @@ def _sheet_with_parts(
     data: bytes, has_parts: Callable[[list[bom.TableRow]], bool]
 ) -> tuple[list[bom.TableRow], str | None]:
     """Return the rows of the first sheet with a column of part numbers, else of the first sheet, and an error message
-    if reading stopped early.
-    """
+    if reading stopped early."""
     try:
         import openpyxl
     except ImportError:

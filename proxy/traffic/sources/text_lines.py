@@ -26,7 +26,6 @@ LINE_TOO_LONG = "is longer than any request line"
 
 
 def read_access_log(stream: BufferedReader) -> Iterator[Item]:
-    """Yield an entry for each line."""
     for number, line in files.read_lines(stream):
         yield Unreadable(number, LINE_TOO_LONG) if line is None else _log_entry(number, line)
 
@@ -44,8 +43,7 @@ def _log_entry(number: int, line: str) -> Item:
 
 def _agent(rest: str) -> str | None:
     """Return the User-Agent in the part of a line after the request: the first quoted text if nothing precedes it (load
-    balancers), else the second, after the referrer (nginx, Apache).
-    """
+    balancers), else the second, after the referrer (nginx, Apache)."""
     texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
     agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
     return _unescaped(agent) if agent not in ("", "-") else None
@@ -70,7 +68,6 @@ NO_URL = "is no URL"
 
 
 def read_urls(stream: BufferedReader) -> Iterator[Item]:
-    """Yield an entry for each line that is no comment."""
     for number, line in files.read_lines(stream):
         if line is None:
             yield Unreadable(number, LINE_TOO_LONG)

@@ -63,14 +63,12 @@ def render(template: str, **values: Any) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """Return a table."""
     head = list(head)
     lines = [head, ["---"] * len(head), *rows]
     return _Table("".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines))
 
 
 def code(texts: Iterable[str]) -> str:
-    """Return names as code, comma-separated."""
     return ", ".join(f"`{text}`" for text in texts)
 
 

@@ -20,7 +20,6 @@ def components(mappings: loader.Mappings) -> dict[str, Schema]:
 
 
 def field(mappings: loader.Mappings, name: str, field_name: str) -> Schema:
-    """Return the schema of one field of an object."""
     rule = mappings.rules[name].rule(field_name)
     if rule.constant:
         return _constant(rule.blank if rule.none is not None else rule.always)
@@ -83,7 +82,6 @@ def _read(mappings: loader.Mappings, name: str, text: str) -> tuple[reading.Read
 
 
 def _returned(mappings: loader.Mappings, transform: str | None) -> Schema:
-    """Return the schema of a transform's return type."""
     hints: dict[str, Any] = get_type_hints(mappings.transforms[transform or ""], include_extras=True)
     return msgspec.json.schema(hints["return"])
 

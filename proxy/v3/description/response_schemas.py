@@ -23,27 +23,22 @@ ANY: Schema = {}
 
 
 def ref(name: str) -> Schema:
-    """Return a reference to a schema of the components."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def list_of(schema: Schema) -> Schema:
-    """Return the schema of a list."""
     return {"type": "array", "items": schema}
 
 
 def by_key(schema: Schema) -> Schema:
-    """Return the schema of an object whose keys are data."""
     return {"type": "object", "additionalProperties": schema}
 
 
 def either(*schemas: Schema) -> Schema:
-    """Return a schema that accepts any of these."""
     return {"anyOf": list(schemas)}
 
 
 def answer(endpoint: Endpoint) -> Schema:
-    """Return the schema of the body of an endpoint's 200."""
     return {
         "match": ref("PartsMatchResponse"),
         "search": ref(f"{endpoint.object}SearchResponse"),

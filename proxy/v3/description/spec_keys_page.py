@@ -11,7 +11,6 @@ NOTHING_SIMILAR = "no recorded attribute of the Nexar API is similar"
 
 
 def page(mappings: loader.Mappings) -> str:
-    """Return the whole page."""
     names = mappings.tables.specs.names
     v3_keys = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
     other_keys = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))

@@ -47,7 +47,6 @@ class EndpointGroup(NamedTuple):
 
 
 def page(mappings: loader.Mappings) -> str:
-    """Return the whole page."""
     document = openapi.document(mappings)
     components = document["components"]
     schemas: dict[str, Schema] = components["schemas"]

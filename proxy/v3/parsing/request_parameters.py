@@ -32,8 +32,6 @@ class RequestProjection(NamedTuple):
 
 
 class RequestParameters(parameters.Parameters):
-    """The parameters of one request."""
-
     def response_format(self) -> ResponseFormat:
         """Parse pretty_print, callback and suppress_status_codes."""
         callback = self.text("callback") or None

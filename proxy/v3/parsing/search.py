@@ -31,8 +31,7 @@ def parse(parameters: Parameters) -> model.SearchRequest:
 
 def _limit(parameters: Parameters) -> int:
     """`limit`, a 400 above 100. What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would
-    silently lose results of a client that continues at start + limit; a 400 says what to send instead.
-    """
+    silently lose results of a client that continues at start + limit; a 400 says what to send instead."""
     try:
         return parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
     except errors.BadRequest as error:
@@ -56,7 +55,6 @@ def _check_bounds(parameters: Parameters) -> None:
 
 
 def _queries(parameters: Parameters, kind: str) -> list[str]:
-    """Return the texts of `filter[queries]` or `facet[queries]`."""
     return [text for text in parameters.texts(f"{kind}[queries]") if text]
 
 

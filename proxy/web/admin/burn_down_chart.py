@@ -50,7 +50,6 @@ class BurnDownChart(NamedTuple):
 
 
 def chart(burned: BurnDown, limit: int | None, now: float) -> BurnDownChart:
-    """Lay a burn-down out."""
     days = burned.days
     today = len(days) - 1 + now % DAY_SECONDS / DAY_SECONDS
     width = float(burned.ends[-2:]) if burned.ends else float(len(days) + FORECAST_DAYS)

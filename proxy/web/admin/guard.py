@@ -99,8 +99,6 @@ class Guard:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Authenticate a request, and handle it."""
-
         async def authenticated(request: web.Request) -> web.StreamResponse:
             if requests.wants_page(request):
                 await rendering.prepare()

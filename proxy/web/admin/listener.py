@@ -147,8 +147,6 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
 
 
 class _SignIn:
-    """The sign-in page, and signing out."""
-
     def __init__(self, guarded: guard.Guard) -> None:
         self._guard = guarded
 

@@ -23,7 +23,6 @@ SECURITY: Schema = {
 
 
 def document() -> Schema:
-    """Return the document."""
     structs = [*(page.struct for page in pages.PAGES), ActionResult]
     references, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     components = msgspec.json.decode(msgspec.json.encode(components))  # as JSON: defaults may be tuples

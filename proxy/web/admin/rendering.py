@@ -54,7 +54,6 @@ class LivePieces:
         return f'<{tag} id="{attribute}" data-live></{tag}>'
 
     def fill(self, html: str) -> str:
-        """Return the HTML with the pieces in their places."""
         return _PLACE.sub(self._element, html)
 
     def changed(self, held: Collection[str]) -> list[LivePiece]:
@@ -73,7 +72,6 @@ def _digest(text: str) -> str:
 
 
 def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, *, csrf: str, notice: str = "") -> str:
-    """Render a page with its data."""
     pieces = LivePieces()
     html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", csrf=csrf, notice=notice)
     return pieces.fill(html)

@@ -46,7 +46,6 @@ class Sessions:
         return self._clock.now() < int(_HEAD.unpack(head)[0])
 
     def csrf_token(self, cookie: str) -> str:
-        """Return the CSRF token of a session."""
         return base64.urlsafe_b64encode(self._mac(b"csrf", cookie.encode())).decode()
 
     def is_csrf_token(self, cookie: str, text: str) -> bool:

@@ -76,12 +76,10 @@ class EncodedResponseCache:
         return len(self._entries), self._entries.size
 
     def clear(self) -> None:
-        """Remove all entries."""
         self._entries.clear()
         self._heads.clear()
 
     def get(self, target: str, gzip: bool) -> EncodedResponse | None:
-        """Return the entry of a request target, if there is one."""
         return self._entries.get((_digest(target), gzip)) if self._entries.size else None  # saves the digest
 
     def store(self, target: str, gzip: bool, response: EncodedResponse) -> None:
@@ -160,7 +158,6 @@ class RequestCoalescing:
         self._in_flight: dict[RequestKey, RequestInFlight] = {}
 
     def get(self, key: RequestKey) -> RequestInFlight | None:
-        """Return the equal request in flight, if there is one."""
         return self._in_flight.get(key)
 
     def begin(self, key: RequestKey, client: Client) -> RequestInFlight:

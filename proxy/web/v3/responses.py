@@ -27,7 +27,6 @@ def head(body: EncodedBody) -> str:
 
 
 def response(body: EncodedBody, status: int = 200) -> web.Response:
-    """Response with an encoded body."""
     return PreparedResponse(body=body.body, status=status, headers=body.headers)
 
 

@@ -45,8 +45,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class V3Routes:
-    """The handlers of all v3 paths."""
-
     def __init__(
         self,
         pipeline: Pipeline,

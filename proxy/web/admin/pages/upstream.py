@@ -76,7 +76,6 @@ def breaker_states(metrics: Metrics) -> dict[str, str]:
 
 
 def token_ages(gateway: Gateway, metrics: Metrics, now: float) -> tuple[TokenAge, ...]:
-    """Return the age of the access token of each application."""
     ages = {name: round(max(0.0, now - at), 1) for (name,), at in metrics.token_age.items()}
     tokens = []
     for name, application in gateway.applications.applications.items():
