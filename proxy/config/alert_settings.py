@@ -4,8 +4,8 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
-from proxy.config.base import Settings
-from proxy.config.secret import File, ProxyAddress, WebhookSecret, WebhookUrl
+from proxy.config.base import Flag, Name, OutgoingProxy, PemFile, Settings, above_zero, limits
+from proxy.config.secret import WebhookSecret, WebhookUrl
 
 AlertEvent = Literal[
     "quota.threshold",
@@ -20,14 +20,11 @@ AlertEvent = Literal[
 ]
 ALERT_EVENTS: tuple[AlertEvent, ...] = get_args(AlertEvent)
 
-_Name = Annotated[
-    Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z")] | None, Meta(description="letters, digits, - _ and .")
-]
 _Events = Annotated[
     Literal["all"] | tuple[AlertEvent, ...], Meta(description=f"all, or a list of {', '.join(ALERT_EVENTS)}")
 ]
 # Long enough for a receiver that starts up, short enough that a pending alert is tried again soon.
-_Timeout = Annotated[float, Meta(gt=0, le=60, description="seconds, above 0 up to 60")]
+_Timeout = Annotated[float, above_zero("seconds", 60)]
 
 
 class WebhookSettings(Settings, frozen=True):
@@ -36,18 +33,15 @@ class WebhookSettings(Settings, frozen=True):
     url: Annotated[
         WebhookUrl, Meta(description="an https:// address, or http:// of this machine, env:NAME or file:PATH")
     ]
-    name: _Name = None
+    name: Name = None
     secret: Annotated[
         WebhookSecret | None, Meta(description="whsec_ and 24 to 64 bytes in base64, env:NAME or file:PATH")
     ] = None
     events: _Events = "all"
     body: Annotated[Literal["json", "text"], Meta(description="json or text")] = "json"
     timeout_seconds: _Timeout = 10.0
-    proxy: Annotated[
-        ProxyAddress | None,
-        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
-    ] = None
-    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
+    proxy: OutgoingProxy = None
+    ca_file: PemFile = None
 
 
 class CommandSettings(Settings, frozen=True):
@@ -57,7 +51,7 @@ class CommandSettings(Settings, frozen=True):
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Meta(min_length=1, description="a list: the program and its arguments"),
     ]
-    name: _Name = None
+    name: Name = None
     events: _Events = "all"
     timeout_seconds: _Timeout = 10.0
 
@@ -68,8 +62,8 @@ class AlertSettings(Settings, frozen=True):
     thresholds: Annotated[
         tuple[Annotated[int, Meta(ge=1, le=100)], ...], Meta(description="a list of per cent of a limit, 1 to 100")
     ] = (50, 80, 95)
-    repeat_seconds: Annotated[float, Meta(ge=60, le=604_800, description="seconds, 60 to 604800")] = 3600.0
-    resolved: Annotated[bool, Meta(description="true or false")] = True
+    repeat_seconds: Annotated[float, limits("seconds", 60, 604_800)] = 3600.0
+    resolved: Flag = True
     webhooks: Annotated[tuple[WebhookSettings, ...], Meta(description="a list of blocks with url")] = ()
     commands: Annotated[tuple[CommandSettings, ...], Meta(description="a list of blocks with command")] = ()
 
@@ -86,4 +80,4 @@ class AlertSettings(Settings, frozen=True):
 class SchemaCheckSettings(Settings, frozen=True):
     """Comparison of the upstream's schema with the part that the mappings read."""
 
-    hours: Annotated[float, Meta(ge=0, le=720, description="hours between two checks, 0 (off) to 720")] = 24.0
+    hours: Annotated[float, limits("hours between two checks", 0, 720, "off")] = 24.0

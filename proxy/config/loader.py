@@ -54,26 +54,24 @@ class _Reader(Blocks):
         applications = self._applications(blocks.get("applications"), upstream)
         # Across blocks, so neither block can check it by itself.
         self._check_shadow(shadow, applications)
-        read = settings.Config(
-            applications=applications,
-            store=self._store(blocks.get("store")),
-            store_key=self._store_key(blocks.get("store_key")),
-            listen=self.block(settings.ListenSettings, blocks.get("listen"), ("listen",)),
-            admin=self._admin(blocks.get("admin")),
-            upstream=upstream,
-            uids=self._uids(blocks.get("uids")),
-            translation=self.block(settings.TranslationSettings, blocks.get("translation"), ("translation",)),
-            coalescing=self.block(settings.CoalescingSettings, blocks.get("coalescing"), ("coalescing",)),
-            cache=self.block(settings.CacheSettings, blocks.get("cache"), ("cache",)),
-            lists=self.block(settings.ListSettings, blocks.get("lists"), ("lists",)),
-            clients=self.block(settings.ClientSettings, blocks.get("clients"), ("clients",)),
-            log=self.block(settings.LogSettings, blocks.get("log"), ("log",)),
-            tracing=self.block(settings.TracingSettings, blocks.get("tracing"), ("tracing",)),
-            shadow=shadow,
-            alerts=self._alerts(blocks.get("alerts")),
-            schema_check=self.block(alert_settings.SchemaCheckSettings, blocks.get("schema_check"), ("schema_check",)),
-        )
-        return self.checked(read)
+        checked = {
+            "applications": applications,
+            "store": self.value(
+                secret.StoreUrl, "sqlite" if blocks.get("store") is None else blocks["store"], ("store",)
+            ),
+            "store_key": self._store_key(blocks.get("store_key")),
+            "admin": self._admin(blocks.get("admin")),
+            "upstream": upstream,
+            "uids": None if blocks.get("uids") is None else self.value(secret.File, blocks["uids"], ("uids",)),
+            "shadow": shadow,
+            "alerts": self._alerts(blocks.get("alerts")),
+        }
+        others = {
+            field.name: self.block(type(field.default), blocks.get(field.name), (field.name,))
+            for field in msgspec.structs.fields(settings.Config)
+            if field.name not in checked
+        }
+        return self.checked(settings.Config(**checked, **others))
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
         # The sandbox is the default so that a first start needs no account and sends nothing to anybody.
@@ -114,13 +112,6 @@ class _Reader(Blocks):
                     shown = entry.name or f"{name.removesuffix('s')}-{place + 1}"
                     self._check_first(at, shown, "name", f"the name {shown}", (*at, name, place))
         return self.block(alert_settings.AlertSettings, inner, at)
-
-    def _store(self, raw: Any) -> secret.StoreUrl:
-        store: secret.StoreUrl = self.value(secret.StoreUrl, "sqlite" if raw is None else raw, ("store",))
-        return store
-
-    def _uids(self, raw: Any) -> secret.File | None:
-        return None if raw is None else self.value(secret.File, raw, ("uids",))
 
     def _store_key(self, raw: Any) -> tuple[secret.StoreKey, ...]:
         listed = raw if isinstance(raw, list) else [] if raw is None else [raw]

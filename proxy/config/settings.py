@@ -10,14 +10,13 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta
 
 from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
-from proxy.config.base import Settings
+from proxy.config.base import BLOCK, Flag, Name, OutgoingProxy, PemFile, Port, Settings, above_zero, limits
 from proxy.config.secret import (
     STORE_FORMS,
     ClientId,
     Digest,
     File,
     Network,
-    ProxyAddress,
     Secret,
     SecretSource,
     StoreKey,
@@ -38,7 +37,10 @@ Feature = Literal[
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
 Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
-Parts = Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
+Parts = Annotated[
+    Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)],
+    Meta(description="unlimited, or a whole number of parts such as 1000"),
+]
 Period = Literal["month", "lifetime"]
 _ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
@@ -56,24 +58,21 @@ class ListenSettings(Settings, frozen=True):
     """Listening address, worker processes, and limits of client connections."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8080
-    workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
-    stop_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 10.0
-    drain_seconds: Annotated[float, Meta(ge=0, le=3600, description="seconds, 0 to 3600")] = 2.0
-    connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
-    header_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 20.0
+    port: Port = 8080
+    workers: Annotated[int, limits("processes", 1, 256)] = 1
+    stop_seconds: Annotated[float, limits("seconds", 0, 3600)] = 10.0
+    drain_seconds: Annotated[float, limits("seconds", 0, 3600)] = 2.0
+    connections: Annotated[int, limits("connections", 1, 1_000_000)] = 1000
+    header_seconds: Annotated[float, above_zero("seconds", 3600)] = 20.0
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
-    idle_seconds: Annotated[float, Meta(gt=0, le=86_400, description="seconds, above 0 up to 86400")] = 120.0
-    write_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
-    unread_bytes: Annotated[
-        int, Meta(ge=1_048_576, le=1_000_000_000_000, description="bytes, 1048576 to 1000000000000")
-    ] = 134_217_728
-    failed_auth_per_minute: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
+    idle_seconds: Annotated[float, above_zero("seconds", 86_400)] = 120.0
+    write_seconds: Annotated[float, above_zero("seconds", 3600)] = 30.0
+    unread_bytes: Annotated[int, limits("bytes", 1_048_576, 1_000_000_000_000)] = 134_217_728
+    failed_auth_per_minute: Annotated[int, limits("wrong keys a minute", 0, 1000, "off")] = 20
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
-    # Earlier versions had no admin interface: this keeps what scrapes and checks them working.
-    metrics: Annotated[bool, Meta(description="true or false")] = False
+    metrics: Flag = False
 
 
 class AdminSettings(Settings, frozen=True):
@@ -81,7 +80,7 @@ class AdminSettings(Settings, frozen=True):
     printed at each start."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 to 65535 (0 takes a free one)")] = 8088
+    port: Port = 8088
     token: Annotated[
         Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
     ] = None
@@ -90,32 +89,24 @@ class AdminSettings(Settings, frozen=True):
 class TimeoutSettings(Settings, frozen=True):
     """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
-    connect_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds to establish a connection, above 0 up to 3600")
-    ] = 5.0
-    first_byte_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds without a byte of the response, above 0 up to 3600")
-    ] = 20.0
+    connect_seconds: Annotated[float, above_zero("seconds to establish a connection", 3600)] = 5.0
+    first_byte_seconds: Annotated[float, above_zero("seconds without a byte of the response", 3600)] = 20.0
     # Of a v3 request, not of one attempt: a client waits no longer, whatever is retried.
-    total_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds for a whole response with all retries, above 0 up to 3600")
-    ] = 30.0
+    total_seconds: Annotated[float, above_zero("seconds for a whole response with all retries", 3600)] = 30.0
 
 
 class BreakerSettings(Settings, frozen=True):
     """Circuit breaker; the GraphQL endpoint and the token endpoint have one each."""
 
-    failures: Annotated[int, Meta(ge=0, le=1_000_000, description="failures in a row, 0 (never) to 1000000")] = 10
-    cooldown_seconds: Annotated[
-        float, Meta(gt=0, le=3600, description="seconds until one request tries again, above 0 up to 3600")
-    ] = 5.0
+    failures: Annotated[int, limits("failures in a row", 0, 1_000_000, "never")] = 10
+    cooldown_seconds: Annotated[float, above_zero("seconds until one request tries again", 3600)] = 5.0
 
 
 class TlsSettings(Settings, frozen=True):
     """Certificates for outgoing connections; `ca_file` is used instead of the system's. Files in PEM format."""
 
-    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
-    client_cert: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
+    ca_file: PemFile = None
+    client_cert: PemFile = None
     client_key: Annotated[
         File | None, Meta(description="a PEM file, from this file's folder, and client_cert beside it")
     ] = None
@@ -136,19 +127,16 @@ class UpstreamSettings(Settings, frozen=True):
         # The only site that v3 had; a field such as `octopart_url` has its name from it.
         "octopart"
     )
-    connections: Annotated[int, Meta(ge=1, le=65535, description="connections open at once, 1 to 65535")] = 256
-    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
+    connections: Annotated[int, limits("connections open at once", 1, 65535)] = 256
+    timeouts: Annotated[TimeoutSettings, BLOCK] = TimeoutSettings()
     response_bytes: Annotated[
-        int, Meta(ge=65_536, le=1_073_741_824, description="bytes of a response, 65536 to 1073741824")
+        int, limits("bytes of a response", 65_536, 1_073_741_824)
         # decompressed: a small body may grow a thousandfold
     ] = 33_554_432
-    retries: Annotated[int, Meta(ge=0, le=10, description="retries of one request, 0 (off) to 10")] = 2
-    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
-    proxy: Annotated[
-        ProxyAddress | None,
-        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
-    ] = None
-    tls: Annotated[TlsSettings, Meta(description="a block of settings")] = TlsSettings()
+    retries: Annotated[int, limits("retries of one request", 0, 10, "off")] = 2
+    breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
+    proxy: OutgoingProxy = None
+    tls: Annotated[TlsSettings, BLOCK] = TlsSettings()
 
 
 class SunsetSettings(Settings, frozen=True):
@@ -179,17 +167,15 @@ class ApiKeySettings(Settings, frozen=True):
     list."""
 
     key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
-    name: Annotated[
-        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z")] | None, Meta(description="letters, digits, - _ and .")
-    ] = None
-    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = "unlimited"
+    name: Name = None
+    parts: Parts = "unlimited"
     rate: Annotated[
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
-    strict: Annotated[bool, Meta(description="true or false")] = False
-    refresh: Annotated[bool, Meta(description="true or false")] = False
+    strict: Flag = False
+    refresh: Flag = False
 
 
 class ReconciliationSettings(Settings, frozen=True):
@@ -202,7 +188,7 @@ class ReconciliationSettings(Settings, frozen=True):
 class ApplicationShadowSettings(Settings, frozen=True):
     """Shadowing of one application: the share of requests compared, and which response its clients get."""
 
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.0
+    share: Annotated[float, limits("a share of all requests", 0, 1, "off")] = 0.0
     response: Annotated[Literal["candidate", "baseline"], Meta(description="candidate or baseline")] = "candidate"
 
 
@@ -241,13 +227,13 @@ class ApplicationSettings(Settings, frozen=True):
         Literal["unknown", "all"] | tuple[Feature, ...],
         Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
     ] = "unknown"
-    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = "unlimited"
+    parts: Parts = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
-    rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")] = 0
+    rate: Annotated[int, limits("requests a second", 0, 100_000, "off")] = 0
     reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
         None
     )
-    shadow: Annotated[ApplicationShadowSettings, Meta(description="a block of settings")] = ApplicationShadowSettings()
+    shadow: Annotated[ApplicationShadowSettings, BLOCK] = ApplicationShadowSettings()
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
 
     def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
@@ -280,21 +266,19 @@ class TranslationSettings(Settings, frozen=True):
 class CoalescingSettings(Settings, frozen=True):
     """Coalescing of identical queries in flight, and batching of different ones of an application."""
 
-    enabled: Annotated[bool, Meta(description="true or false")] = True
-    stall_seconds: Annotated[float, Meta(ge=0, le=60, description="seconds, 0 (off) to 60")] = 1.0
+    enabled: Flag = True
+    stall_seconds: Annotated[float, limits("seconds", 0, 60, "off")] = 1.0
 
 
 class CacheSettings(Settings, frozen=True):
     """Response cache: in the memory of a worker, and shared through the store. Off when seconds or bytes are 0."""
 
-    seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 84_600.0
-    stale_seconds: Annotated[float, Meta(ge=0, le=CACHED_MAX, description="seconds, 0 (off) to 86400")] = 1800.0
+    seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 84_600.0
+    stale_seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 1800.0
     fetch: Annotated[Literal["all", "requested"], Meta(description="all or requested")] = "all"
-    bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 67_108_864
-    shared: Annotated[bool, Meta(description="true or false")] = True
-    shared_bytes: Annotated[
-        int, Meta(ge=1_048_576, le=1_000_000_000_000, description="bytes, 1048576 to 1000000000000")
-    ] = 268_435_456
+    bytes: Annotated[int, limits("bytes", 0, 1_000_000_000_000, "off")] = 67_108_864
+    shared: Flag = True
+    shared_bytes: Annotated[int, limits("bytes", 1_048_576, 1_000_000_000_000)] = 268_435_456
 
     @property
     def enabled(self) -> bool:
@@ -325,15 +309,13 @@ class ListSettings(Settings, frozen=True):
     """Lists of brands, sellers, categories and specs, which are fetched whole, free of charge, and searched in
     memory."""
 
-    seconds: Annotated[
-        float, Meta(ge=60, le=2_592_000, description="seconds until a list is fetched again, 60 to 2592000")
-    ] = 86_400.0
+    seconds: Annotated[float, limits("seconds until a list is fetched again", 60, 2_592_000)] = 86_400.0
 
 
 class ClientSettings(Settings, frozen=True):
     """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
 
-    days: Annotated[int, Meta(ge=0, le=396, description="days, 0 (nothing is recorded) to 396")] = 396
+    days: Annotated[int, limits("days", 0, 396, "nothing is recorded")] = 396
 
 
 class LogSettings(Settings, frozen=True):
@@ -354,7 +336,7 @@ class TracingSettings(Settings, frozen=True):
             description="an http:// or https:// address that takes OTLP traces, such as http://127.0.0.1:4318/v1/traces"
         ),
     ] = None
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 to 1")] = 1.0
+    share: Annotated[float, limits("a share of all requests", 0, 1)] = 1.0
 
 
 class ShadowSettings(Settings, frozen=True):
@@ -364,16 +346,16 @@ class ShadowSettings(Settings, frozen=True):
         Annotated[str, Meta(pattern=Url)] | None,
         Meta(description="an http:// or https:// address, such as https://old.example/v3"),
     ] = None
-    enabled: Annotated[bool, Meta(description="true or false")] = True
+    enabled: Flag = True
     rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
-    queue: Annotated[int, Meta(ge=1, le=100_000, description="requests that wait, 1 to 100000")] = 100
+    queue: Annotated[int, limits("requests that wait", 1, 100_000)] = 100
     # 1: the old service allows few requests a second, and its clients use the same keys (contract v3-rest.md §5).
-    rate: Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (no limit) to 100000")] = 1
-    connections: Annotated[int, Meta(ge=1, le=1000, description="connections open at once, 1 to 1000")] = 4
-    timeouts: Annotated[TimeoutSettings, Meta(description="a block of settings")] = TimeoutSettings()
-    breaker: Annotated[BreakerSettings, Meta(description="a block of settings")] = BreakerSettings()
+    rate: Annotated[int, limits("requests a second", 0, 100_000, "no limit")] = 1
+    connections: Annotated[int, limits("connections open at once", 1, 1000)] = 4
+    timeouts: Annotated[TimeoutSettings, BLOCK] = TimeoutSettings()
+    breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
     # a bound on what comparisons can cost without anybody noticing
-    parts: Annotated[Parts, Meta(description="unlimited, or a whole number of parts such as 1000")] = 1000
+    parts: Parts = 1000
 
 
 class Config(Settings, frozen=True):
