@@ -13,7 +13,6 @@ from proxy import config, errors
 from proxy.cli import option_fields, shown, used_store
 from proxy.config import loader
 from proxy.kit import clock, event_loop, shipped
-from proxy.kit.wording import printable
 
 if TYPE_CHECKING:
     from proxy.alerts.records import AlertRecord
@@ -46,8 +45,8 @@ def send_test(config_file: option_fields.ConfigFile = None) -> None:
     table.add_column("outcome", overflow="fold")
     table.add_column("ms", justify="right", no_wrap=True)
     for row in rows:
-        outcome = Text(printable(row.outcome), style="green" if row.outcome == "delivered" else "red")
-        table.add_row(Text(row.receiver), Text(printable(row.target)), outcome, str(row.ms))
+        outcome = shown.visible(row.outcome, "green" if row.outcome == "delivered" else "red")
+        table.add_row(Text(row.receiver), shown.visible(row.target), outcome, str(row.ms))
     shown.table_console().print(table)
     raise typer.Exit(any(row.outcome != "delivered" for row in rows))
 
@@ -117,7 +116,7 @@ def _table(recent: "list[AlertRecord]") -> Table:
         table.add_row(
             alert.at.replace("T", "\n").removesuffix("Z"),
             Text.assemble(alert.event, "\n", state),
-            Text(printable(alert.title)),
+            shown.visible(alert.title),
             Text("\n").join(deliveries) if deliveries else Text("no receiver", "dim"),
         )
     return table

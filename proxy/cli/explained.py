@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import config
-from proxy.cli.shown import COLORS, FILE_WIDTH
+from proxy.cli.shown import COLORS, FILE_WIDTH, visible
 from proxy.explain.explanation import (
     VALUE_MAX,
     CacheUse,
@@ -47,7 +47,7 @@ def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
     lines = [*_request(explanation, queries, console().is_terminal, cache_notes=True)]
     if explanation.error is None:
-        lines += [*_section("Response", _response(explanation)), *_section(DIRECTLY, [_changes(explanation.changes)])]
+        lines += [*section("Response", _response(explanation)), *section(DIRECTLY, [_changes(explanation.changes)])]
     print_lines(lines)
 
 
@@ -67,20 +67,20 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
     lines = [_summary(explained)]
     shown: dict[int, Explanation] = {}
     for number, kind in enumerate(explained.kinds, 1):
-        lines += [Text(), Rule(_text(f"{number}. {_title(kind)}", "bold"), align="left")]
+        lines += [Text(), Rule(visible(f"{number}. {_title(kind)}", "bold"), align="left")]
         lines += _request(kind.example, queries, console().is_terminal, cache_notes=False)
         if kind.example.error is None:
             # Most kinds of one program have the same fields, or some of them.
             same = next((text for n, other in shown.items() if (text := _as_in(kind.example, n, other))), None)
-            lines += _section("Response", [_text(same)] if same else _response(kind.example))
+            lines += section("Response", [visible(same)] if same else _response(kind.example))
             if same is None:
                 shown[number] = kind.example
     changes = dict.fromkeys(change for kind in explained.kinds for change in kind.example.changes)
     if changes:
         caches = [kind.example.cache for kind in explained.kinds if kind.example.cache is not None]
         notes = dict.fromkeys(note for cache in caches for note in cache.notes)
-        lines += [Text(), Rule(_text("All kinds", "bold"), align="left"), *_section("Caches", map(_text, notes))]
-        lines += _section(DIRECTLY, [_changes(changes)])
+        lines += [Text(), Rule(visible("All kinds", "bold"), align="left"), *section("Caches", map(visible, notes))]
+        lines += section(DIRECTLY, [_changes(changes)])
     print_lines(lines)
 
 
@@ -89,17 +89,17 @@ def _summary(explained: ExplainedFile) -> RenderableType:
     for column in table.columns[1:4]:
         column.justify = "right"
     for number, kind in enumerate(explained.kinds, 1):
-        title = _text(f"{number}. {_title(kind)}")
+        title = visible(f"{number}. {_title(kind)}")
         if kind.example.error is not None:
             title.append(f"  {kind.example.error.status}", "red")
-        table.add_row(title, str(kind.occurrences), str(kind.requests), str(kind.parts_max), _text(kind.first, "dim"))
+        table.add_row(title, str(kind.occurrences), str(kind.requests), str(kind.parts_max), visible(kind.first, "dim"))
     head = (
         f"{explained.name}: {counted(explained.occurrences, 'request')}, {explained.requests} of them distinct, of "
         f"{counted(len(explained.kinds), 'kind')}; up to {counted(explained.parts_max, 'part')} if each distinct one "
         "is sent once"
     )
-    skipped = [_text(f"{number} × left out: {reason}", "dim") for reason, number in explained.skipped.items()]
-    return Group(_text(head, "bold"), *skipped, Text(), table)
+    skipped = [visible(f"{number} × left out: {reason}", "dim") for reason, number in explained.skipped.items()]
+    return Group(visible(head, "bold"), *skipped, Text(), table)
 
 
 def _title(kind: RequestKind) -> str:
@@ -120,49 +120,49 @@ def _request(explanation: Explanation, queries: bool, colors: bool, cache_notes:
     if explanation.error is not None:
         error = explanation.error
         yield _heading("Response")
-        yield _indented(_text(f"{error.status} {error.v3_class}: {error.message}", "red"))
-        yield _indented(_text("Nothing is sent upstream, and nothing is paid."))
+        yield indented(visible(f"{error.status} {error.v3_class}: {error.message}", "red"))
+        yield indented(visible("Nothing is sent upstream, and nothing is paid."))
         return
-    yield from _section("Understood as", _understood(explanation))
-    yield from _section("Sent to the Nexar API", _operations(explanation, queries, colors))
+    yield from section("Understood as", _understood(explanation))
+    yield from section("Sent to the Nexar API", _operations(explanation, queries, colors))
     if explanation.operations and (caches := list(_caches(explanation.cache, cache_notes))):
-        yield from _section("Caches", caches)
+        yield from section("Caches", caches)
 
 
-def _section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
+def section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
     yield _heading(title)
-    yield from (_indented(line) for line in lines)
+    yield from (indented(line) for line in lines)
 
 
 def title(explanation: Explanation) -> Iterator[RenderableType]:
     """Yield the request, and the client that it is executed as."""
     # Decoded: a JSON list of queries is unreadable otherwise. `--json` has the text to send.
-    yield _text(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
+    yield visible(f"{explanation.method} {unquote(explanation.request) or '(a path that v3 never had)'}", "bold cyan")
     client = explanation.client
     if client is None:
         return
     lacking = f", features {', '.join(client.features) or 'none'}"
-    yield _text(
+    yield visible(
         f"{explanation.endpoint}, executed as {client.application}/{client.api_key} ({client.country}, "
         f"{client.currency}{lacking if len(client.features) < len(config.FEATURES) else ''}): {client.chosen_by}"
     )
     if client.problem is not None:
-        yield _text(client.problem, "yellow")
+        yield visible(client.problem, "yellow")
 
 
 def _understood(explanation: Explanation) -> Iterator[RenderableType]:
     table = _table()
     for query in explanation.queries:
-        table.add_row(_text(f"queries[{query.position}]"), _query(query))
+        table.add_row(visible(f"queries[{query.position}]"), _query(query))
     for value in explanation.parameters:
         if not value.is_default:
-            table.add_row(_text(value.name), _text(shown_value(value.value)))
+            table.add_row(visible(value.name), visible(shown_value(value.value)))
     yield table
     defaults = ", ".join(_default(value) for value in explanation.parameters if value.is_default)
     if defaults:
-        yield _text(f"defaults: {defaults}", "dim")
+        yield visible(f"defaults: {defaults}", "dim")
     for each in explanation.ignored:
-        yield _text(f"ignored: {each.name[:VALUE_MAX]}: {each.reason}", "yellow")
+        yield visible(f"ignored: {each.name[:VALUE_MAX]}: {each.reason}", "yellow")
 
 
 def _query(query: UnderstoodQuery) -> Text:
@@ -185,7 +185,7 @@ def _default(value: ParameterValue) -> str:
 
 def _operations(explanation: Explanation, queries: bool, colors: bool) -> Iterator[RenderableType]:
     if not explanation.operations:
-        yield _text("nothing: the proxy knows the response without it")
+        yield visible("nothing: the proxy knows the response without it")
     for number, operation in enumerate(explanation.operations, 1):
         yield from _operation(number, operation, explanation)
         if queries:
@@ -193,7 +193,7 @@ def _operations(explanation: Explanation, queries: bool, colors: bool) -> Iterat
             variables = json.dumps(operation.variables, indent=2, ensure_ascii=False)
             yield Padding(_code(variables, "json", colors), (0, 0, 1, 3))
     if any("<id" in shown_value(list(each.variables.values())) for each in explanation.operations):
-        yield _text(
+        yield visible(
             f"<id of …> stands for what the list of {', '.join(explanation.lists)} says; the search is not sent if "
             "the list has no such name",
             "dim",
@@ -213,9 +213,9 @@ def _operation(number: int, operation: ExplainedOperation, explanation: Explanat
     yield Text.assemble(f"{number}. ", (operation.name, "bold"), f"{of}, {cost}")
     variables = ", ".join(f"{name} {shown_value(value)}" for name, value in operation.variables.items())
     if variables:
-        yield Padding(_text(variables, "dim"), (0, 0, 0, 3), expand=False)
+        yield Padding(visible(variables, "dim"), (0, 0, 0, 3), expand=False)
     if operation.condition is not None:
-        yield Padding(_text(operation.condition, "italic"), (0, 0, 0, 3), expand=False)
+        yield Padding(visible(operation.condition, "italic"), (0, 0, 0, 3), expand=False)
 
 
 def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
@@ -223,31 +223,31 @@ def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
         return
     for entry in cache.entries[:QUERIES_SHOWN]:
         key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "", [])}
-        yield _text(f"{entry.key['kind']} {shown_value(key)}")
+        yield visible(f"{entry.key['kind']} {shown_value(key)}")
     if len(cache.entries) > QUERIES_SHOWN:
-        yield _text(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
+        yield visible(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
     if cache.entries:
         places = "in memory and in the shared cache" if cache.shared else "in memory"
         stale = f", and {duration(cache.stale_seconds)} more while the upstream fails" if cache.stale_seconds else ""
-        yield _text(
+        yield visible(
             f"of {cache.application}, {places}, for {duration(cache.seconds)}{stale}; "
             f"with {counted(cache.fields, 'field')} of this projection"
         )
     if notes:
-        yield from (_text(note, "dim") for note in cache.notes)
+        yield from (visible(note, "dim") for note in cache.notes)
 
 
 def _response(explanation: Explanation) -> Iterator[RenderableType]:
     """Yield the fields of a response, nested ones indented."""
     count = Counter(each.kind for each in explanation.fields)
     kinds = ", ".join(f"{number} {kind}" for kind, number in count.most_common())
-    yield _text(f"{explanation.object}: {counted(len(explanation.fields), 'field')}, {kinds or 'none shown'}")
+    yield visible(f"{explanation.object}: {counted(len(explanation.fields), 'field')}, {kinds or 'none shown'}")
     is_narrow = console().width < NARROW
     table = _table("v3 field", "Nexar field", *([] if is_narrow else ["how, or why"]))
     for each in explanation.envelope:
         table.add_row(_name(each.path, each, 0), *_source(each, is_narrow))
     where = explanation.items or "the response"
-    table.add_row(_text(f"{where}: {explanation.object}", "bold"), _text(explanation.records))
+    table.add_row(visible(f"{where}: {explanation.object}", "bold"), visible(explanation.records))
     around: list[str] = []  # paths of the objects around a field
     for each in explanation.fields:
         while around and not each.path.startswith((f"{around[-1]}.", f"{around[-1]}[].")):
@@ -258,12 +258,12 @@ def _response(explanation: Explanation) -> Iterator[RenderableType]:
     yield table
 
 
-def _as_in(explanation: Explanation, number: int, shown: Explanation) -> str | None:
+def _as_in(explanation: Explanation, number: int, other: Explanation) -> str | None:
     """Describe a response by one that has all of its fields and was shown before; None if that has not."""
-    if any(each not in shown.fields for each in explanation.fields) or explanation.items != shown.items:
+    if any(each not in other.fields for each in explanation.fields) or explanation.items != other.items:
         return None
     paths = {each.path for each in explanation.fields}
-    missing = [each.path for each in shown.fields if each.path not in paths and "." not in each.path]
+    missing = [each.path for each in other.fields if each.path not in paths and "." not in each.path]
     without = f", without {', '.join(missing)}" if missing else ""
     return f"The fields of {number}{without}."
 
@@ -274,7 +274,7 @@ def _name(name: str, field: ExplainedField, depth: int) -> Text:
 
 def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
     """Return the cells of a field: where it comes from, and how; in one where there is no room for two."""
-    upstream, how = _text(", ".join(field.upstream)), _text(field.how)
+    upstream, how = visible(", ".join(field.upstream)), visible(field.how)
     if not is_narrow:
         return upstream, how
     how.stylize("dim")
@@ -284,12 +284,12 @@ def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
 def _changes(changes: Iterable[Change]) -> Table:
     table = _table("", "v3", "Nexar API")
     for each in changes:
-        table.add_row(_text(each.subject, "bold"), _text(each.v3), _text(each.nexar))
+        table.add_row(visible(each.subject, "bold"), visible(each.v3), visible(each.nexar))
     return table
 
 
 def _code(text: str, language: str, colors: bool) -> RenderableType:
-    return Syntax(text, language, background_color="default", word_wrap=True) if colors else _text(text)
+    return Syntax(text, language, background_color="default", word_wrap=True) if colors else visible(text)
 
 
 def _table(*headings: str) -> Table:
@@ -302,12 +302,8 @@ def _table(*headings: str) -> Table:
 
 
 def _heading(title: str) -> Text:
-    return _text(f"\n{title}", "bold")
+    return visible(f"\n{title}", "bold")
 
 
-def _indented(line: RenderableType) -> Padding:
+def indented(line: RenderableType) -> Padding:
     return Padding(line, (0, 0, 0, 2), expand=False)
-
-
-def _text(text: str, style: str = "") -> Text:
-    return Text(printable(text), style)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
     from proxy.mapping import coverage as coverage_of
@@ -28,6 +28,11 @@ def table_console() -> Console:
 def plain_table(title: str) -> Table:
     """Return a table without lines between its columns, for terminals that may be narrow."""
     return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def visible(value: str, style: str = "") -> Text:
+    """Return text that may be a client's or a file's, with what a terminal would obey made visible."""
+    return Text(printable(value), style)
 
 
 def print_json(value: Any) -> None:

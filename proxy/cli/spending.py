@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
-from proxy.kit.wording import counted, printable
+from proxy.cli import shown
+from proxy.kit.wording import counted
 
 
 def console() -> Console:
@@ -23,7 +23,7 @@ def console() -> Console:
 
 def say(text: str) -> None:
     """Print one line to standard error, without interpreting markup."""
-    console().print(Text(printable(text)))
+    console().print(shown.visible(text))
 
 
 def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:

@@ -13,7 +13,7 @@ from rich.text import Text
 from proxy import errors
 from proxy.cli import option_fields, shown
 from proxy.kit import shipped
-from proxy.kit.wording import duration, printable
+from proxy.kit.wording import duration
 
 if TYPE_CHECKING:
     from proxy.workers.control import ServiceDescription
@@ -81,10 +81,10 @@ def _show(service: "ServiceDescription", overview: Page, callers: Page) -> None:
     console.print(Text.assemble(state, running))
     for check in overview["checks"]:
         if check["failure"]:
-            console.print(Text(f"  {check['name']}: {printable(check['failure'])}", style="red"))
+            console.print(shown.visible(f"  {check['name']}: {check['failure']}", "red"))
     console.print(_traffic(overview))
     if overview["store_failure"]:
-        console.print(Text(f"parts: unknown, {printable(overview['store_failure'])}", style="red"))
+        console.print(shown.visible(f"parts: unknown, {overview['store_failure']}", "red"))
     else:
         console.print(_parts(overview["parts"]))
     console.print(_clients(callers))
@@ -130,7 +130,7 @@ def _clients(callers: Page) -> Table | Text:
     for client in listed:
         seen = (client["last_seen"] or "")[:10]
         counts = (f"{client[at]:,}" for at in ("requests", "today", "parts"))
-        table.add_row(Text(printable(f"{client['application']}/{client['key']}")), *counts, seen)
+        table.add_row(shown.visible(f"{client['application']}/{client['key']}"), *counts, seen)
     more = callers["totals"]["clients"] - len(listed)
     if more > 0:
         table.add_row(f"and {more:,} more")
@@ -142,6 +142,6 @@ def _print_conditions(console: Console, overview: Page) -> None:
     if broken:
         console.print(Text(f"circuit breakers: {', '.join(broken)}", style="red"))
     for condition in overview["conditions"]:
-        console.print(Text(f"alert: {printable(condition['title'])}", style="yellow"))
+        console.print(shown.visible(f"alert: {condition['title']}", "yellow"))
     if not broken and not overview["conditions"]:
         console.print("no alert is open, and all circuit breakers are closed", highlight=False)

@@ -1,6 +1,5 @@
 """`v3bridge explain --trace`: executes explained requests, on the embedded sandbox or on a configured upstream."""
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack
@@ -9,7 +8,6 @@ from typing import Any
 import msgspec
 import typer
 from rich.console import RenderableType
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
@@ -18,6 +16,7 @@ from rich.text import Text
 from proxy import config
 from proxy.cli import embedded, spending
 from proxy.cli import explained as output
+from proxy.cli.shown import visible
 from proxy.explain.explanation import Explanation
 from proxy.explain.trace import Trace, TracedRequest, TracedStep, trace
 from proxy.gateway import assembly
@@ -165,18 +164,14 @@ def _lines(traced: TracedRequest, place: str, colors: bool) -> Iterator[Renderab
     if executed is None:
         error = traced.explanation.error
         reason = f": {error.status} {error.message}" if error else ""
-        yield _text(f"not executed{reason}", "red" if error else "yellow")
+        yield visible(f"not executed{reason}", "red" if error else "yellow")
         return
-    yield _text(f"executed {place}")
-    yield _text("\nSteps", "bold")
-    yield Padding(_steps(executed), (0, 0, 0, 2), expand=False)
+    yield visible(f"executed {place}")
+    yield from output.section("Steps", [_steps(executed)])
     if executed.queries:
-        yield _text("\nQueries", "bold")
-        yield Padding(_queries(executed), (0, 0, 0, 2), expand=False)
-    yield _text("\nResult", "bold")
-    yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in _result(executed))
-    yield _text("\nResponse", "bold")
-    yield from (Padding(line, (0, 0, 0, 2), expand=False) for line in _response(executed, colors))
+        yield from output.section("Queries", [_queries(executed)])
+    yield from output.section("Result", _result(executed))
+    yield from output.section("Response", _response(executed, colors))
 
 
 def _steps(executed: Trace) -> Table:
@@ -186,7 +181,7 @@ def _steps(executed: Trace) -> Table:
     for step, depth in _walk(executed.steps, 0):
         took = "…" if step.duration_ms is None else f"{step.duration_ms:,.2f}"
         style = "red" if step.error else "bold" if depth == 0 else ""
-        table.add_row(f"{step.began_ms:,.2f}", took, _text("  " * depth + step.name, style), _what(step, executed))
+        table.add_row(f"{step.began_ms:,.2f}", took, visible("  " * depth + step.name, style), _what(step, executed))
     return table
 
 
@@ -228,19 +223,19 @@ def _queries(executed: Trace) -> Table:
     noun = {"/parts/match": "queries", "/parts/get_multi": "uid"}.get(executed.endpoint)
     for query in executed.queries:
         label = f"{noun}[{query.position}] " if noun else ""
-        table.add_row(_text(f"{label}{query.query}"), _text(SOURCES[query.source]))
+        table.add_row(visible(f"{label}{query.query}"), visible(SOURCES[query.source]))
     return table
 
 
 def _result(executed: Trace) -> Iterator[Text]:
     style = "red" if executed.error else "green"
     cache = f", X-Cache: {executed.cache}" if executed.cache else ""
-    yield _text(f"HTTP {executed.status} in {executed.duration_ms:,.1f} ms{cache}", style)
+    yield visible(f"HTTP {executed.status} in {executed.duration_ms:,.1f} ms{cache}", style)
     if executed.error is not None:
         after = f"; Retry-After: {executed.retry_after}" if executed.retry_after is not None else ""
-        yield _text(f"{executed.error.v3_class}: {executed.error.message}{after}", style)
+        yield visible(f"{executed.error.v3_class}: {executed.error.message}{after}", style)
     uncertain = f", {executed.uncertain_parts} more may have been" if executed.uncertain_parts else ""
-    yield _text(
+    yield visible(
         f"{counted(executed.parts, 'part')} billed{uncertain}; {counted(executed.upstream_requests, 'GraphQL request')}"
         f", {counted(executed.token_requests, 'token request')}"
     )
@@ -248,23 +243,17 @@ def _result(executed: Trace) -> Iterator[Text]:
     if quota is not None:
         is_reset = quota.limit is not None and quota.resets_in is not None
         reset = f"; reset in {(quota.resets_in or 0) / 86_400:.1f} days" if is_reset else ""
-        yield _text(f"quota: {_used(quota.used, quota.limit)}{reset}")
+        yield visible(f"quota: {_used(quota.used, quota.limit)}{reset}")
     if executed.unsupported:
-        yield _text(f"ignored (X-V3-Unsupported): {', '.join(executed.unsupported)}", "yellow")
+        yield visible(f"ignored (X-V3-Unsupported): {', '.join(executed.unsupported)}", "yellow")
 
 
 def _response(executed: Trace, colors: bool) -> Iterator[RenderableType]:
     """Yield the beginning of the response, indented."""
-    if isinstance(executed.response, str):
-        text = executed.response
-    else:
-        text = json.dumps(json.loads(bytes(executed.response)), indent=2, ensure_ascii=False)
+    is_text = isinstance(executed.response, str)
+    text = executed.response if is_text else msgspec.json.format(bytes(executed.response), indent=2).decode()
     lines = text.splitlines()
     text = printable("\n".join(line[:LINE_MAX] for line in lines[:RESPONSE_LINES]))
     yield Syntax(text, "json", background_color="default") if colors else Text(text)
     if len(lines) > RESPONSE_LINES:
-        yield _text(f"… {len(lines) - RESPONSE_LINES} more lines; --json has all", "dim")
-
-
-def _text(text: str, style: str = "") -> Text:
-    return Text(printable(text), style)
+        yield visible(f"… {len(lines) - RESPONSE_LINES} more lines; --json has all", "dim")

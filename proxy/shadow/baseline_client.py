@@ -30,7 +30,7 @@ class BaselineClient:
         began = self._clock.monotonic()
         try:
             async with self._http.get(address(self._base, target), allow_redirects=False) as received:
-                body = await read(received)
+                body = await http_side.read_body(received, BODY_MAX)
                 response = SideResponse(received.status, body, self._clock.monotonic() - began, received.content_type)
             failures.check_response(response)
         except failures.SideError as failure:
@@ -52,16 +52,6 @@ def address(base: str, target: str) -> yarl.URL:
             text = base + target.removeprefix(prefix)
             return yarl.URL("".join(map(_sendable, text.encode("utf-8", "surrogateescape"))), encoded=True)
     raise ValueError("a path that does not begin as those of v3 do")
-
-
-async def read(response: aiohttp.ClientResponse) -> bytes:
-    """Read a whole body. Raises SideError for one beyond BODY_MAX."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > BODY_MAX:
-            raise failures.SideError(f"sent a response of more than {BODY_MAX} bytes")
-    return bytes(body)
 
 
 def _failed_response(failure: failures.SideError, seconds: float) -> SideResponse:

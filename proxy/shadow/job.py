@@ -3,7 +3,7 @@ changed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +13,7 @@ from proxy.redaction import Redaction
 from proxy.shadow import messages
 from proxy.shadow.baseline_client import BaselineClient
 from proxy.shadow.daily_budget import DailyBudget
+from proxy.shadow.judge_client import JudgeClient
 from proxy.telemetry.metrics import Metrics
 from proxy.traffic import failures, v3_request
 from proxy.traffic.sources.clients import ClientKeys
@@ -40,13 +41,6 @@ class ComparisonJob(NamedTuple):
 NOT_SENT = SideResponse(0, b"", 0.0)
 
 
-class PairJudge(Protocol):
-    """Interface of the judge. Raises ServerError if it is not available."""
-
-    async def judge(self, job: messages.JudgePair) -> messages.PairVerdict:
-        """Judge one pair."""
-
-
 class JobRunner:
     """Runs comparison jobs. `keys` holds clients with a different name here or a different API key at the old service,
     by the digest of the key that they send."""
@@ -58,7 +52,7 @@ class JobRunner:
         keys: Mapping[config.Digest, ClientKeys],
         baseline: BaselineClient,
         budget: DailyBudget,
-        judge: PairJudge,
+        judge: JudgeClient,
         breaker: CircuitBreaker,
         metrics: Metrics,
     ) -> None:

@@ -6,7 +6,7 @@ trace a third of a `with`. Facts are names, numbers and words of this program: n
 """
 
 from collections.abc import Collection
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Literal
@@ -60,23 +60,9 @@ class RecordedStep(AbstractContextManager[None]):
             _CURRENT.reset(self._token)
 
 
-class _UnrecordedStep(AbstractContextManager[None]):
-    """Step of a request that nobody traces."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-
 _CURRENT: ContextVar[RecordedStep | None] = ContextVar("step", default=None)
 _current = _CURRENT.get  # bound once: this is what requests without a trace pay for
-_UNRECORDED = _UnrecordedStep()
+_UNRECORDED = nullcontext()
 
 
 def step(name: str) -> AbstractContextManager[None]:

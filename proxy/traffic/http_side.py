@@ -119,7 +119,7 @@ class HttpSide:
                     headers={"X-Request-Id": request_id},
                     allow_redirects=False,
                 ) as response:
-                    body = await self._read(response)
+                    body = await read_body(response, self._limits.bytes_max)
                     if response.status not in REDIRECTED:
                         return self._response(response, body, started), response.headers.get("Retry-After", "")
                     url = _next(url, response.headers.get("Location", ""))
@@ -127,19 +127,21 @@ class HttpSide:
             raise failures.from_exception(error, self._limits.seconds) from error
         raise failures.SideError("redirects in a loop")
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        body = bytearray()
-        async for chunk in response.content.iter_chunked(65_536):
-            body += chunk
-            if len(body) > self._limits.bytes_max:
-                raise failures.SideError(f"sent a response of more than {self._limits.bytes_max} bytes")
-        return bytes(body)
-
     def _response(self, response: aiohttp.ClientResponse, body: bytes, started: float) -> SideResponse:
         cost = response.headers.get("X-Parts-Cost", "")
         parts = int(cost) if cost.isascii() and cost.isdigit() and len(cost) < 10 else None
         seconds = self._clock.monotonic() - started
         return SideResponse(response.status, body, seconds, response.content_type, parts)
+
+
+async def read_body(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
+    """Read a whole body. Raises SideError for a longer one."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > bytes_max:
+            raise failures.SideError(f"sent a response of more than {bytes_max} bytes")
+    return bytes(body)
 
 
 @asynccontextmanager

@@ -39,16 +39,6 @@ from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 
 
-async def create_app(
-    settings: config.Config,
-    clock: clocks.Clock,
-    slot: merging.WorkerSlot | None = None,
-    client_factory: services.ClientFactory | None = None,
-) -> web.Application:
-    """Build the application of a process, without reloads. The arguments are those of ServiceBuilder."""
-    return (await ServiceBuilder(clock, slot, client_factory).build(settings)).app
-
-
 class ServiceBuilder:
     """Builds the application of each configuration of a process: the first one, and that of every reload.
 

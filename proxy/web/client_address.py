@@ -58,13 +58,13 @@ class ClientAddressResolver:
         return origin
 
     def _resolve(self, remote: str | None, forwarded: str) -> ClientAddress:
-        client = _address(remote or "")
+        client = parse_address(remote or "")
         if client is None:
             return UNKNOWN
         # From the right end, which trusted proxies wrote; a client can send a header of any length.
         entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:] if forwarded else []
         while entries and self._is_trusted(client):
-            before = _address(entries.pop())
+            before = parse_address(entries.pop())
             if before is None:  # trusted proxies write addresses only
                 break
             client = before
@@ -74,7 +74,7 @@ class ClientAddressResolver:
         return any(address in network for network in self._trusted)
 
 
-def _address(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """Parse `192.0.2.1` or `2001:db8::1`, with or without a port. An IPv4-mapped IPv6 address becomes IPv4."""
     # A zone index, as in fe80::1%eth0, names an interface of this machine.
     text = text.strip().partition("%")[0]

@@ -65,7 +65,7 @@ class LegacyProxy:
         headers = {name: request.headers[name] for name in FORWARDED if name in request.headers}
         try:
             async with self._http.request(request.method, url, headers=headers, allow_redirects=False) as received:
-                return _returned(received, await baseline_client.read(received), request)
+                return _returned(received, await http_side.read_body(received, baseline_client.BODY_MAX), request)
         except failures.SideError as failure:
             raise errors.UpstreamUnreachable(f"the old service {failure}") from failure
         except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -29,16 +29,12 @@ PUBLIC = PortOwner("", "--host or --port")
 ADMIN = PortOwner("the admin interface", "admin.port in the configuration, or --admin-port")
 
 
-def refused(
-    host: str, port: int, error: OSError, *, service: str = PUBLIC.service, options: str = PUBLIC.options
-) -> errors.ConfigError:
-    """Return the error for an address that cannot be bound. `service` names the owner of the port if there are several.
-
-    Uses the system's reason only, because event loops repeat the address in theirs.
-    """
+def refused(host: str, port: int, error: OSError, owner: PortOwner = PUBLIC) -> errors.ConfigError:
+    """Return the error for an address that cannot be bound, with the system's reason: event loops repeat the address in
+    theirs."""
     reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-    owner = f"{service} " if service else ""
-    return errors.ConfigError(f"{owner}cannot listen on {host}:{port}: {reason}; choose another with {options}")
+    service = f"{owner.service} " if owner.service else ""
+    return errors.ConfigError(f"{service}cannot listen on {host}:{port}: {reason}; choose another with {owner.options}")
 
 
 def check(host: str, port: int, owner: PortOwner = PUBLIC) -> None:
@@ -46,7 +42,7 @@ def check(host: str, port: int, owner: PortOwner = PUBLIC) -> None:
     try:
         ports.check(host, port)
     except OSError as error:
-        raise refused(host, port, error, **owner._asdict()) from error
+        raise refused(host, port, error, owner) from error
 
 
 @contextmanager
@@ -66,5 +62,5 @@ def reserved(host: str, port: int, owner: PortOwner = PUBLIC) -> Iterator[int]:
                 ports.bind(held, address, port)
                 port = held.getsockname()[1]
         except OSError as error:
-            raise refused(host, port, error, **owner._asdict()) from error
+            raise refused(host, port, error, owner) from error
         yield port

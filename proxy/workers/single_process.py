@@ -158,7 +158,7 @@ async def _serve_admin(
     try:
         return await stack.enter_async_context(serving)
     except OSError as error:
-        raise listening.refused(settings.host, settings.port, error, **listening.ADMIN._asdict()) from error
+        raise listening.refused(settings.host, settings.port, error, listening.ADMIN) from error
 
 
 def _client_connections(settings: config.Config) -> int:

@@ -88,7 +88,7 @@ async def serving(
     settings: config.Config, time: clock.Clock | None = None
 ) -> AsyncIterator[tuple[web.Application, ProxyClient]]:
     """Serve while the block runs; also gives the application, for tests that need more of it than requests."""
-    service = await app.create_app(settings, time or clock.SystemClock())
+    service = (await app.ServiceBuilder(time or clock.SystemClock()).build(settings)).app
     limits = connections.ConnectionLimits.from_settings(settings.listen)
     async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
         yield service, ProxyClient(url, session)

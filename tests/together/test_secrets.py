@@ -175,7 +175,8 @@ async def test_spans_and_worker_files_hold_no_secret(log_format: io.StringIO, tm
         upstream.respond_with(*FAILURES)
         tracing = {"otlp_url": sink.url}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN, tracing=tracing)
-        service = await app.create_app(settings, clock.SystemClock(), merging.WorkerSlot(tmp_path, 1))
+        builder = app.ServiceBuilder(clock.SystemClock(), merging.WorkerSlot(tmp_path, 1))
+        service = (await builder.build(settings)).app
         async with server.running(service, "127.0.0.1", 0) as url:
             port = int(url.rpartition(":")[2])
             replies = [await raw(port, f"GET {TARGETS[0]} HTTP/1.1".encode()) for _ in FAILURES]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs, web
 
 from proxy import errors
-from proxy.web.client_address import ClientAddressResolver
+from proxy.web.client_address import ClientAddressResolver, parse_address
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 FORM_SECONDS = 10.0  # in which a form is sent; few connections are admitted, and nothing else ends them
@@ -26,7 +26,7 @@ def is_loopback_name(host: str) -> bool:
     """Return whether a host name of a URL stands for the machine that uses it."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
-    address = _address(host)
+    address = parse_address(host)
     return address is not None and address.is_loopback
 
 
@@ -64,17 +64,17 @@ class Transport:
         """Raise BadRequest for a name that another site may have given to a loopback address (DNS rebinding)."""
         name = host_name(request)
         local = request.get_extra_info("sockname")
-        listens_on = _address(str(local[0])) if local else None
+        listens_on = parse_address(str(local[0])) if local else None
         if listens_on is None or not listens_on.is_loopback or name == self._host.lower():
             return
-        if not is_loopback_name(name) and _address(name) is None:
+        if not is_loopback_name(name) and parse_address(name) is None:
             raise errors.BadRequest(
                 "the admin interface is reached at 127.0.0.1 or localhost; a proxy in front must set the header Host to"
                 " the address that it connects to"
             )
 
     def _is_front(self, request: web.Request) -> bool:
-        peer = _address(request.remote or "")
+        peer = parse_address(request.remote or "")
         return peer is not None and any(peer in network for network in self._fronts)
 
 
@@ -135,11 +135,3 @@ class ForbiddenOrigin(errors.ClientError):
 
     def __init__(self) -> None:
         super().__init__("this form was not sent by a page of your session: open the page again and repeat it")
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text.partition("%")[0])
-    except ValueError:
-        return None
-    return (address.ipv4_mapped or address) if isinstance(address, ipaddress.IPv6Address) else address
