@@ -183,7 +183,7 @@ def _explained(
 def _of_text(text: str, explainer: "Explainer", application: str | None) -> "list[Explanation]":
     from proxy.explain import inputs
 
-    return [_explain(explainer, each, application) for each in inputs.read_text(text)]
+    return [explainer.explain_input(each, application) for each in inputs.read_text(text)]
 
 
 def _of_named_file(
@@ -203,12 +203,6 @@ def _of_named_file(
             return _of_text(text or "", explainer, application)
         except errors.SourceError:
             raise error from None
-
-
-def _explain(explainer: "Explainer", each: "InputRequest", application: str | None) -> "Explanation":
-    if each.request is None:
-        return explainer.explain_unknown_path(each.path, each.method)
-    return explainer.explain(each.request, apikey=each.apikey, application=application, method=each.method)
 
 
 def _of_lines(

@@ -6,12 +6,8 @@ import msgspec
 
 from proxy import config, errors
 from proxy.explain import caching, changes, envelope, response_fields, understanding
-from proxy.explain.explanation import (
-    Cost,
-    ExplainedError,
-    Explanation,
-    UnderstoodClient,
-)
+from proxy.explain.explanation import Cost, ExplainedError, Explanation, UnderstoodClient
+from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
 from proxy.gateway.applications import Applications, Client
 from proxy.kit import shipped
@@ -81,6 +77,12 @@ class Explainer:
             client=understood_client,
         )
         return self._explained(explanation, endpoint, request, client, for_program)
+
+    def explain_input(self, given: InputRequest, application: str | None) -> Explanation:
+        """Explain a request as it was pasted or read. Raises ConfigError."""
+        if given.request is None:
+            return self.explain_unknown_path(given.path, given.method)
+        return self.explain(given.request, apikey=given.apikey, application=application, method=given.method)
 
     @staticmethod
     def explain_unknown_path(path: str, method: str = "GET") -> Explanation:

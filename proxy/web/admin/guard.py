@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from proxy import errors
 from proxy.kit.windows import Window, Windows
 from proxy.web.admin import pages, rendering, requests
-from proxy.web.admin.context import AdminContext
+from proxy.web.admin.page import AdminContext
 from proxy.web.admin.sessions import Sessions
 from proxy.web.operator_endpoints import PATHS as CHECKS
 

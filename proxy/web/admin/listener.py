@@ -14,8 +14,7 @@ from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
 from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage, PageData, Query
+from proxy.web.admin.page import AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"

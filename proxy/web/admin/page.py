@@ -1,15 +1,30 @@
-"""A page of the admin interface, and an action of its forms and of scripts, as values that pages/__init__.py lists."""
+"""A page of the admin interface, and an action of its forms and of scripts, as values that pages/__init__.py lists, and
+what they work on."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
-from proxy.web.admin.context import AdminContext
+from proxy.kit.clock import Clock
+from proxy.web.explaining import Explaining
+from proxy.web.service import RunningService
 
 Query = Mapping[str, str]
 """Parameters of a page's URL, or fields of a form; the first of a repeated one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminContext:
+    """Dependencies of pages and actions."""
+
+    service: RunningService
+    clock: Clock
+    explaining: Explaining = field(default_factory=Explaining)
+    # Held for a report of clients: with thousands of user agents one takes seconds and 100 MB.
+    client_reports: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class PageParameter(NamedTuple):

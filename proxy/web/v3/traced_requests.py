@@ -4,9 +4,7 @@ For operators, who see what a client's request does in the running service. The 
 key, because a trace shows how the service works and what its quota is.
 """
 
-import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from aiohttp import hdrs, web
 
@@ -19,11 +17,7 @@ from proxy.v3.headers import TRACE, X_EXPLAIN
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
-
-if TYPE_CHECKING:
-    from proxy.explain.explainer import Explainer
-    from proxy.explain.explanation import Explanation
-    from proxy.traffic.v3_request import V3Request
+from proxy.web.explaining import Explaining
 
 NEEDED = "X-Explain needs the admin token beside the API key: send the header Authorization: Bearer TOKEN"
 
@@ -39,9 +33,7 @@ class TracedRequests:
     def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
         self._gateway = gateway
         self._authenticator = authenticator
-        self._explainer: Explainer | None = None
-        # An explainer keeps the documents that it compiles, and is not made for several threads.
-        self._explaining = asyncio.Lock()
+        self._explaining = Explaining()
 
     async def respond(
         self, request: web.Request, metadata: ResponseMetadata, authenticate: Callable[[str | None], Client]
@@ -63,7 +55,10 @@ class TracedRequests:
         apikey = RequestParameters(request.raw_path).text("apikey")
         v3_request = V3Request(path, query)
         executed = await trace.trace(self._gateway, v3_request, lambda: authenticate(apikey), metadata)
-        traced = trace.TracedRequest(await self._explain(v3_request, apikey, request.method), executed)
+        explanation = await self._explaining.run(
+            self._gateway, lambda explainer: explainer.explain(v3_request, apikey=apikey, method=request.method)
+        )
+        traced = trace.TracedRequest(explanation, executed)
         # Clients may have their key in any parameter, and its value in the response.
         hidden = Redaction([apikey or "", token], self._gateway.applications.is_key).including(request.raw_path)
         body = hidden.body(msgspec.json.format(msgspec.json.encode(traced), indent=2))
@@ -84,15 +79,3 @@ class TracedRequests:
         token = settings.token.reveal()
         self._authenticator.check_token(request, text.strip(), token, errors.ForbiddenToken(NEEDED))
         return token
-
-    async def _explain(self, request: "V3Request", apikey: str | None, method: str) -> "Explanation":
-        # In a thread: documents are compiled and printed, which would delay the requests of this process.
-        async with self._explaining:
-            return await asyncio.to_thread(self._explanation, request, apikey, method)
-
-    def _explanation(self, request: "V3Request", apikey: str | None, method: str) -> "Explanation":
-        from proxy.explain.explainer import Explainer
-
-        if self._explainer is None:
-            self._explainer = Explainer(self._gateway.settings, self._gateway.mappings)
-        return self._explainer.explain(request, apikey=apikey, method=method)

@@ -11,8 +11,7 @@ from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import errors
 from proxy.web.admin import pages
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, Query
 
 PATH = "/overview/rename"
 

@@ -14,7 +14,7 @@ from together.environment import ProxyEnvironment
 
 from proxy.explain.explainer import Explainer
 from proxy.traffic.v3_request import V3Request, parse_target
-from proxy.web.admin import explaining
+from proxy.web.admin.pages import explain
 
 TARGET = '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]&include[]=specs'
 HOSTILE = """</textarea></pre><script>ruined()</script><img src=x onerror=ruined()>'"{{7*7}}\u202e\x07\x1b[31m"""
@@ -111,7 +111,7 @@ async def test_key_chooses_the_application(admin: AdminClient) -> None:
 
 async def test_configured_secrets_are_in_no_explanation(managed: ProxyEnvironment) -> None:
     default = managed.sandbox.default_application
-    for language in explaining.LANGUAGES:
+    for language in explain.LANGUAGES:
         output = json.dumps(await explained(managed.admin, TARGET, language=language))
         assert default.client_secret not in output
         assert default.client_id not in output
@@ -128,14 +128,14 @@ async def test_text_without_a_request_is_refused_without_repeating_it(admin: Adm
 
 
 async def test_text_is_limited(admin: AdminClient) -> None:
-    page = await explained(admin, "/v3/parts/match?queries=" + "x" * explaining.TEXT_MAX)
+    page = await explained(admin, "/v3/parts/match?queries=" + "x" * explain.TEXT_MAX)
     assert "longer than 70,000 characters" in page["problem"]
 
 
 async def test_requests_beyond_the_first_are_counted(admin: AdminClient) -> None:
     har = json.dumps([{"request": {"url": f"https://octopart.com/api{TARGET}"}}] * 9)
     page = await explained(admin, har, language="python")
-    assert (len(page["explanations"]), page["omitted"]) == (explaining.EXPLAINED_MAX, 9 - explaining.EXPLAINED_MAX)
+    assert (len(page["explanations"]), page["omitted"]) == (explain.EXPLAINED_MAX, 9 - explain.EXPLAINED_MAX)
     assert "one request at a time" in page["no_program"]
     assert "4 further requests are not explained here" in await shown(admin, har)
 

@@ -16,7 +16,7 @@ How to add a page:
        PAGE = AdminPage("cache", "Cache", "Response cache of all workers.", CachePage, _data)
 
    Read `context.service.gateway` in the function, never keep it: a reload replaces it. Dependencies that the context
-   lacks become fields of `context.AdminContext`. Import heavy packages within the function. Parameters of the URL are
+   lacks become fields of `page.AdminContext`. Import heavy packages within the function. Parameters of the URL are
    in `query`; describe them in `AdminPage.parameters`, and raise `errors.BadRequest` for wrong ones.
 
 2. `templates/NAME.html` extends `layout.html` and fills the block `main` with what is in `data`, the struct.

@@ -8,8 +8,7 @@ from proxy import config, errors
 from proxy.alerts import alert as alert_values
 from proxy.alerts import records
 from proxy.gateway.assembly import Gateway
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, Query
 
 
 class ReceiverRow(msgspec.Struct, frozen=True):

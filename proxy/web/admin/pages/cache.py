@@ -8,8 +8,7 @@ from proxy.gateway.cache import clearing
 from proxy.kit.wording import counted
 from proxy.stores.protocols import CacheUsage
 from proxy.telemetry.metrics import Metrics
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, PageParameter, Query
 
 
 class MemoryCache(msgspec.Struct, frozen=True):

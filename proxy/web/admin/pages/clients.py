@@ -11,8 +11,7 @@ from proxy.gateway import client_report
 from proxy.gateway.client_report import CallerUsage, ClientReport, ClientSummary, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
 from proxy.stores.protocols import EntryUsage
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query
 
 _DAYS = 30
 _DAYS_MAX = 396

@@ -7,10 +7,10 @@ import msgspec
 from proxy import errors
 from proxy.shadow import results
 from proxy.tools.compare.shadow import report
-from proxy.web.admin.context import AdminContext
 from proxy.web.admin.page import (
     ActionResult,
     AdminAction,
+    AdminContext,
     AdminDocument,
     AdminPage,
     PageData,

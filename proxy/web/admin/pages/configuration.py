@@ -4,8 +4,7 @@ from proxy import __version__, config, errors
 from proxy.config import origins
 from proxy.config.origins import ConfigurationOrigin, EffectiveSetting
 from proxy.kit import daemon_thread, located_yaml, shipped
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, Query
 
 NAMES_MAX = 5  # that the message of a reload names; the page has all
 READ_SECONDS = 5.0  # for the configuration and the files that it names

@@ -1,12 +1,20 @@
 """Explain: what becomes of a v3 request, from a URL, a curl command or a request line. Sends nothing upstream."""
 
-from typing import cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+import msgspec
 
 from proxy import errors
 from proxy.explain.explanation import Explanation
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.explaining import LANGUAGES, Language
-from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query
+
+if TYPE_CHECKING:
+    from proxy.explain.explainer import Explainer
+
+Language = Literal["python", "curl"]  # of programs; imported with the first explanation
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+TEXT_MAX = 70_000  # characters: a request line has at most 66 KiB of query
+EXPLAINED_MAX = 5  # requests of one text; a HAR file may have thousands
 
 
 class ExplainPage(PageData, frozen=True, kw_only=True):
@@ -40,23 +48,52 @@ async def _data(context: AdminContext, query: Query) -> ExplainPage:
     if not text.strip():
         return empty
     try:
-        explained = await context.explaining.explain(
-            gateway, text, application or None, cast(Language, language) if language else None
+        # No message repeats anything of the text.
+        return await context.explaining.run(
+            gateway, lambda explainer: _explained(explainer, text, application or None, empty)
         )
     except (errors.SourceError, errors.ConfigError) as error:
-        return ExplainPage(applications=names, application=empty.application, language=language, problem=error.message)
-    first = explained.explanations[0]
-    return ExplainPage(
+        return msgspec.structs.replace(empty, problem=error.message)
+
+
+def _explained(explainer: "Explainer", text: str, application: str | None, empty: ExplainPage) -> ExplainPage:
+    from proxy.explain import inputs
+
+    if len(text) > TEXT_MAX:
+        raise errors.SourceError(
+            f"the text is longer than {TEXT_MAX:,} characters; `v3bridge explain FILE` reads larger ones"
+        )
+    requests = inputs.read_text(text)
+    explained = tuple(explainer.explain_input(request, application) for request in requests[:EXPLAINED_MAX])
+    first = explained[0]
+    program, no_program = _program(explainer, explained, empty.language)
+    return msgspec.structs.replace(
+        empty,
         request=first.request,
         # The key is not repeated: without a choice, the form that is sent again would be that of the first application.
         application=empty.application or (first.client.application if first.client else ""),
-        applications=names,
-        language=language,
-        explanations=explained.explanations,
-        omitted=explained.omitted,
-        program=explained.program,
-        no_program=explained.no_program,
+        explanations=explained,
+        omitted=len(requests) - len(explained),
+        program=program,
+        no_program=no_program,
     )
+
+
+def _program(
+    explainer: "Explainer", explained: tuple[Explanation, ...], language: str
+) -> tuple[str | None, str | None]:
+    """Return the program, or the reason why there is none."""
+    if not language:
+        return None, None
+    from proxy.explain.programs import program
+    from proxy.explain.programs.flows import NoProgramError
+
+    if len(explained) > 1:
+        return None, "a program is written for one request at a time"
+    try:
+        return program.write(explainer, explained[0], cast(Language, language)), None
+    except NoProgramError as refusal:
+        return None, str(refusal)
 
 
 PAGE = AdminPage(

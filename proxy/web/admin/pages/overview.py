@@ -14,8 +14,7 @@ from proxy.gateway.quota import accounts, forecast, usage
 from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry import history as histories
 from proxy.web import cluster_metrics, operator_endpoints
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminPage, PageData, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, Query
 from proxy.web.admin.pages.alerts import open_conditions
 from proxy.web.admin.pages.upstream import TokenAge, breaker_states, token_ages
 

@@ -9,8 +9,7 @@ from proxy import config, errors
 from proxy.gateway.quota import accounts, burn_down, reconciliation, usage
 from proxy.gateway.quota.reconciliation import ReconciliationResult
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, PageParameter, Query
 
 log = structlog.get_logger()
 

@@ -7,8 +7,7 @@ import msgspec
 
 from proxy import errors
 from proxy.telemetry.activity import RequestRecord
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query
 
 NONE = "none"  # value of a filter for requests without a key, or without results from anywhere
 

@@ -4,8 +4,7 @@ from proxy import errors
 from proxy.alerts import schema_check
 from proxy.kit.wording import counted
 from proxy.mapping import drift
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import ActionResult, AdminAction, AdminPage, PageData, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, Query
 
 
 class SchemaPage(PageData, frozen=True):

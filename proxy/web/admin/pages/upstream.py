@@ -6,8 +6,7 @@ from proxy.gateway.assembly import Gateway
 from proxy.telemetry.activity import OK, OperationRecord
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import policies
-from proxy.web.admin.context import AdminContext
-from proxy.web.admin.page import AdminPage, PageData, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, Query
 
 BREAKER_STATES = {policies.CLOSED: "closed", policies.HALF_OPEN: "half-open", policies.OPEN: "open"}
 
