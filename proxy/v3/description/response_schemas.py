@@ -63,7 +63,8 @@ def components() -> dict[str, Schema]:
 
 def error_types() -> list[ErrorType]:
     """Return every error that a client can get, sorted by status."""
-    kinds = [*_leaves(errors.ClientError), *_leaves(errors.ServerError), errors.ServerError]
+    leaves = [*_leaves(errors.ClientError), *_leaves(errors.ServerError)]
+    kinds = [*leaves, errors.UpstreamUnreadable, errors.ServerError]
     return sorted(kinds, key=lambda kind: kind.status)
 
 
