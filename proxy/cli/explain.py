@@ -3,31 +3,22 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 from typer import core
 
-from proxy import errors
 from proxy.cli import option_fields, shown
 from proxy.config import loader
 from proxy.kit import shipped
-from proxy.v3 import endpoints
 
 if TYPE_CHECKING:
-    from proxy.explain.explainer import Explainer
     from proxy.explain.explanation import ExplainedFile, Explanation
-    from proxy.explain.inputs import InputRequest
-    from proxy.traffic.v3_request import V3Request
 
 STDIN = "-"
-KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
 
 
 class ProgramLanguage(StrEnum):
@@ -120,10 +111,16 @@ def run(options: ExplainOptions) -> None:
     settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
     # A curl command may come as one text, or as its words.
     text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
+    from proxy.explain import inputs
+    from proxy.explain.explained_input import InputExplainer
     from proxy.explain.explainer import Explainer
 
     explainer = Explainer(settings)
-    explained = _explained(text, explainer, options.application, options.kind)
+    reader = InputExplainer(explainer, options.application, options.kind)
+    if text == STDIN:
+        explained = reader.text(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
+    else:
+        explained = reader.file(Path(text)) if inputs.is_file(text) else reader.text(text)
     if options.trace:
         from proxy.cli import traced
 
@@ -162,87 +159,3 @@ def _print(explained: "list[Explanation] | ExplainedFile", options: ExplainOptio
             output.show(each, options.queries)
     else:
         output.show_file(explained, options.queries)
-
-
-def _explained(
-    text: str, explainer: "Explainer", application: str | None, kind: str | None
-) -> "list[Explanation] | ExplainedFile":
-    """Explain an input. Raises SourceError for one that cannot be read."""
-    from proxy.explain import inputs
-
-    if text != STDIN and inputs.is_file(text):
-        return _of_named_file(Path(text), explainer, application, kind)
-    if text == STDIN:
-        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
-    try:
-        return _of_text(text, explainer, application)
-    except errors.SourceError as error:
-        return _of_lines(text, explainer, application, kind, error)
-
-
-def _of_text(text: str, explainer: "Explainer", application: str | None) -> "list[Explanation]":
-    from proxy.explain import inputs
-
-    return [explainer.explain_input(each, application) for each in inputs.read_text(text)]
-
-
-def _of_named_file(
-    file: Path, explainer: "Explainer", application: str | None, kind: str | None
-) -> "list[Explanation] | ExplainedFile":
-    """Explain a file of requests, or one that holds a curl command or a HAR entry."""
-    from proxy.explain import curl, inputs
-
-    text = inputs.text_of_file(file) if kind is None else None
-    # First of all: the commas of a command's queries look like those of a parts list.
-    if text is not None and curl.is_curl(text):
-        return _of_text(text, explainer, application)
-    try:
-        return _of_file(file, explainer, application, kind)
-    except errors.SourceError as error:
-        try:
-            return _of_text(text or "", explainer, application)
-        except errors.SourceError:
-            raise error from None
-
-
-def _of_lines(
-    text: str, explainer: "Explainer", application: str | None, kind: str | None, error: errors.SourceError
-) -> "ExplainedFile":
-    """Explain a text as the content of a file, such as lines of an access log. Raises `error` if it is none."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "input")
-        file.write_bytes(text.encode("utf-8", "surrogateescape"))
-        try:
-            return _of_file(file, explainer, application, kind)
-        except errors.SourceError:
-            raise error from None
-
-
-def _of_file(file: Path, explainer: "Explainer", application: str | None, kind: str | None) -> "ExplainedFile":
-    from proxy.explain import inputs, kinds
-
-    skipped: dict[str, int] = {}
-    read = inputs.read_har(file) if kind in (None, "har") else None
-    if read is not None:
-        explained = kinds.of_file(_of_har(read, skipped)).explained(file.name, explainer, application)
-        return msgspec.structs.replace(explained, skipped=skipped)
-    from proxy.traffic.sources import source as sources
-    from proxy.traffic.sources.clients import Clients
-
-    clients = Clients()
-    source = sources.open_source(file, clients, kind=kind)
-    counts = kinds.of_file((request, clients.key(request.client, "baseline")) for request in source.requests())
-    for count in (*source.junk, *source.skipped):
-        skipped[count.reason] = skipped.get(count.reason, 0) + count.times
-    explained = counts.explained(file.name, explainer, application, keyless=source.kind in KEYLESS)
-    return msgspec.structs.replace(explained, skipped=skipped)
-
-
-def _of_har(read: "list[InputRequest]", skipped: dict[str, int]) -> "Iterator[tuple[V3Request, str | None]]":
-    """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
-    for each in read:
-        if each.request is None or each.method not in endpoints.READ_METHODS:
-            reason = "is no v3 request" if each.request is None else "its method is not GET or HEAD"
-            skipped[reason] = skipped.get(reason, 0) + 1
-        else:
-            yield each.request, each.apikey

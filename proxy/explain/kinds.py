@@ -38,45 +38,50 @@ class _Count:
     ids: set[bytes] = field(default_factory=set)
 
 
-class RequestKinds:
-    def __init__(self) -> None:
-        self._counts: dict[KindKey, _Count] = {}
-
-    def add(self, request: V3Request, apikey: str | None) -> None:
-        """Count a request. Equal requests of different clients are different: each pays for its own."""
-        if apikey and any(apikey in text for pair in request.query for text in pair):
-            # Names and include[] are shown, and may hold the key, too.
-            request = redact_request(request, Redaction([apikey]))
-        count = self._counts.setdefault(key_of(request), _Count(request, apikey))
-        count.occurrences += request.times
-        identifier = bytes.fromhex(request.id)
-        if identifier not in count.ids:
-            count.ids.add(identifier)
-            count.parts_max += estimate.worst_case_parts(request)
-
-    def explained(
-        self, name: str, explainer: Explainer, application: str | None, keyless: bool = False
-    ) -> ExplainedFile:
-        """Explain one request of each kind, the most frequent kind first. Raises ConfigError."""
-        ordered = sorted(self._counts.items(), key=lambda item: -item[1].occurrences)
-        kinds = tuple(
-            RequestKind(
-                **key._asdict(),
-                requests=len(count.ids),
-                occurrences=count.occurrences,
-                parts_max=count.parts_max,
-                first=count.first.origin,
-                example=explainer.explain(count.first, apikey=count.apikey, application=application, keyless=keyless),
-            )
-            for key, count in ordered
+def explained(
+    name: str,
+    requests: Iterable[tuple[V3Request, str | None]],
+    explainer: Explainer,
+    application: str | None,
+    keyless: bool = False,
+) -> ExplainedFile:
+    """Explain one request of each kind of a file, the most frequent kind first. `requests` come with their API keys.
+    Raises ConfigError."""
+    counts: dict[KindKey, _Count] = {}
+    for request, apikey in requests:
+        _add(counts, request, apikey)
+    ordered = sorted(counts.items(), key=lambda item: -item[1].occurrences)
+    kinds = tuple(
+        RequestKind(
+            **key._asdict(),
+            requests=len(count.ids),
+            occurrences=count.occurrences,
+            parts_max=count.parts_max,
+            first=count.first.origin,
+            example=explainer.explain(count.first, apikey=count.apikey, application=application, keyless=keyless),
         )
-        return ExplainedFile(
-            name=name,
-            requests=sum(each.requests for each in kinds),
-            occurrences=sum(each.occurrences for each in kinds),
-            parts_max=sum(each.parts_max for each in kinds),
-            kinds=kinds,
-        )
+        for key, count in ordered
+    )
+    return ExplainedFile(
+        name=name,
+        requests=sum(each.requests for each in kinds),
+        occurrences=sum(each.occurrences for each in kinds),
+        parts_max=sum(each.parts_max for each in kinds),
+        kinds=kinds,
+    )
+
+
+def _add(counts: dict[KindKey, _Count], request: V3Request, apikey: str | None) -> None:
+    """Count a request. Equal requests of different clients are different: each pays for its own."""
+    if apikey and any(apikey in text for pair in request.query for text in pair):
+        # Names and include[] are shown, and may hold the key, too.
+        request = redact_request(request, Redaction([apikey]))
+    count = counts.setdefault(key_of(request), _Count(request, apikey))
+    count.occurrences += request.times
+    identifier = bytes.fromhex(request.id)
+    if identifier not in count.ids:
+        count.ids.add(identifier)
+        count.parts_max += estimate.worst_case_parts(request)
 
 
 def key_of(request: V3Request) -> KindKey:
@@ -95,11 +100,3 @@ def _query_keys(request: V3Request) -> tuple[tuple[str, ...], bool]:
         return (INVALID,), False
     keys = {key for raw in raws if isinstance(raw, dict) for key in match_queries.non_null(raw)}
     return tuple(sorted(keys)), len(raws) > 1
-
-
-def of_file(requests: Iterable[tuple[V3Request, str | None]]) -> RequestKinds:
-    """Count the requests of a file, each with its API key."""
-    kinds = RequestKinds()
-    for request, apikey in requests:
-        kinds.add(request, apikey)
-    return kinds

@@ -1,6 +1,8 @@
 """Writes what asks Nexar for what a v3 request asked: a Python program that prints v3's names, or requests by curl."""
 
-from collections.abc import Iterator, Sequence
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 from urllib.parse import quote
 
@@ -8,9 +10,9 @@ from proxy.explain import understanding
 from proxy.explain.changes import addresses
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import Explanation, UnderstoodClient
-from proxy.explain.programs import curl_requests, flows, mapping_functions, rows
+from proxy.explain.programs import flows, mapping_functions, rows
 from proxy.explain.programs.fields import read, restricted
-from proxy.explain.programs.python_program import ProgramText, PythonProgram
+from proxy.explain.programs.python_program import PythonProgram, comments
 from proxy.model import MappingContext, Path
 from proxy.traffic.v3_request import SAFE, V3Request, parse_target
 from proxy.v3 import endpoints
@@ -21,6 +23,24 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 READABLE = SAFE + '"'
 REQUEST_MAX = 300  # characters of the v3 request in the comment at the top
+
+CURL_USAGE = "Usage: NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… sh this_file.sh"
+# Secret and token come by standard input: others see the arguments of a process.
+_CURL_LOGIN = """\
+if [ -z "${NEXAR_CLIENT_ID:-}" ] || [ -z "${NEXAR_CLIENT_SECRET:-}" ]; then
+  echo "set NEXAR_CLIENT_ID and NEXAR_CLIENT_SECRET to those of your Nexar application" >&2
+  exit 2
+fi
+response=$(printf '%s' "$NEXAR_CLIENT_SECRET" | curl --silent --show-error --fail-with-body "$TOKEN_URL" \\
+  --data grant_type=client_credentials --data-urlencode "client_id=$NEXAR_CLIENT_ID" \\
+  --data-urlencode client_secret@- --data-urlencode "scope=$SCOPE") || { echo "$TOKEN_URL: $response" >&2; exit 1; }
+token=$(printf '%s' "$response" | sed -n 's/.*"access_token" *: *"\\([^"]*\\)".*/\\1/p')
+[ -n "$token" ] || { echo "$TOKEN_URL: no access token" >&2; exit 1; }"""
+_CURL_SEND = """\
+printf 'Authorization: Bearer %s\\n' "$token" | curl --silent --show-error --fail-with-body "$GRAPHQL_URL" \\
+  --header @- --header 'Content-Type: application/json' \\
+  --data-binary {} || {{ echo "$GRAPHQL_URL: no response" >&2; exit 1; }}
+echo"""
 
 
 def write(explainer: Explainer, explanation: Explanation, language: Language, fields: str | None = None) -> str:
@@ -39,21 +59,30 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
     flow, compiled = flows.of_request(explanation, parameters, mappings, projection)
+    notes = list(_notes(explanation, () if language == "curl" else flow.omitted, language))
     if language == "curl":
         title = f"Sends to Nexar what v3's {explanation.endpoint} asked, and prints the responses."
-        requests = flows.graphql_requests(explanation, flow)
-        return curl_requests.write(title, _notes(explanation, (), language), addresses(explainer.settings), requests)
-    mapping = mapping_functions.read(compiled, _context(explanation, client, cuts))
-    text = ProgramText(
+        return _curl_requests([title, CURL_USAGE, *notes], explainer, flows.graphql_requests(explanation, flow))
+    return PythonProgram(
         title=f"Asks Nexar for what v3's {explanation.endpoint} returned, and prints it with v3's names.",
-        notes=list(_notes(explanation, flow.omitted, language)),
+        notes=notes,
         addresses=addresses(explainer.settings),
         client=(client.country, client.currency),
         flow=flow,
-        mapping=mapping,
+        mapping=mapping_functions.read(compiled, _context(explanation, client, cuts)),
         tables=rows.of_mappings(mappings.tables),
+    ).source()
+
+
+def _curl_requests(notes: list[str], explainer: Explainer, requests: Iterable[flows.GraphQLRequest]) -> str:
+    """Return a script for the shell that prints each response in a line."""
+    graphql_url, token_url, scope = map(shlex.quote, addresses(explainer.settings))
+    settings = (
+        f"GRAPHQL_URL=${{NEXAR_GRAPHQL_URL:-{graphql_url}}}\nTOKEN_URL=${{NEXAR_TOKEN_URL:-{token_url}}}\nSCOPE={scope}"
     )
-    return PythonProgram(text).source()
+    bodies = (json.dumps({"query": request.document, "variables": request.variables}) for request in requests)
+    sent = [_CURL_SEND.format(shlex.quote(body)) for body in bodies]
+    return "\n\n".join(["#!/bin/sh\n" + comments(notes), "set -eu", settings, _CURL_LOGIN, *sent]) + "\n"
 
 
 def _request(explanation: Explanation) -> V3Request:

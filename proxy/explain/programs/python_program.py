@@ -3,7 +3,8 @@
 import re
 import textwrap
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from proxy.explain.changes import Addresses
 from proxy.explain.programs import definitions, printer, rows
@@ -15,8 +16,10 @@ MAPPING_NOTE = "v3's objects from Nexar's, field by field."
 LINE = 110  # characters of a line of a table
 
 
-class ProgramText(NamedTuple):
-    """What a program is made of. `notes` are the paragraphs at its top; `tables` are all that there are."""
+@dataclass(frozen=True, kw_only=True)
+class PythonProgram:
+    """A program for Python 3.11 or newer and its standard library. `notes` are the paragraphs at its top; `tables` are
+    all that there are."""
 
     title: str
     notes: list[str]
@@ -26,14 +29,6 @@ class ProgramText(NamedTuple):
     mapping: tuple[Function, ...]
     tables: dict[str, Any]
 
-
-class PythonProgram:
-    """Puts a program together, for Python 3.11 or newer and its standard library."""
-
-    def __init__(self, text: ProgramText) -> None:
-        self._text = text
-        self._mapping = list(map(printer.function, text.mapping))
-
     def source(self) -> str:
         source = "\n\n\n".join(filter(None, self._body()))
         modules = ["json", "os", "sys", "urllib.error", "urllib.parse", "urllib.request"]
@@ -41,15 +36,15 @@ class PythonProgram:
         imports = [f"import {name}" for name in sorted(modules)]
         if "datetime." in source:
             imports.append("from datetime import UTC, datetime")
-        graphql_url, token_url, scope = map(quoted, self._text.addresses)
+        graphql_url, token_url, scope = map(quoted, self.addresses)
         # Lists depend on neither country nor currency.
         has_market = {"COUNTRY", "CURRENCY"} & definitions.constants(source)
-        country, currency = map(quoted, self._text.client)
+        country, currency = map(quoted, self.client)
         head = [
-            f'#!/usr/bin/env python3\n"""{self._text.title}\n\n'
+            f'#!/usr/bin/env python3\n"""{self.title}\n\n'
             "    NEXAR_CLIENT_ID=… NEXAR_CLIENT_SECRET=… python3 this_file.py\n\n"
             'It needs nothing but Python 3.11 or newer.\n"""',
-            comments(self._text.notes),
+            comments(self.notes),
             "\n".join(imports),
             f'GRAPHQL_URL = os.environ.get("NEXAR_GRAPHQL_URL", {graphql_url})\n'
             f'TOKEN_URL = os.environ.get("NEXAR_TOKEN_URL", {token_url})\n'
@@ -59,30 +54,31 @@ class PythonProgram:
 
     def _body(self) -> list[str]:
         """Return the blocks behind the settings."""
-        name = f"main_{self._text.flow.main}"
+        name = f"main_{self.flow.main}"
         main = self._with_mapping(definitions.known()[name]).replace(name, "main", 1)
-        blocks = self._used([main, *self._mapping])
+        functions_of_mapping = list(map(printer.function, self.mapping))
+        blocks = self._used([main, *functions_of_mapping])
         transforms = {name: block for name, block in blocks.items() if name in definitions.transforms()}
         requests = self._in_order({name: block for name, block in blocks.items() if name not in transforms})
-        mapping = [*self._mapping, *self._in_order(transforms)]
+        mapping = [*functions_of_mapping, *self._in_order(transforms)]
         mapping[0] = f"# {MAPPING_NOTE}\n{mapping[0]}"
         functions = [main, *requests, *mapping]
         read = set().union(*map(definitions.constants, functions))
-        constants = self._text.flow.constants
+        constants = self.flow.constants
         # An operation has documents of its own.
         documents = {name: value for name, value in constants.items() if re.fullmatch(r"QUERY_\d+", name)}
         constants = documents | {name: value for name, value in constants.items() if name in read}
-        tables = [self._table(name, table) for name, table in self._text.tables.items() if name in read]
+        tables = [self._table(name, table) for name, table in self.tables.items() if name in read]
         return [grouped(self._constant(*pair) for pair in constants.items()), *functions, "\n\n".join(tables)]
 
     def _used(self, texts: Iterable[str]) -> dict[str, str]:
         """Return the definitions that some texts use, with the calls of the mapping."""
-        choices = self._text.flow.choices
+        choices = self.flow.choices
         blocks = definitions.used(texts, lambda name: choices.get(name, name))
         return {name: self._with_mapping(block) for name, block in blocks.items()}
 
     def _with_mapping(self, block: str) -> str:
-        entry = self._text.mapping[0]
+        entry = self.mapping[0]
         # A uid is passed where the mapping compares it with that of the part.
         if len(entry.parameters) == 1:
             block = re.sub(r"\bMAP\(([^(),]*), [^(),]*\)", r"MAP(\1)", block)
@@ -90,7 +86,7 @@ class PythonProgram:
 
     def _in_order(self, blocks: dict[str, str]) -> list[str]:
         """Return definitions in the order of their files, callers first."""
-        names = {definition: name for name, definition in self._text.flow.choices.items()}
+        names = {definition: name for name, definition in self.flow.choices.items()}
         places = {names.get(name, name): place for place, name in enumerate(definitions.known())}
         return [blocks[name] for name in sorted(blocks, key=places.__getitem__)]
 
