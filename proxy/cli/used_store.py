@@ -26,10 +26,10 @@ R = TypeVar("R")
 
 def configured(file: Path | None) -> config.Config:
     """Load a configuration, the shipped one without a file, with the store that is used. Raises ConfigError."""
-    return of_service(loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False), file)
+    return service_settings(loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False), file)
 
 
-def of_service(settings: config.Config, file: Path | None) -> config.Config:
+def service_settings(settings: config.Config, file: Path | None) -> config.Config:
     """Return the settings of a configuration file with the store of the service that runs with it. Says so on standard
     error where that is another one."""
     from proxy.stores import open as opening

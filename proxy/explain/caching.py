@@ -14,7 +14,7 @@ CRITERIA = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku", "start", "limit"
 """Names of model.PartsMatchQuery.criteria, in order."""
 
 
-def of_request(
+def cache_use(
     settings: config.Config, request: GatewayRequest, queries: QuerySet | None, positions: list[int]
 ) -> CacheUse:
     """Describe the cache entries of a request; `positions` are the numbers of its queries."""

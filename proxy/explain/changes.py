@@ -37,7 +37,7 @@ NEXAR = Addresses("https://api.nexar.com/graphql", "https://identity.nexar.com/c
 PARAMETERS = ("include", "slice", "filter", "facet", "stats", "exact_only", "callback")  # with changes of their own
 
 
-def of_request(
+def request_changes(
     endpoint: Endpoint,
     settings: config.Config,
     operations: tuple[ExplainedOperation, ...],

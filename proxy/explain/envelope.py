@@ -22,7 +22,7 @@ ITEMS: dict[Action, str] = {
 _NAME = re.compile(r"\w+")
 
 
-def of_endpoint(endpoint: Endpoint, operations: Iterable[ExplainedOperation]) -> tuple[ExplainedField, ...]:
+def envelope_fields(endpoint: Endpoint, operations: Iterable[ExplainedOperation]) -> tuple[ExplainedField, ...]:
     """Return the fields around the objects of a response, with those of their upstream paths that the operations
     select; none for an endpoint that returns objects only."""
     response: str = endpoint.action

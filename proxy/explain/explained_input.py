@@ -64,7 +64,7 @@ class InputExplainer:
         skipped: Counter[str] = Counter()
         read = inputs.read_har(file) if self._kind in (None, "har") else None
         if read is not None:
-            explained = kinds.explained(file.name, _of_har(read, skipped), self._explainer, self._application)
+            explained = kinds.explained(file.name, _v3_requests(read, skipped), self._explainer, self._application)
         else:
             clients = Clients()
             source = sources.open_source(file, clients, kind=self._kind)
@@ -76,7 +76,7 @@ class InputExplainer:
         return msgspec.structs.replace(explained, skipped=dict(skipped))
 
 
-def _of_har(read: list[inputs.InputRequest], skipped: Counter[str]) -> Iterator[tuple[V3Request, str | None]]:
+def _v3_requests(read: list[inputs.InputRequest], skipped: Counter[str]) -> Iterator[tuple[V3Request, str | None]]:
     """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
     for each in read:
         if each.request is None:

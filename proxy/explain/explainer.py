@@ -114,11 +114,11 @@ class Explainer:
             operations=operations,
             lists=tuple(plan.lists),
             cost=_cost(request, plan),
-            cache=caching.of_request(self.settings, plan.request, plan.queries, plan.positions),
+            cache=caching.cache_use(self.settings, plan.request, plan.queries, plan.positions),
             items=envelope.ITEMS[endpoint.action],
-            envelope=envelope.of_endpoint(endpoint, operations),
-            fields=response_fields.of_object(self.mappings, endpoint.object, projection),
-            changes=changes.of_request(endpoint, self.settings, operations, plan.understood, values),
+            envelope=envelope.envelope_fields(endpoint, operations),
+            fields=response_fields.object_fields(self.mappings, endpoint.object, projection),
+            changes=changes.request_changes(endpoint, self.settings, operations, plan.understood, values),
         )
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:

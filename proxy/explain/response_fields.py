@@ -28,7 +28,7 @@ class _Here(NamedTuple):
     above: _Place | None
 
 
-def of_object(mappings: Mappings, name: str, projection: Projection) -> tuple[ExplainedField, ...]:
+def object_fields(mappings: Mappings, name: str, projection: Projection) -> tuple[ExplainedField, ...]:
     """Return every field that a v3 object has in this projection, nested ones included, in the order of the rules."""
     walk = _Walk(mappings, projection)
     return tuple(walk.fields(name, _Here(_Place("", mappings.rules[name].reads), None), (), ""))

@@ -71,16 +71,16 @@ def worst_case_parts(request: V3Request) -> int:
     parameters = Parameters.of(request.query)
     try:
         if endpoint.action == "match":
-            return _of_match(parameters)
+            return _match_parts(parameters)
         if endpoint.action == "search":
-            return _of_search(parameters)
+            return _search_parts(parameters)
         uids = requests.parse_uids(parameters) if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     except errors.BadRequest:
         return 0
     return len(parts.valid_uids(uids))
 
 
-def _of_search(parameters: Parameters) -> int:
+def _search_parts(parameters: Parameters) -> int:
     """Return the page size; for a search by part number, the number of candidates."""
     start = parameters.whole("start", 0, model.SEARCH_START_MAX)
     limit = parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
@@ -90,7 +90,7 @@ def _of_search(parameters: Parameters) -> int:
     return max(limit, mpn_search.candidate_limit(count, start, limit) * count)
 
 
-def _of_match(parameters: Parameters) -> int:
+def _match_parts(parameters: Parameters) -> int:
     request = requests.parse_match(parameters).request
     plan = match.MatchPlan(request, _DOCUMENTS, msgspec.json.decode, _NOWHERE, "supMultiMatch")
     return sum(operation.parts_max for operation in plan.operations)

@@ -31,7 +31,7 @@ def read(text: str, request: V3Request, mappings: Mappings) -> tuple[str, ...]:
     name = _object(request)
     file = Path(text)
     if _is_file(file):
-        paths = sorted(set(_of_file(file, request, mappings)))
+        paths = sorted(set(_fields_in_file(file, request, mappings)))
         if not paths:
             raise errors.SourceError(f"{file}: no response of {request.endpoint} with fields of v3 is in this file")
         return tuple(paths)
@@ -71,7 +71,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _of_file(file: Path, request: V3Request, mappings: Mappings) -> Iterator[str]:
+def _fields_in_file(file: Path, request: V3Request, mappings: Mappings) -> Iterator[str]:
     """Yield the paths of the fields in a file: one response as JSON, recorded responses, or a HAR file."""
     name, seen = _object(request), FieldTree()
     for response in _responses(file, request):
@@ -88,7 +88,7 @@ def _responses(file: Path, request: V3Request) -> Iterator[Any]:
     except ValueError:
         yield from _recorded(file, request)  # a recording, which is compressed or has several lines
     else:
-        yield from _of_har(document["log"]["entries"], request) if _is_har(document) else [document]
+        yield from _har_bodies(document["log"]["entries"], request) if _is_har(document) else [document]
 
 
 def _recorded(file: Path, request: V3Request) -> Iterator[Any]:
@@ -107,7 +107,7 @@ def _is_har(document: Any) -> bool:
     return isinstance(document, dict) and isinstance(document.get("log"), dict) and "entries" in document["log"]
 
 
-def _of_har(entries: Any, request: V3Request) -> Iterator[Any]:
+def _har_bodies(entries: Any, request: V3Request) -> Iterator[Any]:
     """Yield the responses of the request's endpoint in a HAR file."""
     for entry in entries:
         try:

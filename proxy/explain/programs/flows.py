@@ -48,7 +48,7 @@ class GraphQLRequest(NamedTuple):
     variables: dict[str, Any]
 
 
-def of_request(
+def program_flow(
     explanation: Explanation, parameters: RequestParameters, mappings: Mappings, projection: Projection
 ) -> tuple[Flow, CompiledObject]:
     """Return the flow of a program for an explained request, and the mapping of its objects. Raises

@@ -58,7 +58,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     explanation = explainer.explain(request, application=client.application, for_program=True)
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
-    flow, compiled = flows.of_request(explanation, parameters, mappings, projection)
+    flow, compiled = flows.program_flow(explanation, parameters, mappings, projection)
     notes = list(_notes(explanation, () if language == "curl" else flow.omitted, language))
     if language == "curl":
         title = f"Sends to Nexar what v3's {explanation.endpoint} asked, and prints the responses."
@@ -70,7 +70,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
         client=(client.country, client.currency),
         flow=flow,
         mapping=mapping_functions.read(compiled, _context(explanation, client, cuts)),
-        tables=rows.of_mappings(mappings.tables),
+        tables=rows.table_rows(mappings.tables),
     ).source()
 
 

@@ -29,7 +29,7 @@ NOTES = {
 }
 
 
-def of_mappings(tables: Tables) -> dict[str, Any]:
+def table_rows(tables: Tables) -> dict[str, Any]:
     return {
         **{
             f"{kind.upper()}_UIDS": _uids(tables.uids[kind]) for kind in ("Seller", "Brand", "Manufacturer", "Category")

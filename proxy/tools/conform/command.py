@@ -134,7 +134,7 @@ class _Run:
         if self.options.against == SANDBOX:
             return await self._on_sandbox()
         file = Path(self.options.against or "")
-        settings = used_store.of_service(loader.load(file, os.environ), file)
+        settings = used_store.service_settings(loader.load(file, os.environ), file)
         # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
         if settings.upstream == "sandbox":
             return await self._on_sandbox()

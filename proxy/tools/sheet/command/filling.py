@@ -103,7 +103,7 @@ class FillRun:
         from proxy.tools.sheet import sources
 
         settings = loader.load(self.options.config or shipped.path("config.yaml"), os.environ)
-        settings = used_store.of_service(settings, self.options.config)
+        settings = used_store.service_settings(settings, self.options.config)
         key = option_fields.read_key(self.options.api_key, "--api-key")
         apikey, login, location = None if key is None else key.reveal(), None, None
         free = settings.upstream == "sandbox"

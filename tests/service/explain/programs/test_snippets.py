@@ -15,7 +15,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 
 MAPPINGS = loader.load(shipped.path("mappings"))
-TABLES = rows.of_mappings(MAPPINGS.tables)
+TABLES = rows.table_rows(MAPPINGS.tables)
 ATTRIBUTE_FILE = shipped.path("mappings").parent / "sandbox/nexar_sandbox/catalog/data/attributes.jsonl"
 ATTRIBUTES = [json.loads(line) for line in ATTRIBUTE_FILE.read_text(encoding="utf-8").splitlines()]
 EXAMPLES = 60  # of each transform
