@@ -55,6 +55,10 @@ class FillJob(Protocol):
     def distributors(self) -> Collection[str]:
         """Names and ids of distributors whose offers alone count."""
 
+    def refuse_distributor(self, name: str, reason: str) -> None:
+        """Spend nothing on what needs the offers of a distributor that does not exist. Raises ConfigError with the
+        reason where nothing else is asked for."""
+
     @property
     def notes(self) -> Sequence[str]:
         """What the user should know before the run."""

@@ -151,15 +151,17 @@ class Recorder:
     def keep(self, answers: RecordedExchange, shared: Sequence[RecordedGraphQLResponse] = ()) -> None:
         """Write a request with its responses. They are in the file on return."""
         for note in shared:
-            self._write(RecordingLine(shared=self._note(note), at=self._time()))
+            self._write(RecordingLine(shared=self._note(note, self._redaction), at=self._time()))
         request = redact_request(answers.request, self._redaction)
+        # Responses, and the operations behind them, may repeat a key that the request has in another parameter.
+        hidden = self._redaction.including(answers.request.target())
         line = RecordingLine(
             request=None if answers.lookup else request,
             lookup=request if answers.lookup else None,
             application=answers.application,
-            baseline=self._response(answers.baseline),
-            candidate=self._response(answers.candidate),
-            upstream=tuple(self._note(each) for each in answers.notes),
+            baseline=_response(answers.baseline, hidden),
+            candidate=_response(answers.candidate, hidden),
+            upstream=tuple(self._note(each, hidden) for each in answers.notes),
             at=self._time(),
         )
         self._write(line)
@@ -200,23 +202,13 @@ class Recorder:
         if line.document is not None:
             self._documents.add(line.document.id)
 
-    def _response(self, response: SideResponse | None) -> RecordedResponse | None:
-        if response is None:
-            return None
-        body = self._redaction.body(response.body)
-        try:
-            return RecordedResponse(response.status, body.decode(), response.seconds, response.content_type)
-        except UnicodeDecodeError:
-            text = base64.b64encode(body).decode()
-            return RecordedResponse(response.status, text, response.seconds, response.content_type, True)
-
-    def _note(self, noted: RecordedGraphQLResponse) -> RecordedOperation:
+    def _note(self, noted: RecordedGraphQLResponse, hidden: Redaction) -> RecordedOperation:
         digest = hashlib.blake2b(noted.document.encode(), digest_size=8).hexdigest()
         if digest not in self._documents:
             self._write(RecordingLine(document=RecordedDocument(digest, noted.document)))
             self._documents.add(digest)
-        body = self._redaction.body(noted.body).decode("utf-8", "replace")
-        variables = msgspec.Raw(self._redaction.body(noted.variables.encode()))
+        body = hidden.body(noted.body).decode("utf-8", "replace")
+        variables = msgspec.Raw(hidden.body(noted.variables.encode()))
         return RecordedOperation(noted.name, variables, digest, body, noted.status)
 
     def _write(self, line: Any) -> None:
@@ -241,6 +233,17 @@ def drop_ended(path: Path, now: float) -> None:
 
 def _frame(line: Any) -> bytes:
     return zstd.compress(msgspec.json.encode(line) + b"\n", LEVEL)
+
+
+def _response(response: SideResponse | None, hidden: Redaction) -> RecordedResponse | None:
+    if response is None:
+        return None
+    body = hidden.body(response.body)
+    try:
+        return RecordedResponse(response.status, body.decode(), response.seconds, response.content_type)
+    except UnicodeDecodeError:
+        text = base64.b64encode(body).decode()
+        return RecordedResponse(response.status, text, response.seconds, response.content_type, True)
 
 
 def _left(path: Path, why: str) -> errors.ConfigError:

@@ -311,6 +311,26 @@ async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
     assert await reopened(file) == [(0, 6 * journal.SLOTS_RESERVED)] * 2
 
 
+async def test_requests_beyond_the_reserved_room_go_on_without_an_intent_on_a_full_disk(
+    file: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
+    write = os.pwrite
+
+    def full(descriptor: int, text: bytes, start: int) -> int:
+        if start + len(text) > os.fstat(descriptor).st_size:
+            raise OSError(errno.ENOSPC, "no space")
+        return write(descriptor, text, start)
+
+    store = await SqliteStore.open(file, clock.ManualClock())
+    book = ledger.Ledger(store, "worker")
+    assert book.open_intent(1, GROUP) is not None  # the room is reserved
+    monkeypatch.setattr("os.pwrite", full)
+    intents = [book.open_intent(1, GROUP) for _ in range(journal.SLOTS_RESERVED)]
+    assert [number for number, intent in enumerate(intents) if intent is None] == [journal.SLOTS_RESERVED - 1]
+    assert log_output.getvalue().count("journal write failed") == 1
+    await store.aclose()
+
+
 async def test_truncated_intents_are_restored(file: Path, log_output: io.StringIO) -> None:
     noted = journal.FileJournal(file, "worker")
     intents = [noted.open_intent(parts, GROUP) for parts in (1, 2, 4)]

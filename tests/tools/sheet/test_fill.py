@@ -35,6 +35,9 @@ class _Notes:
     def queries(self) -> Sequence[PartQuery]:
         return [PartQuery(number) for number in NUMBERS]
 
+    def refuse_distributor(self, name: str, reason: str) -> None:
+        raise AssertionError("a run fetches; its caller checks names")
+
     def add(self, result: PartResult) -> None:
         self.results.append(result.query.mpn)
 

@@ -14,7 +14,7 @@ from proxy.cli import spending
 from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted
-from proxy.redaction import Redaction
+from proxy.redaction import IsKey, Redaction
 from proxy.telemetry import log
 from proxy.tools.compare.command import checks, local_service, options, output, sides
 from proxy.tools.compare.judging.judge import Judge
@@ -149,7 +149,7 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             source,
             ready,
             service,
-            Redaction(keys.secrets()),
+            Redaction(keys.secrets(), _is_key_of(service)),
             _place(chosen.baseline, ready.sides.baseline),
             str(chosen.config)
             if chosen.config and not chosen.replay
@@ -157,6 +157,14 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             clock,
             replayed,
         )
+
+
+def _is_key_of(service: config.Config | None) -> IsKey | None:
+    """Return what tells that a text is an API key of the service, of which the configuration may have digests only."""
+    if service is None:
+        return None
+    digests = {key.key for application in service.applications.values() for key in application.apikeys}
+    return lambda text: config.digest(text) in digests
 
 
 def _recorded(file: Path | None, clock: Clock, stack: AsyncExitStack) -> Recording | None:

@@ -216,18 +216,19 @@ class Exchanger:
             response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, reserved)
-            owned = msgspec.structs.replace(self._redacted(response), click_links=click_links.owners(notes))
+            owned = msgspec.structs.replace(self._redacted(response, request), click_links=click_links.owners(notes))
             return owned, cost, notes
         finally:
             await self._budget.settle(reserved, cost)
 
     async def _fetch(self, side: ComparedSide | None, request: V3Request) -> SideResponse | None:
-        return None if side is None else self._redacted(await side.fetch(request, self._id()))
+        return None if side is None else self._redacted(await side.fetch(request, self._id()), request)
 
-    def _redacted(self, response: SideResponse) -> SideResponse:
+    def _redacted(self, response: SideResponse, request: V3Request) -> SideResponse:
         """Redact a response: sides may echo the API key, which is no difference and must not be stored."""
-        body = self._redaction.body(response.body)
-        failure = None if response.failure is None else self._redaction.text(response.failure)
+        hidden = self._redaction.including(request.target())
+        body = hidden.body(response.body)
+        failure = None if response.failure is None else hidden.text(response.failure)
         if (body, failure) == (response.body, response.failure):
             return response
         return msgspec.structs.replace(response, body=body, failure=failure)

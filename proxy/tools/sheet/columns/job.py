@@ -95,6 +95,11 @@ class ColumnsJob:
             )
         self._place_new_columns()
 
+    def refuse_distributor(self, name: str, reason: str) -> None:
+        """Refuse the run: columns would stay empty."""
+        del name
+        raise errors.ConfigError(f"{reason}; use a part of its name, or its seller id")
+
     @property
     def lines(self) -> int:
         return len(self._lines)

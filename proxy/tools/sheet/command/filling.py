@@ -200,8 +200,8 @@ class FillRun:
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
     async def _check_distributors(self, job: fill.FillJob, source: PartSource) -> None:
-        """Refuse columns of unknown distributors: their parts would be paid for, and stay empty. A formula may try
-        several, so that it is only said."""
+        """Tell the job which distributors nobody knows: what asks for their offers alone would be paid for, and stay
+        empty."""
         try:
             unknown = await source.unknown_distributors(job.distributors)
         except errors.BridgeError as error:
@@ -209,10 +209,7 @@ class FillRun:
             return
         for name, near in unknown.items():
             meant = f" (did you mean {', '.join(near)}?)" if near else ""
-            text = f"no distributor is called {name!r}{meant}"
-            if self._columns is not None:
-                raise errors.ConfigError(f"{text}; use a part of its name, or its seller id")
-            spending.say(f"note: {text}: formulas that name no other have no value")
+            job.refuse_distributor(name, f"no distributor is called {name!r}{meant}")
 
     async def _fetched(self, job: fill.FillJob, source: PartSource) -> fill.FillEnd:
         options = self.options

@@ -97,6 +97,9 @@ class CallEvaluation:
         """Cells with calls that have no value yet, in the order of the workbook."""
         self.unknown: list[UnknownArgument] = []
         """Arguments that the last `plan` could not evaluate."""
+        self._refused_distributors: set[str] = set()
+        self.without_distributor: dict[CellPosition, str] = {}
+        """Cells with a call that names no distributor that exists, and one of the names."""
 
     def plan(self) -> list[PartQuery]:
         """Evaluate what can be evaluated; return the queries of the calls that have all arguments."""
@@ -142,6 +145,10 @@ class CallEvaluation:
         """Distributors that the planned calls name."""
         calls = (call for planned in self._planned.values() for call in planned)
         return {name for call in calls for name in call.request.distributors}
+
+    def refuse_distributor(self, name: str) -> None:
+        """Let calls that name no other distributor have no value, without a query, from the next `plan` on."""
+        self._refused_distributors.add(name)
 
     def set_calculated(self, argument: UnknownArgument, value: CellValue) -> None:
         """Take the value of an argument that was calculated elsewhere."""
@@ -189,8 +196,11 @@ class CallEvaluation:
         except requests.InvalidArgument as error:
             self._set(key, error.value)
         else:
+            is_refused = request.distributors and self._refused_distributors.issuperset(request.distributors)
+            if is_refused:
+                self.without_distributor[key.cell] = request.distributors[0]
             # The add-in converts nothing, and compares the text with the currencies of the offers.
-            if request.mpn and (self._as_add_in or request.currency in CURRENCIES):
+            if request.mpn and (self._as_add_in or (request.currency in CURRENCIES and not is_refused)):
                 self._planned[request.query(as_add_in=self._as_add_in)].append(PlannedCall(key, request))
             else:
                 self._set(key, self._value_of(request, None))

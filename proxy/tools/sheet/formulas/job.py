@@ -53,7 +53,6 @@ class FormulaJob:
 
     unit = "cell"
     kept_queries: Sequence[PartQuery] = ()
-    notes: Sequence[str] = ()
 
     def __init__(
         self,
@@ -83,11 +82,20 @@ class FormulaJob:
         self._log_in()
         self._queries = self._evaluation.plan()
         self.distributors = self._evaluation.distributors
+        self.notes: list[str] = []
 
     @property
     def reasons(self) -> Mapping[str, int]:
         """Why cells lack values, and how many of them."""
         return Counter(filter(None, self._reasons.values()))
+
+    def refuse_distributor(self, name: str, reason: str) -> None:
+        """Spend nothing on calls that name no other distributor. The add-in spends it, and so does `as_add_in`."""
+        note = f"{reason}: formulas that name no other have no value"
+        self.notes.append(note if self._options.as_add_in else f"{note}, and cost nothing")
+        if not self._options.as_add_in:
+            self._evaluation.refuse_distributor(name)
+            self._queries = self._evaluation.plan()
 
     @property
     def lines(self) -> int:
@@ -107,12 +115,13 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result."""
         for call in self._evaluation.add(result):
-            cell, (outcome, reason) = (
-                call.key.cell,
-                _outcome(result, call, self._evaluation.value(call.key), self._options.now),
-            )
-            if OUTCOMES.index(outcome) >= OUTCOMES.index(self._outcomes.get(cell, FOUND)):
-                self._outcomes[cell], self._reasons[cell] = outcome, reason
+            value = self._evaluation.value(call.key)
+            self._count(call.key.cell, *_outcome(result, call, value, self._options.now))
+
+    def _count(self, cell: CellPosition, outcome: str, reason: str) -> None:
+        """Note the outcome of a call; the last one of OUTCOMES is that of its cell."""
+        if OUTCOMES.index(outcome) >= OUTCOMES.index(self._outcomes.get(cell, FOUND)):
+            self._outcomes[cell], self._reasons[cell] = outcome, reason
 
     def refuse_login(self) -> None:
         """Say in the login's cell that its credentials are not accepted."""
@@ -134,6 +143,8 @@ class FormulaJob:
             plain = self._options.values and position in filled_by_calls
             changes[position.sheet][position.row, position.column] = CellChange(value, drop_formula=plain)
         self._workbook.save(target, changes)
+        for cell, name in self._evaluation.without_distributor.items():
+            self._count(cell, NO_VALUE, f"{NO_VALUE}: no distributor is called {name!r}")
         counts = Counter(dict.fromkeys((*OUTCOMES, NOT_FILLED), 0))
         counts.update(self._outcomes.values())
         counts.update(self._kept_outcomes())

@@ -51,13 +51,29 @@ async def upstream() -> AsyncIterator[nexar_sandbox.Sandbox]:
         yield sandbox
 
 
-async def test_distributor_that_nobody_knows_is_noted_before_the_cost(run: Run, tmp_path: Path) -> None:
-    cells: dict[str, AnyCell] = {"A2": "SN74S74N", "B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE(A2,,"Nobody & Sons")', 9.9)}
-    book(cells).write(tmp_path / "book.xlsx")
-    found = await run("book.xlsx", "--dry-run")
-    assert found.code == 0, found
-    assert "note: no distributor is called 'Nobody & Sons'" in found.err
-    assert "formulas that name no other have no value" in found.err
+async def test_formula_that_names_unknown_distributors_alone_costs_nothing(run: Run, tmp_path: Path) -> None:
+    cells: dict[str, AnyCell] = {
+        "A2": "SN74S74N",
+        "B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE(A2,,"Nobody & Sons")', 9.9),
+        "A3": "1N4007",
+        "B3": FormulaCell(f'{X}DISTRIBUTOR_STOCK(A3,,{{"Nobody & Sons","Newark"}})', 9.9),
+    }
+    write(tmp_path, cells)
+    found = await run("BOM.xlsx", "--json")
+    assert (
+        "note: no distributor is called 'Nobody & Sons': formulas that name no other have no value, and cost nothing"
+        in found.err.splitlines()
+    )
+    assert "BOM.xlsx: 2 cells, 1 distinct query, 0 in the cache" in found.err
+    summary = json.loads(found.out)
+    assert summary["reasons"]["no value: no distributor is called 'Nobody & Sons'"] == 1
+    assert summary["no_value"] == 1
+    filled = values(tmp_path / "BOM.filled.xlsx")
+    assert filled["B2"] == CellError("#N/A")
+    assert isinstance(filled["B3"], Decimal)
+    second = await run("BOM.xlsx", "--as-add-in", "--dry-run")  # the add-in spends the part
+    assert "BOM.xlsx: 2 cells, 2 distinct queries" in second.err
+    assert "formulas that name no other have no value\n" in second.err
 
 
 def values(file: Path) -> dict[str, CellValue]:

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from proxy.traffic.recording import line_files
+
 SEARCH, PART, BRANDS = "/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas"
 REFUSED = "(HTTP 403): Forbidden request"  # the words of v3 (contract v3-rest.md §5)
 CONFIG = """
@@ -36,6 +38,30 @@ async def test_forwarded_clients_are_compared_with_the_candidate(
     assert (
         len(services.baseline.requests) <= 2 * 3
     )  # by the comparison, which asks again where answers differ; by no shadow
+
+
+async def test_keys_of_the_service_that_no_request_is_sent_with_are_hidden(
+    run_command: Any, services: Any, tmp_path: Path
+) -> None:
+    """As a client that once sent the key of another one in a parameter; the configuration has its digest only."""
+    other = "the-key-of-an0ther-client"
+    digest = f"sha256:{hashlib.sha256(other.encode()).hexdigest()}"
+    (tmp_path / "own.yaml").write_text(f"""
+upstream: sandbox
+store: "memory:"
+applications: {{demo: {{apikeys: ["EXAMPLE_KEY", "{digest}"]}}}}
+""")
+    (tmp_path / "urls.txt").write_text(f"/v3/parts/search?apikey=EXAMPLE_KEY&q={other}&limit=1\n")
+    found = await run_command(
+        *("compare", "--baseline", services.baseline_url, "--config", "own.yaml", "--requests", "urls.txt"),
+        *("--baseline-rate", "0", "--json", "result.json", "--record", "recorded.zst"),
+    )
+    assert found.code in (0, 1, 2), found
+    with (tmp_path / "recorded.zst").open("rb") as file:
+        recorded = b"".join(line_files.ZstdFrames(file)).decode()
+    texts = [recorded, (tmp_path / "result.json").read_text("utf-8"), found.out, found.err]
+    assert all("/parts/search" in text for text in texts[:2])
+    assert [text for text in texts if other in text] == []
 
 
 def log_line(request: Any, key: Any) -> Any:
