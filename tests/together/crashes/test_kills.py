@@ -1,4 +1,4 @@
-"""Tests of 10 SIGKILLs under load: billed usage is used or uncertain in the ledger, and no limit is exceeded.
+"""Tests of 20 SIGKILLs under load: billed usage is used or uncertain in the ledger, and no limit is exceeded.
 
 A real process with SQLite and with Redis, in front of a sandbox that counts usage itself. One application has a limit,
 the other has none.
@@ -20,7 +20,7 @@ import nexar_sandbox
 from proxy.stores.protocols import EntryUsage
 
 SECONDS = 60
-KILLS = 10
+KILLS = 20
 REPLIES = 12  # that a process gives before it is killed
 CLIENTS = 4  # of each application
 NUMBERS = ("SN74S74N", "1N4007", "LM358", "NE555P", "BC547")

@@ -40,7 +40,7 @@ async def test_moved_data_is_reported_and_does_not_count(
     """A value disturbed again in the repeated request may not have moved; baseline noise excuses it. Its share is the
     share of disturbed responses.
     """
-    result = await compare(await generate_requests(100, seed=1, whole=True), disturbance)
+    result = await compare(await generate_requests(200, seed=1, whole=True), disturbance)
     assert reported_differences(result) == {(field, "moved", False), (field, "unexplained", False)}
     assert all(group["noise"] for group in result["groups"])
     found: Counter[str] = Counter()
