@@ -207,22 +207,24 @@ class CacheFile:
             file = self._files.get(threads)
             if file is None or file.is_replaced():
                 # The connections before are not closed: the event loop may be reading by one.
-                file = self._files[threads] = _File(self._path, BUSY_SECONDS)
-                self._loop_file = _File(self._path, 0.0)
+                file = self._files[threads] = _File(self._path)
+                self._loop_file = _File(self._path, waits=False)
             return file
 
 
 class _File:
     """Connection to the file, for one thread. All methods raise sqlite3.Error."""
 
-    def __init__(self, path: Path, busy_seconds: float) -> None:
-        """Open a file, and make it where it is missing; `busy_seconds`: that a writer is waited for."""
+    def __init__(self, path: Path, *, waits: bool = True) -> None:
+        """Open a file, and make it where it is missing. Unless it `waits`, a writer in the way is an error later on."""
         sqlite_schema.make(path)
         self._path = path
         self._status = path.stat()
-        self._connection = sqlite3.connect(path, busy_seconds, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
+            if not waits:
+                self._connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
             self.close()
             raise

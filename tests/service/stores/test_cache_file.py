@@ -277,17 +277,18 @@ async def test_smaller_size_deletes_the_oldest_and_shrinks_the_file(
     assert file.stat().st_size <= SIZE
 
 
-async def test_writer_in_the_way_of_the_event_loop_is_waited_for_by_the_thread(cache: CacheFile, file: Path) -> None:
+async def test_writer_in_the_way_is_waited_for_by_threads(cache: CacheFile, file: Path, open_file: Opens) -> None:
+    """Also by one that opens the file, for itself and for the event loop, which never waits."""
     await cache.put([record(A)])
     await claims(cache)
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         assert cache.look_up_now([A], 0.0, True) is None
-        reading = asyncio.create_task(claims(cache, A))
+        reading = [asyncio.create_task(claims(each, A)) for each in (cache, open_file())]
         await asyncio.sleep(0.05)
-        assert not reading.done()
+        assert not any(task.done() for task in reading)
         writer.execute("COMMIT")
-    assert await reading == [False]
+    assert await asyncio.gather(*reading) == [[False], [False]]
     assert cache.look_up_now([A], 0.0, True) == [CacheLookup(b"content", False)]
 
 
