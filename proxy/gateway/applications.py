@@ -6,20 +6,19 @@ last ones (telemetry/activity.py) do. Built once from the configuration.
 
 import hashlib
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 
 from proxy import config, errors, model
+from proxy.gateway.plan_knowledge import PlanKnowledge
 from proxy.gateway.quota import accounts as quota_accounts
 from proxy.kit.windows import Window
 from proxy.upstream.auth import identity
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)
-BATCH_BYTES = 4_000_000  # of the parts in a response: reading more at once would delay other requests
-MEAN_SHARE = 0.2  # of the latest response in the running mean of a part's size
 # The vendor's guide for those who leave v3, where the operator has no page of their own.
 MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
 
@@ -52,32 +51,6 @@ class Sunset:
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
         return cls(headers, head, end, message)
-
-
-@dataclass(slots=True)
-class PlanKnowledge:
-    """What responses of the upstream have shown of an application's plan: features that it has, and whether one that is
-    configured was refused; whether whole parts are refused, and for which features also those with fewer fields; how
-    many parts an operation may have, and their mean size."""
-
-    shown: set[str] = field(default_factory=set)
-    is_less_than_configured: bool = False
-    refuses_whole: bool = False
-    refused: set[frozenset[str]] = field(default_factory=set)
-    accepted_parts: int = model.PARTS_MAX
-    part_bytes: float = 0.0
-
-    @property
-    def batch_parts(self) -> int:
-        """How many parts an operation may return: as many as the upstream accepts, and BATCH_BYTES hold."""
-        fitting = BATCH_BYTES // self.part_bytes if self.part_bytes else model.PARTS_MAX
-        return max(1, min(self.accepted_parts, int(fitting)))
-
-    def measure(self, sizes: Sequence[int]) -> None:
-        """Add the sizes of parts in bytes to their running mean."""
-        if sizes:
-            mean = sum(sizes) / len(sizes)
-            self.part_bytes += (mean - self.part_bytes) * (MEAN_SHARE if self.part_bytes else 1.0)
 
 
 @dataclass(frozen=True, slots=True)

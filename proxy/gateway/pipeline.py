@@ -10,15 +10,14 @@ reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
 from proxy import errors, model
-from proxy.gateway.applications import Application, Client
+from proxy.gateway.applications import Client
 from proxy.gateway.cache.coalescing import Claim, SecondAttempt, StalledWork
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.cache.lookup import Lookup, QueryCache
@@ -48,7 +47,6 @@ from proxy.upstream.batching import Batcher
 T = TypeVar("T")
 QueryClaim = Claim[Hashable, Lookup, RenderedResult]
 REFUSALS = (errors.QueryRefused, errors.OversizedOperation)
-WORD = re.compile(r"\w+")
 NO_RESULTS: Mapping[int, RenderedResult] = {}
 Watch = stalls.StallWatch[tuple[QueryClaim, list[int]]]
 """Watch for a stall of queries of a claim, at these positions."""
@@ -151,7 +149,9 @@ class Pipeline:
             return results
         kept = {n: result for n, result in enumerate(results) if n not in refused}
         narrow = queries(as_shown)
-        is_whole = self._adapt(application, refused.values(), narrow.features)
+        is_whole = application.plan.adapt(
+            application.name, refused.values(), narrow.features, self._projections.features_named
+        )
         if is_whole:
             results = await self.resolve(request, queries(request), kept)
         else:
@@ -165,30 +165,6 @@ class Pipeline:
             application.plan.refused.add(narrow.features)
         # No third attempt: a refusal is the error of its query now.
         return [r._replace(failure=None) if isinstance(r.failure, errors.QueryRefused) else r for r in results]
-
-    def _adapt(
-        self, application: Application, refusals: Iterable[errors.BridgeError | None], requested: Set[str]
-    ) -> bool:
-        """Let an application's batches be smaller, and its parts be without features that the upstream refuses, except
-        requested ones. Return whether whole parts may succeed now."""
-        plan, may_succeed = application.plan, True
-        for refusal in dict.fromkeys(refusals):  # the queries of an operation have the same
-            named: Set[str] = frozenset()
-            if isinstance(refusal, errors.QueryRefused):
-                named = self._projections.features_named(refusal.fields | set(WORD.findall(refusal.message)))
-            if isinstance(refusal, errors.OversizedOperation) and refusal.smaller:
-                if refusal.smaller < plan.accepted_parts:  # not by another request meanwhile
-                    plan.accepted_parts = refusal.smaller
-                    log.warning("batches made smaller", application=application.name, parts=refusal.smaller)
-            elif named:
-                if plan.shown & named or not plan.is_less_than_configured:
-                    log.warning("feature refused", application=application.name, features=sorted(named))
-                plan.shown -= named
-                plan.is_less_than_configured = True  # a refusal may name one of several
-                may_succeed = may_succeed and named.isdisjoint(requested)
-            else:
-                may_succeed = False
-        return may_succeed
 
     async def resolve(
         self, request: GatewayRequest, queries: QuerySet, kept: Mapping[int, RenderedResult] = NO_RESULTS

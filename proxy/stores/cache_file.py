@@ -1,8 +1,9 @@
 """Shared response cache in an SQLite file beside the store: for the workers of one machine, and kept across restarts.
 
-The event loop reads by a connection of its own, without waiting: a look-up takes some microseconds, and a thread would
-add fifty. Where a writer is in its way, or the file has to be opened, a thread reads. Another thread writes. Without
-SQLite's write-ahead log, whose index is mapped into memory: a file that somebody truncates would kill the process.
+The event loop reads by a connection of its own: a look-up takes some microseconds, and a thread would add fifty. It
+waits for the disk where the system has no longer the pages in memory, but for no writer: where one is in its way, or
+the file has to be opened, a thread reads. Another thread writes. Without SQLite's write-ahead log, whose index is
+mapped into memory: a file that somebody truncates would kill the process.
 
 A claim is a lock on one byte of a second file, at an offset made of the key. The kernel releases it when its owner
 dies, however that happens.

@@ -289,10 +289,8 @@ async def test_oversized_intent_is_refused_and_the_next_accepted(file: Path) -> 
     noted.close()
 
 
-async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
-    file: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
-) -> None:
-    """However many requests are sent meanwhile: their usage is summed up in the room that is reserved at the start."""
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file grow any more."""
     write = os.pwrite
 
     def full(descriptor: int, text: bytes, start: int) -> int:
@@ -300,9 +298,16 @@ async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
             raise OSError(errno.ENOSPC, "no space")
         return write(descriptor, text, start)
 
+    monkeypatch.setattr("os.pwrite", full)
+
+
+async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
+    """However many requests are sent meanwhile: their usage is summed up in the room that is reserved at the start."""
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
-    monkeypatch.setattr("os.pwrite", full)
+    fill_disk(monkeypatch)
     await store.aclose()  # it can be written no longer
     for _ in range(2 * journal.SLOTS_RESERVED):
         await book.book(ledger.RequestUsage(GROUP, 3, 0, "", book.open_intent(20, GROUP)))
@@ -314,17 +319,10 @@ async def test_usage_on_a_full_disk_is_uncertain_after_a_kill_and_logged_once(
 async def test_requests_beyond_the_reserved_room_go_on_without_an_intent_on_a_full_disk(
     file: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
 ) -> None:
-    write = os.pwrite
-
-    def full(descriptor: int, text: bytes, start: int) -> int:
-        if start + len(text) > os.fstat(descriptor).st_size:
-            raise OSError(errno.ENOSPC, "no space")
-        return write(descriptor, text, start)
-
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     assert book.open_intent(1, GROUP) is not None  # the room is reserved
-    monkeypatch.setattr("os.pwrite", full)
+    fill_disk(monkeypatch)
     intents = [book.open_intent(1, GROUP) for _ in range(journal.SLOTS_RESERVED)]
     assert [number for number, intent in enumerate(intents) if intent is None] == [journal.SLOTS_RESERVED - 1]
     assert log_output.getvalue().count("journal write failed") == 1
