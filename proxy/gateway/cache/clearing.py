@@ -1,6 +1,7 @@
 """Clearing of the response cache while the service runs, in all workers and machines that use the same store.
 
-What is to be cleared is noted in the store; each process looks for new notes once a second.
+What is to be cleared is noted in the store; each process looks for new notes twice a second. What one process has
+refreshed is noted at its next look, and found at the next look of the others: within a second.
 """
 
 import secrets
@@ -16,7 +17,7 @@ from proxy.stores.protocols import NoteStore
 
 NOTES = "cache cleared"  # kind of the notes; the owner is the application
 ALL = "*"  # owner of the note for all applications, whose names begin with a letter or a digit
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
 
 log = structlog.get_logger()
 

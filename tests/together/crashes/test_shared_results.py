@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from proxy.gateway.cache import shared
 
 NAME = "unlimited"  # the application that is used
 SECONDS = 60
+CONNECTIONS = 40  # of which each of four workers gets some
 LINES, QUERIES = 300, 20  # of the bill of materials, and of each request
 
 
@@ -123,6 +125,37 @@ async def test_bill_of_materials_is_paid_once_over_two_services_and_a_restart(
             assert await buyer.buy(numbers) == LINES
         assert LINES <= sandbox.part_usage.used(NAME) <= 1.02 * LINES
         await assert_ledger_agrees(sandbox, store)
+
+
+async def test_refreshed_result_replaces_those_in_the_memories_of_all_workers(
+    sandbox: nexar_sandbox.Sandbox, four_workers: Path
+) -> None:
+    """Within a second by the periods of their looks; here within what a busy machine takes."""
+    text = four_workers.read_text()
+    four_workers.write_text(text.replace("apikeys: [KEY-unlimited]", "apikeys: [{key: KEY-unlimited, refresh: true}]"))
+
+    async def ages(url: str, **headers: str) -> list[int]:
+        """The ages of results that workers show: of enough requests that each worker gets some."""
+        connector = aiohttp.TCPConnector(force_close=True)
+        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+            asked = yarl.URL(url + target({"mpn": "SN74S74N"}, key=f"KEY-{NAME}"), encoded=True)
+            shown = []
+            for _ in range(1 if headers else CONNECTIONS):
+                async with session.get(asked) as response:
+                    assert response.status == 200, await response.text()
+                    shown.append(int(response.headers["Age"]))
+            return shown
+
+    with serving(four_workers) as (_, url):
+        await ages(url)
+        await asyncio.sleep(3)
+        assert min(await ages(url)) >= 3
+        assert await ages(url, **{"Cache-Control": "no-cache"}) == [0]
+        began = time.monotonic()
+        async with asyncio.timeout(SECONDS):
+            while max(await ages(url)) > time.monotonic() - began + 1:  # those of the first result are older by 3
+                await asyncio.sleep(0.1)
+    assert sandbox.part_usage.used(NAME) == 2 * 3
 
 
 async def test_forty_clients_of_four_workers_pay_for_one_result(
