@@ -148,7 +148,14 @@ class Summary:
             row.succeeded,
             equivalent / row.compared if row.compared else None,
             verdict.wilson_interval(equivalent, row.compared) if row.compared else None,
-            verdict.row_verdict(equivalent, row.compared, self._settings.ready, whole=whole, succeeded=succeeded),
+            verdict.row_verdict(
+                equivalent,
+                row.compared,
+                self._settings.ready,
+                whole=whole,
+                succeeded=succeeded,
+                not_compared=row.not_compared,
+            ),
         )
 
     def _groups(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[DifferenceGroup, ...]:

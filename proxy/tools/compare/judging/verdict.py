@@ -51,10 +51,16 @@ EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2
 
 
 def row_verdict(
-    equivalent: int, compared: int, ready: ReadinessSettings, *, whole: bool, succeeded: bool = True
+    equivalent: int,
+    compared: int,
+    ready: ReadinessSettings,
+    *,
+    whole: bool,
+    succeeded: bool = True,
+    not_compared: int = 0,
 ) -> Verdict:
     """Return the verdict for one client at one endpoint. With `whole`, all requests of the source were compared, so no
-    interval is needed. `succeeded`: the client had a compared 200 at any endpoint.
+    interval is needed. `succeeded`: the client had a compared 200 at any endpoint. `not_compared` requests failed.
     """
     # One equivalent request proves nothing about a client.
     if compared == 0 or (compared == 1 and equivalent):
@@ -66,7 +72,8 @@ def row_verdict(
     # Equal errors do not show that a client is served.
     if not succeeded or not (whole or compared >= ready.min_requests):
         return "inconclusive"
-    if whole or interval.low >= ready.share:
+    # What failed may differ.
+    if whole or wilson_interval(equivalent, compared + not_compared).low >= ready.share:
         return "ready"
     return "not ready" if share < ready.share else "inconclusive"
 

@@ -67,6 +67,11 @@ def test_run_without_differences_is_ready(summarize: Any) -> None:
     assert (result.verdict, result.failed, result.groups) == ("ready", (), ())
 
 
+def test_run_with_many_failed_requests_is_not_ready(summarize: Any) -> None:
+    result = summarize([*requests(400), *requests(300, (), 1000, failure="candidate: failed (HTTP 500)")])
+    assert ([row.verdict for row in result.rows], result.verdict) == (["inconclusive"], "inconclusive")
+
+
 def test_completely_compared_source_needs_no_minimum(summarize: Any) -> None:
     source_counts = {("erp", "/parts/match"): SourceCount(5, 10)}
     run = RunInfo(

@@ -35,6 +35,11 @@ def test_minimum_number_of_requests_applies_to_any_share() -> None:
     assert verdict.row_verdict(100, 100, lax, whole=False) == "ready"
 
 
+@pytest.mark.parametrize("failed, expected", [(0, "ready"), (1, "ready"), (10, "inconclusive"), (400, "inconclusive")])
+def test_failed_requests_may_differ(failed: int, expected: Verdict) -> None:
+    assert verdict.row_verdict(1000, 1000, READY, whole=False, not_compared=failed) == expected
+
+
 def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) -> EndpointResult:
     return EndpointResult(
         "erp", "/parts/match", requests, requests, requests, not_compared, requests, 1.0, Interval(0.7, 1.0), judged
