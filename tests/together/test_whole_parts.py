@@ -116,6 +116,40 @@ async def test_batch_whose_response_is_too_large_is_halved_for_good(
         assert await operations(environment) == 3
 
 
+async def test_batch_that_is_too_deep_is_sent_again_with_the_fields_that_are_shown(
+    start: StartEnvironment, catalog: nexar_sandbox.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A smaller batch would be as deep. The upstream refuses before it executes, so nothing is uncertain."""
+    documents = "nexar_sandbox.graphql.documents"
+    monkeypatch.setattr(f"{documents}.MAX_DEPTH", 5)  # prices of offers are deeper
+    # Not the cache: other tests send the same documents.
+    monkeypatch.setattr(f"{documents}.DocumentCache.read", lambda cache, text: cache._read(text))
+    queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 22)]
+    async with start(admin=True, cache=KEPT) as environment:
+        first = await environment.get(target(*queries[:20], more="&hide[]=offers"))
+        assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * 20
+        assert int(first.headers["x-parts-cost"]) == environment.billed_parts == 20
+        assert await operations(environment) == 2
+        await environment.results(queries[20], more="&hide[]=offers")
+        assert await operations(environment) == 3
+        (deep,) = await environment.results(queries[21])
+        assert "execution depth of 6" in deep["error"]
+
+
+async def test_batches_have_as_many_parts_as_their_usual_size_allows(
+    start: StartEnvironment, catalog: nexar_sandbox.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 21)]
+    async with start(admin=True, cache=KEPT) as environment:
+        await environment.results(queries[0])
+        monkeypatch.setattr("proxy.gateway.plan_knowledge.BATCH_BYTES", 1)
+        await environment.results(*queries[1:5])
+        assert await operations(environment) == 1 + 4
+        monkeypatch.setattr("proxy.gateway.plan_knowledge.BATCH_BYTES", 4_000_000)
+        await environment.results(*queries[5:])
+        assert await operations(environment) == 1 + 4 + 1
+
+
 async def test_part_is_paid_once_a_day(start: StartEnvironment, catalog: nexar_sandbox.Catalog) -> None:
     unique = unique_numbers(catalog, 60)
     clients = [

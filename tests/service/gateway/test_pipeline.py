@@ -11,7 +11,7 @@ import prometheus_client
 import pytest
 
 from proxy import config, errors, model
-from proxy.gateway import applications, pipeline
+from proxy.gateway import applications, pipeline, plan_knowledge
 from proxy.gateway.cache.coalescing import Coalescing
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.lookup import QueryCache
@@ -247,3 +247,14 @@ async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) 
     assert numbers((await third)[0]) == [["a"]]
     assert source.executed[:3] == [["a"], ["b"], ["a"]]
     assert metadata.source == "miss"
+
+
+def test_batches_hold_four_megabytes_by_the_running_mean_of_a_part() -> None:
+    plan = plan_knowledge.PlanKnowledge()
+    everything = plan.batch_parts
+    plan.measure([50_000, 150_000])
+    assert plan.batch_parts == 40 < everything
+    plan.measure([200_000])  # a fifth of it counts
+    assert plan.batch_parts == 33
+    plan.measure([10**9])
+    assert plan.batch_parts == 1
