@@ -35,6 +35,7 @@ upstream:
 applications:
   soak: {{client_id: "{client_id}", client_secret: "{client_secret}", apikeys: [{key}], parts: {parts}}}
 cache: {{seconds: 1, stale_seconds: 5, bytes: {cache_bytes}}}
+coalescing: {{stall_seconds: 1}}
 log: {{level: warning, format: json}}
 """
 

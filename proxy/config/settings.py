@@ -267,7 +267,7 @@ class CoalescingSettings(Settings, frozen=True):
     """Coalescing of identical queries in flight, and batching of different ones of an application."""
 
     enabled: Flag = True
-    stall_seconds: Annotated[float, limits("seconds", 0, 60, "off")] = 1.0
+    stall_seconds: Annotated[float, limits("seconds", 0, 60, "off")] = 10.0
 
 
 class CacheSettings(Settings, frozen=True):

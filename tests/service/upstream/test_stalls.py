@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from proxy import config
 from proxy.kit.aiohttp_internals import connector
 from proxy.telemetry import metrics as metering
 from proxy.upstream import http_post, policies, stalls
@@ -64,6 +65,17 @@ async def test_request_without_response_stalls_after_the_setting_and_is_reported
     requests.check(5.0)
     assert watcher.reported == [sending]
     assert metrics.stalls["op",] == 1
+
+
+async def test_default_leaves_slow_requests_of_a_service_that_bills_them_alone(
+    watcher: Watcher, metrics: metering.Metrics
+) -> None:
+    requests = stalls.StallDetector(config.CoalescingSettings().stall_seconds, policies.RetryBudget(), metrics)
+    sending = begin(requests, watcher)
+    requests.check(9.0)
+    assert watcher.reported == []
+    requests.check(1.0)  # and leaves most of the time to the second attempt
+    assert watcher.reported == [sending]
 
 
 async def test_request_without_watches_is_not_registered(requests: stalls.StallDetector) -> None:
