@@ -126,7 +126,6 @@ def _part(number: int, whole: bool = False) -> dict[str, Any]:
 
 def _rest_of_part(number: int) -> dict[str, Any]:
     """Return the fields that v3 shows only on demand, and those of other programs."""
-    sellers = [_seller(company) | {"isBroker": company == "1532"} for company in (*SELLERS, "9631")]
     picture = "http://sigma.octopart.com/9633547/image/Texas-Instruments-SN74S74N.jpg"
     sizes = ("url55px", "url75px", "url90px", "urlLargest")
     return {
@@ -150,14 +149,6 @@ def _rest_of_part(number: int) -> dict[str, Any]:
         "images": [
             dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": "http://www.example.com"}
         ],
-        "sellers_includeBrokerstrue": [
-            {
-                "company": seller["company"],
-                "isBroker": seller["isBroker"],
-                "offers": [{name: offer[name] for name in ("clickUrl", "sku")} for offer in seller["offers"]],
-            }
-            for seller in sellers
-        ],
     }
 
 
@@ -180,6 +171,7 @@ def _seller(company: str) -> dict[str, Any]:
             "displayFlag": "US",
         },
         "isAuthorized": company != "1532",
+        "isBroker": False,
         "offers": [_offer(company)],
     }
 

@@ -15,13 +15,12 @@ from aiohttp import web
 
 DOCUMENT = """query supSearchMpn($q: String!, $country: String!, $currency: String!, $start: Int!, $limit: Int!) { supSearchMpn(q: $q,
 country: $country, currency: $currency, start: $start, limit: $limit) { hits results { part { manufacturer { homepageUrl id name } mpn
-octopartUrl sellers { company { displayFlag homepageUrl id name } isAuthorized offers { clickUrl eligibleRegion factoryLeadDays
-factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku
+octopartUrl sellers(includeBrokers: true) { company { displayFlag homepageUrl id name } isAuthorized isBroker offers { clickUrl
+eligibleRegion factoryLeadDays factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku
 updated } } v3uid } } } }"""
 # What the service fetches beside these as shipped, so that both receive the same bytes.
 WHOLE = """akaMpns category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id images { creditString
-creditUrl url55px url75px url90px urlLargest } manufacturerUrl sellers_includeBrokerstrue: sellers(includeBrokers: true) { company {
-displayFlag homepageUrl id name } isBroker offers { clickUrl sku } } shortDescription slug totalAvail"""
+creditUrl url55px url75px url90px urlLargest } manufacturerUrl shortDescription slug totalAvail"""
 KEYS = {"EXAMPLE_KEY"}
 NOTHING = {
     "mpn": None,
@@ -74,7 +73,7 @@ def part(p: Any) -> Any:
             "has_ecommerce": None,
             "id": c["id"],
         }
-        offers += [offer(seller, s, o) for o in s["offers"]]
+        offers += [offer(seller, s, o) for o in s["offers"] if not s["isBroker"]]
     offers.sort(key=rank)
     return {
         "__class__": "Part", "uid": p["v3uid"], "mpn": p["mpn"], "manufacturer": company("Manufacturer", p["manufacturer"]),

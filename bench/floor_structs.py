@@ -46,6 +46,7 @@ class _Offer(msgspec.Struct, rename="camel"):
 class _Seller(msgspec.Struct, rename="camel"):
     company: _Company
     is_authorized: bool
+    is_broker: bool
     offers: list[_Offer]
 
 
@@ -155,7 +156,7 @@ def part(p: _Part) -> _V3Part:
     for s in p.sellers:
         c = s.company
         seller = _V3Seller(f"{int(c.id):016x}", c.name, c.homepage_url, c.display_flag, None, c.id)
-        offers += [offer(seller, s, o) for o in s.offers]
+        offers += [offer(seller, s, o) for o in s.offers if not s.is_broker]
     offers.sort(key=rank)
     m = p.manufacturer
     maker = (f"{int(m.id):016x}", m.name, m.homepage_url)

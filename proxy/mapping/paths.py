@@ -22,11 +22,6 @@ class Step:
     arguments: str = ""
     below: tuple["Step", ...] = ()
 
-    @property
-    def alias(self) -> str:
-        """Name of the field in the response. A field with arguments gets an alias, so that it can be selected twice."""
-        return f"{self.name}_{''.join(filter(str.isalnum, self.arguments))}" if self.arguments else self.name
-
 
 @dataclass(frozen=True, slots=True)
 class Route:

@@ -72,7 +72,7 @@ class PathReader:
         nulls: list[str] = []
         for step in steps:
             selected = node.select(self._schema, step)
-            expression, node = f"{expression}.{step.alias}", selected.node
+            expression, node = f"{expression}.{step.name}", selected.node
             if selected.type.nullable:
                 nulls.append(f"{expression} is None")
         return ReadExpression(expression, tuple(nulls), node)

@@ -21,19 +21,26 @@ class UnknownFieldError(LookupError):
 
 @dataclass(slots=True)
 class Node:
-    """Selected object type, and the fields selected of it, by alias."""
+    """Selected object type, and the fields selected of it, by name: a field has the same arguments wherever it is
+    selected."""
 
     type_name: str
     fields: dict[str, "Selected"] = field(default_factory=dict)
 
     def select(self, schema: Schema, step: Step) -> "Selected":
-        """Add a field with its selection in braces, or find it if it was added before. Raises UnknownFieldError."""
-        selected = self.fields.get(step.alias)
+        """Add a field with its selection in braces, or find it if it was added before. Raises LookupError,
+        UnknownFieldError for a field that the schema does not have."""
+        selected = self.fields.get(step.name)
         if selected is None:
             kind = schema.field(self.type_name, step.name)
             if kind is None:
                 raise UnknownFieldError(f"the service's type {self.type_name} has no field {step.name!r}")
-            selected = self.fields[step.alias] = Selected(step, kind, Node(kind.name))
+            selected = self.fields[step.name] = Selected(step, kind, Node(kind.name))
+        if selected.step.arguments != step.arguments:
+            raise LookupError(
+                f"{step.name}{step.arguments} is {selected.step.name}{selected.step.arguments} in another path;"
+                " a field has the same arguments in all paths"
+            )
         for child in step.below:
             selected.node.select(schema, child)
         return selected
@@ -54,10 +61,10 @@ class Node:
         # A scalar: Selected.record makes it a list, or nullable.
         if self.type_name in SCALARS:
             return SCALARS[self.type_name]
-        fields = ((alias, selected.record(), selected.type.nullable) for alias, selected in sorted(self.fields.items()))
+        fields = ((name, selected.record(), selected.type.nullable) for name, selected in sorted(self.fields.items()))
         # A service sends the fields of a selection set in its order; msgspec decodes them faster in a struct's order,
         # which keyword-only fields keep: others are moved behind those without a default.
-        ordered = ((alias, kind, None) if nullable else (alias, kind) for alias, kind, nullable in fields)
+        ordered = ((name, kind, None) if nullable else (name, kind) for name, kind, nullable in fields)
         return _record(self.type_name, tuple(ordered))
 
 
@@ -77,13 +84,12 @@ class Selected:
 
     def text(self) -> str:
         name = f"{self.step.name}{self.step.arguments}"
-        prefix = "" if self.step.alias == self.step.name else f"{self.step.alias}: "
         if self.type.is_scalar:
-            return f"{prefix}{name}"
-        return f"{prefix}{name} {{ {self.node.text() or NOTHING} }}"
+            return name
+        return f"{name} {{ {self.node.text() or NOTHING} }}"
 
     def paths(self) -> list[str]:
-        here = f"{self.step.alias}:{self.step.name}{self.step.arguments}"
+        here = f"{self.step.name}{self.step.arguments}"
         return [here, *(f"{here}.{below}" for below in self.node.paths())]
 
     def record(self) -> Any:

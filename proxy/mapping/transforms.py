@@ -60,6 +60,11 @@ def timestamp(time: str) -> Timestamp:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def is_false(value: bool) -> bool:
+    """Return whether a flag is not set."""
+    return not value
+
+
 def text(value: Any) -> str:
     """Convert a number to a string."""
     return str(value)
@@ -151,6 +156,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
     for function in (
         prices_by_currency,
         timestamp,
+        is_false,
         text,
         naive_id,
         offer_rank,

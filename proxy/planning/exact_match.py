@@ -6,10 +6,8 @@ Upstream ranks exact matches first: the first part that is not exact ends them, 
 """
 
 from collections.abc import Callable
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-from proxy.mapping import paths
 from proxy.model import PartsMatchQuery
 from proxy.planning import wildcards
 from proxy.planning.operations import OperationResult
@@ -19,8 +17,6 @@ LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
 SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 MatchTest = Callable[[Any, str | None], bool]
-
-_all_sellers = attrgetter(paths.parse(SKUS).steps[0].alias)
 
 
 class FilteredMatches(NamedTuple):
@@ -108,7 +104,7 @@ def _equal(query: PartsMatchQuery) -> MatchTest | None:
 
 
 def _has_sku(part: Any, sku: str) -> bool:
-    return any(offer.sku == sku for seller in _all_sellers(part) for offer in seller.offers)
+    return any(offer.sku == sku for seller in part.sellers for offer in seller.offers)
 
 
 def _like(pattern: str, exact_only: bool) -> MatchTest:

@@ -127,7 +127,7 @@ def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:
     field = tables.search.get(name)
     if field is None or field.path is None:
         return None
-    return attrgetter(".".join(step.alias for step in paths.parse(field.path).steps)), direction == "desc"
+    return attrgetter(".".join(step.name for step in paths.parse(field.path).steps)), direction == "desc"
 
 
 def _check(condition: Condition) -> None:

@@ -125,7 +125,7 @@ class ProjectionCache:
                 for feature, fields in self._gated().items()
                 for field in fields
                 if field.rpartition(".")[0] not in fields
-                and not names.isdisjoint((feature, field.rpartition(".")[2].partition(":")[0]))
+                and not names.isdisjoint((feature, field.rpartition(".")[2].partition("(")[0]))
             }
         )
 

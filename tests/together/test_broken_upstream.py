@@ -28,7 +28,9 @@ OFFER = {"sku": "296", "eligibleRegion": "US", "inventoryLevel": 7, "packaging":
 FORMATS = ("Altium", "Eagle", "Orcad", "Kicad")
 PART = {
     "v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "manufacturer": COMPANY, "octopartUrl": "https://octopart.com/x",
-    "sellers": [{"company": {**COMPANY, "displayFlag": "US"}, "isAuthorized": True, "offers": [OFFER]}],
+    "sellers": [
+        {"company": {**COMPANY, "displayFlag": "US"}, "isAuthorized": True, "isBroker": False, "offers": [OFFER]}
+    ],
     "descriptions": [{"text": "A flip-flop", "creditString": "Newark"}],
     "documentCollections": [{"name": "Datasheets", "documents": [DOCUMENT]}], "bestDatasheet": DOCUMENT,
     "cad": {f"has{name}": True for name in FORMATS} | {f"downloadUrl{name}": "u" for name in FORMATS},

@@ -168,8 +168,11 @@ def test_upstream_paths_lead_from_the_record(explainer: Explainer) -> None:
     target = f"{MATCH}&include[]=datasheets&include[]=external_links&include[]=broker_listings"
     fields = {each.path: each for each in explain(explainer, target).fields}
 
-    assert fields["offers[].seller.name"].upstream == ("sellers[].company.id", "sellers[].company.name")
-    assert fields["offers[].is_authorized"].upstream == ("sellers[].isAuthorized",)
+    assert fields["offers[].seller.name"].upstream == (
+        "sellers(includeBrokers: true)[].company.id",
+        "sellers(includeBrokers: true)[].company.name",
+    )
+    assert fields["offers[].is_authorized"].upstream == ("sellers(includeBrokers: true)[].isAuthorized",)
     assert fields["datasheets"].upstream == ("documentCollections[].documents[]",)
     assert "only where is_datasheet_group(documentCollections[].name)" in fields["datasheets"].note
     assert fields["broker_listings"].upstream == ("sellers(includeBrokers: true)[]",)

@@ -9,7 +9,7 @@ from msgspec import structs
 from service import executed_lines
 from support import cases
 
-from proxy import model
+from proxy import errors, model
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader
 from proxy.model import Projection
@@ -165,12 +165,13 @@ def test_empty_slice_empties_lists_and_keeps_other_values(map_part: Map) -> None
     assert cut == {**whole, "offers": []}
 
 
-def test_path_with_arguments_gets_an_alias(load: Callable[..., loader.Mappings]) -> None:
-    rules = (
-        f'{PART}    x: {{from: offers, each: Offer}}\n    y: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
-    )
-    part = compiler.compile_object(load(rules), "Part", model.Projection())
-    assert part.selection == "mpn offers { sku } offers_onlyNewtrue: offers(onlyNew: true) { sku }"
+def test_field_has_the_same_arguments_in_all_paths(load: Callable[..., loader.Mappings]) -> None:
+    of_new = f'{PART}    x: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
+    part = compiler.compile_object(load(of_new), "Part", model.Projection())
+    assert part.selection == "mpn offers(onlyNew: true) { sku }"
+    of_all = load(of_new.replace("\nOffer:", "\n    y: {from: offers, each: Offer}\nOffer:"))
+    with pytest.raises(errors.MappingError, match=r"part.yaml:.* Part.y: offers is offers\(onlyNew: true\) in another"):
+        compiler.compile_object(of_all, "Part", model.Projection())
 
 
 def test_required_field_is_selected_although_hidden(load: Callable[..., loader.Mappings]) -> None:

@@ -95,7 +95,7 @@ def test_every_field_that_the_mappings_read_is_missed_and_its_uses_are_named(
         ("SupPart", "bestDatasheet", ("Part.datasheets",)),
         ("SupPart", "octopartUrl", ("Part.octopart_url",)),
         ("SupImage", "url75px", ("Part.imagesets.small_image",)),
-        ("SupPartSeller", "isBroker", ("Part.broker_listings",)),
+        ("SupPartSeller", "isBroker", ("Part.offers", "Part.broker_listings")),
         ("SupCategory", "numParts", ("Category.num_parts",)),
         ("SupPartMatch", "hits", ("/parts/match", "mpn filters of /parts/search")),
         ("SupPartMatchQuery", "seller", ("/parts/match", "mpn filters of /parts/search")),
@@ -117,7 +117,9 @@ def test_missing_argument_names_only_what_uses_it(mappings: loader.Mappings, rem
         msgspec.structs.replace(field, args=[]) if field.name == "sellers" else field for field in part.fields or []
     ]
     differences = drift.compare(mappings, {**remote, "SupPart": msgspec.structs.replace(part, fields=fields)})
-    assert differences[0] == drift.Drift("SupPart.sellers(includeBrokers)", "is gone", True, ("Part.broker_listings",))
+    assert differences[0] == drift.Drift(
+        "SupPart.sellers(includeBrokers)", "is gone", True, ("Part.offers", "Part.broker_listings")
+    )
 
 
 def test_missing_type_is_named_once(mappings: loader.Mappings, remote: Remote) -> None:

@@ -15,7 +15,7 @@ from proxy.planning.operations import OperationResult
 
 def part(mpn: str, *skus: str) -> Any:
     offers = [SimpleNamespace(sku=sku) for sku in skus]
-    return SimpleNamespace(mpn=mpn, sellers_includeBrokerstrue=[SimpleNamespace(offers=offers)])
+    return SimpleNamespace(mpn=mpn, sellers=[SimpleNamespace(offers=offers)])
 
 
 def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any, aka: str | None = None) -> bool:

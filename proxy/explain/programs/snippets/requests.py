@@ -97,7 +97,7 @@ def is_match_pattern(part, aka, query):
 def is_match_exactly(part, aka, query):
     """Whether a part has each number of the query to the letter, as exact_only demands."""
     numbers = (part["mpn"], aka)
-    skus = [offer["sku"] for seller in part.get("sellers_includeBrokerstrue", []) for offer in seller["offers"]]
+    skus = [offer["sku"] for seller in part.get("sellers", []) for offer in seller["offers"]]
     if "pattern" in query:
         return any(re.fullmatch(query["pattern"], number or "") for number in numbers)
     if query.get("mpn_or_sku") and query["mpn_or_sku"] not in (*numbers, *skus):

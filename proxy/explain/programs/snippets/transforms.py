@@ -83,6 +83,11 @@ def cad_downloads(cad):
     return [cad[f"downloadUrl{name}"] for name in formats if cad[f"has{name}"] and cad[f"downloadUrl{name}"]]
 
 
+def is_false(value):
+    """Whether a flag is not set."""
+    return not value
+
+
 def first_click(offers):
     """The link of a broker's first offer."""
     return offers[0]["clickUrl"] if offers else None

@@ -96,6 +96,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "is_compliance_group": st.tuples(st.one_of(words, st.just("Compliance Documents"))),
     "subtypes": st.tuples(words),
     "cad_downloads": st.tuples(cad),
+    "is_false": st.tuples(st.booleans()),
     "first_click": st.tuples(st.lists(st.fixed_dictionaries({"clickUrl": words}), max_size=2)),
     "names": st.tuples(st.lists(named, max_size=3)),
     "redirected": st.tuples(st.sampled_from("ab"), st.sampled_from(["a", "", None])),
