@@ -37,8 +37,8 @@ NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
 RECORDED = Path(__file__).with_name("recorded_uids.txt")
-# paths at which an object of a kind is looked up; the others have none
-LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Category": "/categories/"}
+# paths at which an object of a kind is looked up; a manufacturer as the brand of its id; the others have none
+LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Manufacturer": "/brands/", "Category": "/categories/"}
 _UID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16}(?![0-9A-Za-z])")
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _CLAUSE = re.compile(r"([\w.]*uids?):(\([^)]*\)|\"[^\"]*\"|\S+)")
@@ -93,13 +93,17 @@ class UidPair(NamedTuple):
 def pairs(differences: Iterable[Difference]) -> list[UidPair]:
     """Return the pairs of uids in differences of unknown uids that can be looked up. Facets have no pairs."""
     return [
-        UidPair(one, other, LOOKUPS[kind], difference.name)
+        UidPair(one, _looked_up(kind, other), LOOKUPS[kind], difference.name)
         for difference in differences
         if difference.kind == KIND and difference.path not in REQUESTED
         for one, other in zip(_listed(difference.baseline), _listed(difference.candidate), strict=False)
         for kind in LOOKUPS
         if computed(kind, other) and type(one) is str and _UID.fullmatch(one)
     ]
+
+
+def _looked_up(kind: str, uid: str) -> str:
+    return TAGS["Brand"] + uid[len(TAGS["Brand"]) :] if kind == "Manufacturer" else uid
 
 
 def contradicted(difference: Difference, names: Mapping[str, str]) -> bool:

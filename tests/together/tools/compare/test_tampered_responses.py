@@ -28,11 +28,15 @@ def _swap_snippets(results: list[Any]) -> None:
     results[0]["snippet"], results[1]["snippet"] = results[1]["snippet"], results[0]["snippet"]
 
 
-def _computed_uid_of_another(results: list[Any]) -> None:
-    """Give a part the computed uid of the brand of another part."""
-    brands = [result["item"]["brand"] for result in results if result["item"]["brand"]["uid"].startswith("b4a2d0")]
-    other = next(brand for brand in brands if brand["uid"] != brands[0]["uid"])
-    brands[0]["uid"] = other["uid"]
+def _computed_uid_of_another(field: str, prefix: str) -> Tamper:
+    """Give a part the computed uid of the brand or manufacturer of another part."""
+
+    def tamper(results: list[Any]) -> None:
+        companies = [result["item"][field] for result in results if result["item"][field]["uid"].startswith(prefix)]
+        other = next(company for company in companies if company["uid"] != companies[0]["uid"])
+        companies[0]["uid"] = other["uid"]
+
+    return tamper
 
 
 def _computed_categories_of_another(results: list[Any]) -> None:
@@ -45,7 +49,8 @@ def _computed_categories_of_another(results: list[Any]) -> None:
     [
         (_first_link, "results[*].item.offers[*].product_url"),
         (_swap_snippets, "results[*].snippet"),
-        (_computed_uid_of_another, "results[*].item.brand.uid"),
+        (_computed_uid_of_another("brand", "b4a2d0"), "results[*].item.brand.uid"),
+        (_computed_uid_of_another("manufacturer", "3a2fac"), "results[*].item.manufacturer.uid"),
         (_computed_categories_of_another, "results[*].item.category_uids[*]"),
     ],
 )
