@@ -1,5 +1,5 @@
-"""Columns of bills of materials: their names in several languages and programs, the header row, encoding and delimiter
-of CSV.
+"""Columns of bills of materials: their names in several languages and programs, the header row, words that stand for no
+part, encoding and delimiter of CSV.
 
 `compare` reads such tables into requests, `sheet` fills them. Names are compared without case, accents, spaces and
 punctuation, so that one name stands for many spellings.
@@ -21,6 +21,7 @@ DELIMITERS = ",;\t|"
 SAMPLE = 30  # rows that are examined to detect the delimiter
 SAMPLE_CHARACTERS = 1 << 20
 NUMBERS = ("mpn", "sku")  # keys of the columns of which a table needs one
+WORD_MAX = 20  # characters of a word that stands for no part
 _FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -42,6 +43,28 @@ def plain(name: str) -> str:
 
 _KNOWN = {role: [plain(name) for name in names] for role, names in HEADINGS.items()}
 _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
+
+# Of a line that is not populated, any cell may say so, in the words that head such a column.
+NOT_POPULATED = frozenset(_KNOWN["dnp"])
+_PLACEHOLDERS = NOT_POPULATED | set(
+    map(
+        plain,
+        (
+            *("n/a", "none", "null", "nil", "nan", "0", "tbd", "tbc", "tba", "unknown", "undefined"),
+            *("not applicable", "to be determined", "to be defined"),
+        ),
+    )
+)
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a cell stands for no part or manufacturer. A query for `N/A` may find a part, and cost it."""
+    return is_one_of(_PLACEHOLDERS, text)
+
+
+def is_one_of(words: frozenset[str], text: str) -> bool:
+    """Return whether a cell is one of some words in plain spelling."""
+    return 0 < len(text) <= WORD_MAX and plain(text) in words
 
 
 def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:

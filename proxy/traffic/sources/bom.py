@@ -86,17 +86,23 @@ def _queries(rows: Iterable[TableRow], places: dict[str, int]) -> Iterator[_Quer
     earlier = set[tuple[str, ...]]()
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
-        key = next((key for key in NUMBERS if any(map(str.isalnum, cells.get(key, "")))), None)
+        key = next((key for key in NUMBERS if _is_number(cells.get(key, ""))), None)
         wrong = NO_NUMBER if key is None else _wrong(cells[key])
         if key is None or wrong:
             yield Unreadable(number, wrong or NO_NUMBER)
             continue
-        query = {name: cells[name] for name in (key, BESIDE[key]) if cells.get(name)}
+        query = {key: cells[key]}
+        if (beside := cells.get(BESIDE[key], "")) and not bom_columns.is_placeholder(beside):
+            query[BESIDE[key]] = beside
         if (numbers := tuple(query.values())) in earlier:
             yield Skipped(number, AGAIN)
             continue
         earlier.add(numbers)
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
+
+
+def _is_number(cell: str) -> bool:
+    return any(map(str.isalnum, cell)) and not bom_columns.is_placeholder(cell)
 
 
 def _wrong(cell: str) -> str | None:

@@ -10,11 +10,10 @@ from proxy import errors
 from proxy.tools.sheet.columns import quantities
 from proxy.tools.sheet.package.cells import COLUMNS_MAX, column_name, column_number
 from proxy.traffic import bom_columns
-from proxy.traffic.bom_columns import plain
+from proxy.traffic.bom_columns import NOT_POPULATED, is_one_of, plain
 
 LINES_MAX = 100_000  # a BOM is far shorter; without a limit a hostile file would fill the memory
 NUMBER_MAX = 200  # characters of a part number
-WORD_MAX = 20  # characters of a word that stands for no part
 NAME_MAX = 60  # characters of a heading in a message
 OPTIONS = {
     "mpn": "--mpn-column",
@@ -41,17 +40,6 @@ TOTALS = frozenset(
             *("total", "totals", "grand total", "subtotal", "sub total", "sum", "Summe", "Gesamt", "Gesamtsumme"),
             *("Zwischensumme", "somme", "total général", "sous-total", "suma", "totale", "somma", "totaal", "soma"),
             *("razem", "łącznie", "celkem", "итого", "合计", "总计", "小计", "合計", "總計", "小計", "합계"),
-        ),
-    )
-)
-# Of a line that is not populated, any cell may say so, in the words that head such a column.
-NOT_POPULATED = frozenset(map(plain, bom_columns.HEADINGS["dnp"]))
-PLACEHOLDERS = NOT_POPULATED | set(
-    map(
-        plain,
-        (
-            *("n/a", "none", "null", "nil", "nan", "0", "tbd", "tbc", "tba", "unknown", "undefined"),
-            *("not applicable", "to be determined", "to be defined"),
         ),
     )
 )
@@ -207,7 +195,7 @@ def _lines(
 
 def _line(number: int, row: Sequence[str], cells: Mapping[str, str], quantity: int | None) -> Line:
     mpn, sku = (_part_number(cells.get(key, "")) for key in bom_columns.NUMBERS)
-    manufacturer = "" if _is_one_of(PLACEHOLDERS, cells.get("brand", "")) else cells.get("brand", "").strip()
+    manufacturer = "" if bom_columns.is_placeholder(cells.get("brand", "")) else cells.get("brand", "").strip()
     width = max(index + 1 for index, cell in enumerate(row) if cell.strip())
     return Line(number, mpn, manufacturer if mpn else "", "" if mpn else sku, quantity, width)
 
@@ -222,9 +210,9 @@ def _why_no_line(row: Sequence[str], cells: Mapping[str, str], header: TableHead
     if "mpn" in cells and plain(mpn) == plain(header.cells[header.places["mpn"]]):
         return "the headings again"
     if (
-        any(_is_one_of(NOT_POPULATED, cell) for cell in row)
-        or _is_one_of(_YES, cells.get("dnp", ""))
-        or _is_one_of(_NO, cells.get("fitted", ""))
+        any(is_one_of(NOT_POPULATED, cell) for cell in row)
+        or is_one_of(_YES, cells.get("dnp", ""))
+        or is_one_of(_NO, cells.get("fitted", ""))
     ):
         return "not populated (DNP)"
     return _why_no_number([cells.get(key, "").strip() for key in bom_columns.NUMBERS])
@@ -234,22 +222,18 @@ def _why_no_number(numbers: Sequence[str]) -> str | None:
     if any(map(_part_number, numbers)):
         return None
     text = next(filter(None, numbers), "")
-    if _is_one_of(PLACEHOLDERS, text):
+    if bom_columns.is_placeholder(text):
         return f"{text!r} is no part number"
     if len(text) > NUMBER_MAX:
         return f"a part number of more than {NUMBER_MAX} characters"
     return "a part number with a line break" if "\n" in text or "\r" in text else NO_NUMBER
 
 
-def _is_one_of(words: frozenset[str], text: str) -> bool:
-    return 0 < len(text) <= WORD_MAX and plain(text) in words
-
-
 def _part_number(text: str) -> str:
     """Return a part number; empty for text that cannot be one, such as a dash, a placeholder or a paragraph."""
     text = text.strip()
     usable = any(map(str.isalnum, text)) and len(text) <= NUMBER_MAX and "\n" not in text and "\r" not in text
-    return text if usable and not _is_one_of(PLACEHOLDERS, text) else ""
+    return text if usable and not bom_columns.is_placeholder(text) else ""
 
 
 def _quantity(number: int, text: str, header: TableHeader, reading: TableReading, left_out: LeftOut) -> int | None:

@@ -16,6 +16,7 @@ from proxy.tools.sheet.formulas.references import CellArea, CellPosition, Workbo
 from proxy.tools.sheet.formulas.workbook import CallCell, LoadedCells
 from proxy.tools.sheet.package.cells import CellValue
 from proxy.tools.sheet.parts import PartQuery, PartResult
+from proxy.traffic import bom_columns
 
 
 class CallKey(NamedTuple):
@@ -98,7 +99,7 @@ class CallEvaluation:
         self.unknown: list[UnknownArgument] = []
         """Arguments that the last `plan` could not evaluate."""
         self._refused_distributors: set[str] = set()
-        self.without_distributor: dict[CellPosition, str] = {}
+        self.not_planned: dict[CellPosition, str] = {}
         """Cells with a call that names no distributor that exists, and one of the names."""
 
     def plan(self) -> list[PartQuery]:
@@ -198,9 +199,13 @@ class CallEvaluation:
         else:
             is_refused = request.distributors and self._refused_distributors.issuperset(request.distributors)
             if is_refused:
-                self.without_distributor[key.cell] = request.distributors[0]
+                self.not_planned[key.cell] = f"no distributor is called {request.distributors[0]!r}"
+            is_placeholder = not self._as_add_in and bom_columns.is_placeholder(request.mpn)
+            if is_placeholder:
+                self.not_planned[key.cell] = f"{request.mpn!r} is no part number"
+            is_wanted = request.currency in CURRENCIES and not is_refused and not is_placeholder
             # The add-in converts nothing, and compares the text with the currencies of the offers.
-            if request.mpn and (self._as_add_in or (request.currency in CURRENCIES and not is_refused)):
+            if request.mpn and (self._as_add_in or is_wanted):
                 self._planned[request.query(as_add_in=self._as_add_in)].append(PlannedCall(key, request))
             else:
                 self._set(key, self._value_of(request, None))

@@ -143,8 +143,8 @@ class FormulaJob:
             plain = self._options.values and position in filled_by_calls
             changes[position.sheet][position.row, position.column] = CellChange(value, drop_formula=plain)
         self._workbook.save(target, changes)
-        for cell, name in self._evaluation.without_distributor.items():
-            self._count(cell, NO_VALUE, f"{NO_VALUE}: no distributor is called {name!r}")
+        for cell, reason in self._evaluation.not_planned.items():
+            self._count(cell, NO_VALUE, f"{NO_VALUE}: {reason}")
         counts = Counter(dict.fromkeys((*OUTCOMES, NOT_FILLED), 0))
         counts.update(self._outcomes.values())
         counts.update(self._kept_outcomes())

@@ -79,10 +79,10 @@ def test_request_stays_below_the_length_limit_of_v3(read_source: Any) -> None:
 
 
 def test_rows_without_number_are_counted_and_duplicates_skipped(read_source: Any) -> None:
-    rows = ["LM358N,TI", ",TI", "n/a ,", "--,TI", "LM358N,TI", '"AB\nCD",TI', f"{'X' * 201},TI", ",,,", "BC547"]
+    rows = ["LM358N,TI", ",TI", "n/a ,", "--,TI", "LM358N,TI", '"AB\nCD",TI', f"{'X' * 201},TI", ",,,", "BC547,TBD"]
     found = read_source("bom.csv", "mpn,brand\n" + "\n".join(rows))
-    assert [each["mpn"] for each in queries(found)[0]] == ["LM358N", "n/a", "BC547"]
-    assert found.junk == [(bom.NO_NUMBER, 2, "bom.csv:3"), (bom.BROKEN, 1, "bom.csv:7"), (bom.LONG, 1, "bom.csv:9")]
+    assert [(each["mpn"], each.get("brand")) for each in queries(found)[0]] == [("LM358N", "TI"), ("BC547", None)]
+    assert found.junk == [(bom.NO_NUMBER, 3, "bom.csv:3"), (bom.BROKEN, 1, "bom.csv:7"), (bom.LONG, 1, "bom.csv:9")]
     assert found.skipped == [(bom.AGAIN, 1, "bom.csv:6")]
 
 

@@ -314,6 +314,14 @@ def test_an_unknown_currency_is_not_sent(tmp_path: Path) -> None:
     assert (queries(result), result["B2"]) == (set(), NOT_AVAILABLE)
 
 
+@pytest.mark.parametrize("text", ["N/A", "TBD", "DNP", "None", "0"])
+def test_what_stands_for_no_part_is_not_looked_up(tmp_path: Path, text: str) -> None:
+    cells = book({"A2": text, "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2)", "")})
+    result = fill(cells, tmp_path)
+    assert (queries(result), result["B2"], result.counts) == (set(), NOT_AVAILABLE, {"no value": 1})
+    assert queries(fill(cells, tmp_path, as_add_in=True)) == {text}
+
+
 def test_errors_in_arguments_are_the_result(tmp_path: Path) -> None:
     cells: dict[str, AnyCell] = {
         "A2": ErrorCell("#REF!"),
