@@ -56,7 +56,7 @@ class PlannedRequest:
         for n, each in enumerate(queries.keys):
             equal.setdefault(each.key if coalesces else n, []).append(n)
         resolved = [[positions[n] for n in numbers] for numbers in equal.values()]
-        plan = queries.plan([first for first, *_ in equal.values()])
+        plan = queries.plan([first for first, *_ in equal.values()], {})
         self.operations += [_explained_operation(each, resolved, None) for each in plan.operations]
         # Results that show nothing of endless hits: a count is planned for each query that may need one.
         open_results = {n: OperationResult([], ENDLESS) for each in plan.operations for n in each.positions}

@@ -218,7 +218,8 @@ class Pipeline:
         clock, queries, request = self._metrics.clock, lookup.queries, lookup.request
 
         began = clock.monotonic()
-        plan = queries.plan(positions)
+        heads = lookup.heads(positions)
+        plan = queries.plan(positions, heads)
         lookup.begin(positions, "upstream" if plan.operations else "plan")
         self._metrics.observe_stage("plan", began)
         steps.lap("plan")
@@ -234,7 +235,7 @@ class Pipeline:
         began = clock.monotonic()
         rendered = [_translate(queries, n, result) for n, result in zip(positions, results, strict=True)]
         steps.lap("translate")
-        stored = [lookup.store(*each) for each in zip(positions, rendered, strict=True)]
+        stored = [lookup.store(n, result, heads.get(n)) for n, result in zip(positions, rendered, strict=True)]
         steps.lap("store")
         self._metrics.observe_stage("translate", began)
         return stored

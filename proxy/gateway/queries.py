@@ -1,13 +1,13 @@
 """Queries of one request for parts: their cache keys, their renderer, and their execution plans. Pure."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import MATCH, PART, CacheKey, ItemRenderer, RenderedResult
+from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer, RenderedResult
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
@@ -91,8 +91,12 @@ class QuerySet(Protocol):
     def features(self) -> frozenset[str]:
         """Features of a plan that their operations need."""
 
-    def plan(self, positions: list[int]) -> ExecutionPlan:
-        """Plan the execution of the queries at these positions."""
+    @property
+    def ranged(self) -> Collection[int]:
+        """Positions of queries of which a page can be fetched without its beginning."""
+
+    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> ExecutionPlan:
+        """Plan the execution of the queries at these positions, without the heads of their pages."""
 
 
 class MatchQueries:
@@ -121,9 +125,14 @@ class MatchQueries:
         self.keys = [request.key(MATCH, parameters.exact_only, *query.criteria) for query in self._queries]
         self.renderer = request.renderer(compiled.part, compiled.fetched)
 
-    def plan(self, positions: list[int]) -> match.MatchPlan:
-        is_whole = len(positions) == len(self._parameters.queries)
-        queries = tuple(self._queries[n] for n in positions)
+    @property
+    def ranged(self) -> Collection[int]:
+        exact_only = self._parameters.exact_only
+        return [n for n, query in enumerate(self._queries) if match.is_ranged(query, exact_only)]
+
+    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> match.MatchPlan:
+        is_whole = len(positions) == len(self._parameters.queries) and not heads
+        queries = tuple(_behind(self._queries[n], heads.get(n)) for n in positions)
         misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
         batch = self._knowledge.batch_parts
         return match.MatchPlan(
@@ -131,8 +140,18 @@ class MatchQueries:
         )
 
 
+def _behind(query: model.PartsMatchQuery, head: Head | None) -> model.PartsMatchQuery:
+    """Return the query for what follows the head of its page."""
+    if head is None:
+        return query
+    held = len(head.records)
+    return msgspec.structs.replace(query, start=query.start + held, limit=query.limit - held)
+
+
 class UidQueries:
     """Parts by uid, each a query of its own."""
+
+    ranged: Collection[int] = ()
 
     def __init__(self, request: GatewayRequest, uids: list[str], projections: ProjectionCache) -> None:
         self._compiled = projections.parts(request.projection, request.known_features)
@@ -148,7 +167,7 @@ class UidQueries:
         ]
         self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
 
-    def plan(self, positions: list[int]) -> ExecutionPlan:
+    def plan(self, positions: list[int], _: Mapping[int, Head]) -> ExecutionPlan:
         uids = [self.uids[n] for n in positions]
         compiled, batch = self._compiled, self._knowledge.batch_parts
         operations = parts.operations(uids, compiled.document, compiled.part.decode, self._context, batch)
@@ -169,6 +188,8 @@ class _UidPlan(NamedTuple):
 class SearchQuery:
     """The one query of parts/search."""
 
+    ranged: Collection[int] = ()
+
     def __init__(
         self,
         request: GatewayRequest,
@@ -185,7 +206,7 @@ class SearchQuery:
         self.keys = [request.key(parameters)]
         self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
 
-    def plan(self, _: list[int]) -> ExecutionPlan:
+    def plan(self, _: list[int], heads: Mapping[int, Head]) -> ExecutionPlan:  # noqa: ARG002 - one entry, no pages
         operations = self._plan.operations(self._projections, self._compiled, self._context)
         return _SearchPlan(operations, self._plan)
 

@@ -78,17 +78,13 @@ class MatchPlan:
             if query.q and not (number or query.sku):
                 yield self._search(self._documents.search, position, query, query.q)
                 continue
-            sent = self._with_candidates(position, query) if self._is_unranked(query, number) else query
+            sent = query if is_ranged(query, self._request.exact_only) else self._with_candidates(position, query)
             if exact_match.WILDCARD in number or self._is_single(query, len(queries)):
                 self._partial.add(position)
                 yield self._search(self._documents.search_mpn, position, sent, exact_match.literal(number))
             else:
                 batched.append((position, sent, sent.limit))
         yield from (self._multi(self._documents.multi_match, chunk) for chunk in chunks(batched, self._batch_parts))
-
-    def _is_unranked(self, query: PartsMatchQuery, number: str) -> bool:
-        """Return whether matches may not come first in the result. A query without a number has nothing to compare."""
-        return bool(number or query.sku) and not exact_match.is_ranked(number, self._request.exact_only)
 
     def _with_candidates(self, position: int, query: PartsMatchQuery) -> PartsMatchQuery:
         self._unranked.add(position)
@@ -150,6 +146,13 @@ class MatchPlan:
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
         return QueryResult(narrowed.parts, max(hits, shown), records=narrowed.records)
+
+
+def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
+    """Return whether the upstream returns any page of a query's matches: not where they may not come first in its
+    result. A query without a number has nothing to compare."""
+    number = query.mpn or query.mpn_or_sku or ""
+    return not (number or query.sku) or exact_match.is_ranked(number, exact_only)
 
 
 def chunks(

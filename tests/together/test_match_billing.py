@@ -108,3 +108,18 @@ async def test_client_input_is_never_part_of_a_document(environment: ProxyEnviro
     ]
     assert not any("evil" in document for document, _ in environment.sandbox.documents)
     assert "evil" in json.dumps(environment.sent_variables)
+
+
+@pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
+@pytest.mark.parametrize("query", [SINGLE, {"mpn": "atmega328*"}, {"q": "flip-flop"}])
+async def test_only_the_missing_part_of_a_page_is_fetched(
+    start: StartEnvironment, query: dict[str, str], single: str
+) -> None:
+    settings: dict[str, Any] = {"translation": {"single_query": single}, "cache": {"seconds": 300}}
+    async with start(**settings) as fresh, start(**settings) as environment:
+        (whole,) = await fresh.results({**query, "limit": 4})
+        for start_, limit in ((0, 1), (1, 1), (0, 2), (0, 4), (3, 1)):
+            (result,) = await environment.results({**query, "start": start_, "limit": limit})
+            assert result["items"] == whole["items"][start_ : start_ + limit]
+            assert result["hits"] == whole["hits"]
+        assert environment.billed_parts == 4

@@ -7,7 +7,7 @@ them.
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,11 +18,13 @@ from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
 from proxy.kit.json_encoder import JsonEncoder
 from proxy.mapping.compiler import CompiledObject
+from proxy.planning.operations import join_records
 
 VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
+PAGES_MAX = 8  # of one query, of which others are put together
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
 UID = re.compile(rb'"v3uid":\s*"([0-9a-f]{16})"')  # of a record; nothing else in it has this name
@@ -90,6 +92,13 @@ class RenderedResult(NamedTuple):
         return cls(b"[]", 0, failure.message, failure)
 
 
+class Head(NamedTuple):
+    """First records of a page that other pages hold; `stored` is that of the oldest."""
+
+    records: list[bytes]
+    stored: float
+
+
 class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the collector need not visit thousands
     """Records of one selection, and the items made of them by projection."""
 
@@ -99,6 +108,10 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
     details: Any
     stored: float  # not its expiry: a reload may change lifetimes
     items: dict[Hashable, bytes]
+
+    @property
+    def count(self) -> int:
+        return len(_records(self.records))
 
     def size(self) -> int:
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
@@ -111,11 +124,11 @@ def memory_of(content: int) -> int:
 
 
 class Storage:
-    """Entries by key; and `holders`, the keys of entries that hold what other keys ask for."""
+    """Entries by key; and `holders`: the keys of entries that hold a part, or pages of a match."""
 
     def __init__(self, size: int, clock: Clock) -> None:
         self.entries: ExpiringCache[Hashable, tuple[_Variant, ...]] = ExpiringCache(0, clock)
-        self.holders: ExpiringCache[Hashable, Hashable] = ExpiringCache(0, clock)
+        self.holders: ExpiringCache[Hashable, tuple[Hashable, ...]] = ExpiringCache(0, clock)
         self.resize(size)
 
     def resize(self, size: int) -> None:
@@ -131,7 +144,7 @@ def create_storage(settings: config.CacheSettings, clock: Clock) -> Storage:
 
 class ResponseCache:
     """Cache of results by query. An entry is fresh for some seconds, and may be served stale for some more. A query for
-    a part by uid also finds the part in the results of other queries, and a match its page in that of another `start`
+    a part by uid also finds the part in the results of other queries, and a match its page in those of another `start`
     and `limit`.
 
     `storage` holds the entries of a cache that this one replaces; lifetimes and size are those of `settings`.
@@ -171,9 +184,28 @@ class ResponseCache:
         variants = self._variants(key)
         return any(now < self._fresh_until(variant) and fields <= variant.fields for variant in variants)
 
-    def store(self, key: CacheKey, renderer: ItemRenderer, result: RenderedResult) -> RenderedResult:
-        """Store a result with its records; return it with its times."""
+    def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
+        """Return what is held of a page whose other records must be fetched; None if nothing is."""
+        page, now = _page_of(key.key), self._clock.monotonic()
+        if page is None:
+            return None
+        held, _ = self._assembled(page, lambda each: now < self._fresh_until(each) and renderer.fetched <= each.fields)
+        records = [] if held is None else list(map(bytes, _records(held.records)))
+        return Head(records, held.stored) if held is not None and records else None
+
+    def store(
+        self, key: CacheKey, renderer: ItemRenderer, result: RenderedResult, head: Head | None = None
+    ) -> RenderedResult:
+        """Store a result with its records, or those that follow its `head`; return it with its times. Raises
+        UpstreamUnreadable for a head that cannot be translated."""
         now = self._clock.monotonic()
+        if head is not None:
+            # A part that has moved behind the head meanwhile is not listed twice.
+            listed = {uid for record in head.records for uid in UID.findall(record)}
+            added = [bytes(each) for each in _records(result.records) if listed.isdisjoint(UID.findall(each))]
+            records, now = join_records([*head.records, *added]), min(now, head.stored)
+            items = renderer.items(renderer.part.decode(records), key.context)
+            result = result._replace(items=items, records=records)
         fields = renderer.fetched
         variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         others = [other for other in self._variants(key) if not other.fields <= fields]
@@ -238,12 +270,39 @@ class ResponseCache:
         if own is not None:
             return own
         page = _page_of(key.key)
-        holder = self._holders.get(key.key if page is None else page.query)
-        whole = None if holder is None else self._entries.get(holder)
-        if whole is None:
-            return ()
-        parts = (_part(each, key) if page is None else _page(each, _page_of(holder), page) for each in whole)
-        return tuple(filter(None, parts))
+        if page is not None:
+            now = self._clock.monotonic()
+            held, is_whole = self._assembled(page, lambda each: now < self._end(each))
+            return (held,) if held is not None and is_whole else ()
+        holders = self._holders.get(key.key) or ()
+        whole = (each for holder in holders for each in self._entries.get(holder) or ())
+        return tuple(filter(None, (_part(each, key) for each in whole)))
+
+    def _assembled(self, page: "_Page", usable: Callable[[_Variant], bool]) -> tuple[_Variant | None, bool]:
+        """Return what other pages of the query hold of a page, from its beginning on, and whether that is all of it."""
+        names = self._holders.get(page.query) or ()
+        held = [
+            (other, each)
+            for name in names
+            if (other := _page_of(name)) is not None
+            for each in self._entries.get(name) or ()
+            if usable(each)
+        ]
+        if not held:
+            return None, False
+        newest = held[0][1]
+        records: list[bytes] = []
+        used, wanted = [newest], min(page.limit, newest.hits - page.start)
+        while len(records) < wanted:
+            place = page.start + len(records)
+            piece = next((each for each in held if each[0].start <= place < each[0].start + each[1].count), None)
+            if piece is None:
+                break
+            records += map(bytes, _records(piece[1].records)[place - piece[0].start :])
+            used.append(piece[1])
+        fields, stored = frozenset.intersection(*(each.fields for each in used)), min(each.stored for each in used)
+        content = join_records(records[: page.limit])
+        return _Variant(fields, content, newest.hits, newest.details, stored, {}), len(records) >= wanted
 
     def _note(self, key: CacheKey, variant: _Variant) -> None:
         """Let queries by uid find the parts of a result, and other pages of a match find a page of which nothing was
@@ -252,12 +311,13 @@ class ResponseCache:
             return
         until, parts = self._end(variant), part_keys(key.key, variant.records)
         for part in parts:
-            self._holders.put(part, key.key, memory_of(0), until)
+            self._holders.put(part, (key.key,), memory_of(0), until)
             if all(older.fields <= variant.fields for older in self._entries.get(part) or ()):
                 self._entries.remove(part)
         page = _page_of(key.key)
         if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
-            self._holders.put(page.query, key.key, memory_of(0), until)
+            others = [name for name in self._holders.get(page.query) or () if not page.covers(_page_of(name))]
+            self._holders.put(page.query, (key.key, *others[: PAGES_MAX - 1]), memory_of(0), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         now = self._clock.monotonic()
@@ -295,6 +355,10 @@ class _Page(NamedTuple):
     start: int
     limit: int
 
+    def covers(self, other: "_Page | None") -> bool:
+        """Whether it has all that another page of the query has."""
+        return other is None or self.start <= other.start <= other.start + other.limit <= self.start + self.limit
+
 
 def _page_of(key: Hashable) -> _Page | None:
     """Return the page of a key of a match; None for another key."""
@@ -302,16 +366,6 @@ def _page_of(key: Hashable) -> _Page | None:
         return None
     *query, start, limit = key
     return _Page((*query, "pages"), start, limit)
-
-
-def _page(variant: _Variant, held: _Page | None, wanted: _Page) -> _Variant | None:
-    """Return a page of a query as part of the held one; None where that has not all of its parts."""
-    records = _records(variant.records)
-    first = wanted.start - (held.start if held else 0)
-    if first < 0 or first + min(wanted.limit, variant.hits - wanted.start) > len(records):
-        return None
-    content = b"[%b]" % b",".join(map(bytes, records[first : first + wanted.limit]))
-    return _Variant(variant.fields, content, variant.hits, variant.details, variant.stored, {})
 
 
 def _part(variant: _Variant, key: CacheKey) -> _Variant | None:

@@ -13,7 +13,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
-from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.entries import CacheKey, Head, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.shared import SharedCache
 from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
@@ -214,15 +214,27 @@ class Lookup:
             return RenderedResult.failed(failure)
         return result._replace(items=items, projection=renderer.key)
 
-    def store(self, position: int, rendered: RenderedResult) -> RenderedResult:
-        """Store a result; return it as it is to be served: for a failure, a stale entry where there is one."""
+    def heads(self, positions: Sequence[int]) -> dict[int, Head]:
+        """Return what is held of the pages at these positions, from their beginnings on: only the rest is fetched."""
+        if self._entries is None or self._is_refreshing:
+            return {}
+        ranged, keys, renderer = self.queries.ranged, self.queries.keys, self.queries.renderer
+        heads = {n: self._entries.head(keys[n], renderer) for n in positions if n in ranged}
+        return {n: head for n, head in heads.items() if head is not None}
+
+    def store(self, position: int, rendered: RenderedResult, head: Head | None = None) -> RenderedResult:
+        """Store a result, behind the `head` of its page where there is one; return it as it is to be served: for a
+        failure, a stale entry where there is one."""
         if rendered.failure is not None:
             steps.add_source("failed", (position,))
             return self._stale_if_error(position, rendered.failure) or rendered
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
-        stored = self._entries.store(key, self.queries.renderer, rendered)
+        try:
+            stored = self._entries.store(key, self.queries.renderer, rendered, head)
+        except errors.UpstreamUnreadable as failure:
+            return RenderedResult.failed(failure)
         if self._shared is not None:
             self._shared.store(position)
         return stored

@@ -4,13 +4,14 @@ A query is one element of a supMultiMatch with limit 1, so that it costs one par
 mappings/sheet.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from proxy.gateway.applications import Application
+from proxy.gateway.cache.entries import Head
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping import compiler, loader
@@ -49,6 +50,8 @@ class PartView:
 class PartQueries:
     """Queries with the same currency; implements QuerySet."""
 
+    ranged: Collection[int] = ()
+
     def __init__(self, request: GatewayRequest, queries: Sequence[PartQuery], view: PartView) -> None:
         market = request.context
         self._queries = queries
@@ -62,7 +65,7 @@ class PartQueries:
         self.features = view.fetched.features
         self.renderer = request.renderer(view.part, view.fetched)
 
-    def plan(self, positions: list[int]) -> "PartPlan":
+    def plan(self, positions: list[int], _: Mapping[int, Head]) -> "PartPlan":
         return PartPlan([self._queries[n] for n in positions], self._document, self._decode, self._market)
 
 

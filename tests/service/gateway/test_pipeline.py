@@ -58,8 +58,9 @@ class _Queries(NamedTuple):
     keys: list[CacheKey]
     renderer: ItemRenderer
     features: frozenset[str] = frozenset()
+    ranged: tuple[int, ...] = ()
 
-    def plan(self, positions: list[int]) -> _Plan:
+    def plan(self, positions: list[int], _: object) -> _Plan:
         operation = _Operation([self.numbers[n] for n in positions], tuple(range(len(positions))))
         return _Plan(self.source, [operation])
 

@@ -58,7 +58,7 @@ def test_each_criterion_currency_and_country_has_a_key_of_its_own() -> None:
 
 def test_plan_asks_for_one_part_a_query_and_for_a_hundred_queries_a_request() -> None:
     lines = [PartQuery(f"A{n}", manufacturer="TI" if n % 2 else "") for n in range(150)]
-    plan = queries(*lines).plan(list(range(20, 150)))
+    plan = queries(*lines).plan(list(range(20, 150)), {})
     first, second = plan.operations
     assert [first.parts_max, second.parts_max] == [100, 30]
     assert [first.positions, second.positions] == [tuple(range(100)), tuple(range(100, 130))]
@@ -70,7 +70,7 @@ def test_plan_asks_for_one_part_a_query_and_for_a_hundred_queries_a_request() ->
 
 
 def test_results_keep_their_order_errors_and_hits() -> None:
-    plan = queries(PartQuery("A"), PartQuery("B")).plan([0, 1])
+    plan = queries(PartQuery("A"), PartQuery("B")).plan([0, 1], {})
     assert plan.count_operations({}) == []
     refused, hit = OperationResult([], 0, "no such thing"), OperationResult(["record"], 7)
     first, second = plan.results({1: hit, 0: refused}, {})
@@ -79,8 +79,8 @@ def test_results_keep_their_order_errors_and_hits() -> None:
 
 def test_requests_of_different_currencies_cannot_be_merged() -> None:
     used = view()
-    dollars, euros = (queries(PartQuery("A", currency=code), of=used).plan([0]) for code in ("USD", "EUR"))
-    again = queries(PartQuery("B"), of=used).plan([0])
+    dollars, euros = (queries(PartQuery("A", currency=code), of=used).plan([0], {}) for code in ("USD", "EUR"))
+    again = queries(PartQuery("B"), of=used).plan([0], {})
     assert dollars.operations[0].batch_key is again.operations[0].batch_key
     assert dollars.operations[0].batch_key is not euros.operations[0].batch_key
 
