@@ -106,8 +106,9 @@ class Recording:
         except OSError as error:
             raise errors.ConfigError(f"the file of responses {self.path} cannot be read: {error.strerror}") from error
         if not len(self._spool):
-            first = f" (line {self.junk.first} is none, for one)" if self.junk.first else ""
-            raise errors.ConfigError(f"{self.path} holds no response{first}")
+            unrecorded = ": requests that a service refused or failed to serve are not recorded"
+            why = f" (line {self.junk.first} is none, for one)" if self.junk.first else unrecorded
+            raise errors.ConfigError(f"{self.path} holds no response{why}")
         return lines.cut
 
     def _read(self, number: int, text: bytes) -> None:

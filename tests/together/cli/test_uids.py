@@ -49,6 +49,17 @@ async def test_uids_learn_prints_table_and_summary(recording_file: str, learn: C
     assert "SECRET_KEY" not in found.out + found.err
 
 
+async def test_refused_responses_say_why_nothing_is_learnt(learn: Callable[..., Any], tmp_path: Path) -> None:
+    line = {"url": "/v3/brands/search?q=u", "status": 403, "body": {"message": "Invalid apikey"}}
+    (tmp_path / "old.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    found = await learn("old.jsonl")
+    assert (found.code, found.out) == (0, "")
+    assert found.err.splitlines() == [
+        "1 response of the old service skipped: it is an error (HTTP 403): Invalid apikey",
+        "uids: 0 learnt, 0 already known, 0 conflicting, 0 not matched.",
+    ]
+
+
 async def test_output_file_is_valid_for_the_uids_setting(
     recording_file: str, learn: Callable[..., Any], tmp_path: Path
 ) -> None:

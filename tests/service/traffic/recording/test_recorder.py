@@ -247,7 +247,10 @@ async def test_request_missing_in_the_file_is_a_failure(tmp_path: Path, read: An
     assert response.failure == "has no response to this request in its file"
 
 
-@pytest.mark.parametrize("text,words", [(b"", "holds no response"), (b"junk\n", r"holds no response \(line 1 is none")])
+@pytest.mark.parametrize(
+    "text,words",
+    [(b"", "holds no response: requests that a service refused"), (b"junk\n", r"holds no response \(line 1 is none")],
+)
 def test_file_without_responses_is_refused(tmp_path: Path, text: bytes, words: str) -> None:
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):

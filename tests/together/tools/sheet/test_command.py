@@ -169,6 +169,7 @@ async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_p
     (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [LCSC]}\n")
     found = await sheet("fill", "BOM.csv", "--template", "sets.yaml:buy", "--currency", "EUR")
     assert found.code == 0, found
+    assert "1 × no value: stock\n1 × no value: price @10 EUR\n" in found.out
     assert (tmp_path / "BOM.filled.csv").read_text().splitlines() == [
         "MPN,Mfr,Nexar stock,Nexar price @10 EUR,Nexar status",
         'SN74S74N,Texas Instruments,,,"found, without stock, price @10 EUR"',
