@@ -8,6 +8,9 @@ import pytest
 from tools.sheet.part_source import MemoryPartSource
 
 from proxy.tools.sheet import fill
+from proxy.tools.sheet.command.fill_files import FillFiles
+from proxy.tools.sheet.command.fill_options import FillOptions
+from proxy.tools.sheet.package import saving
 from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
 NUMBERS = [f"PART{number}" for number in range(10)]
@@ -46,6 +49,17 @@ class _Notes:
 
     def write(self, target: Path) -> Mapping[str, int]:
         raise AssertionError("a run fetches; its caller writes")
+
+
+class _Saved(_Notes):
+    """A job whose file somebody saves while it is to be written."""
+
+    def write(self, target: Path) -> Mapping[str, int]:
+        if target.name == "BOM.csv":
+            target.write_bytes(b"mine")
+        with saving.replacing(target, target) as stream:
+            stream.write(b"filled")
+        return {}
 
 
 def source(batch: int = 4) -> MemoryPartSource:
@@ -125,6 +139,15 @@ async def test_failures_are_fetched_again_and_parts_are_not() -> None:
     parts.parts["PART3"] = Part("PART3", "TI")
     end = await fill.fetch(_Notes(), parts, asyncio.Event(), refresh="failures")
     assert (end.results, parts.parts_spent) == (10, 10)
+
+
+def test_what_is_saved_while_the_result_is_written_stays(tmp_path: Path) -> None:
+    file = tmp_path / "BOM.csv"
+    file.write_bytes(b"read")
+    files = FillFiles(FillOptions(file=file, columns="price", in_place=True))
+    with files.held():
+        files.write(_Saved())
+    assert (files.left, file.read_bytes(), files.target.read_bytes()) == (file, b"mine", b"filled")
 
 
 @pytest.mark.parametrize(

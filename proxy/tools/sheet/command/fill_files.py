@@ -48,14 +48,13 @@ class FillFiles:
 
     def write(self, job: fill.FillJob) -> Mapping[str, int]:
         """Write the filled file; return the number of lines by outcome."""
-        self.left = next((path for path, digest in self._digests.items() if saving.digest(path) != digest), None)
-        if self.left is None:
-            try:
+        try:
+            with saving.guarded(self._digests):
                 if self._options.in_place:
                     self.backup = saving.back_up(self.target)
                 return job.write(self.target)
-            except saving.FileChanged as changed:
-                self.left = changed.path
+        except saving.FileChanged as changed:
+            self.left = changed.path
         self._step_aside()
         return job.write(self.target)
 

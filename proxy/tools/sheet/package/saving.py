@@ -1,6 +1,7 @@
 """Opening, replacing and backing up files: the original is whole at any time."""
 
 import contextlib
+import contextvars
 import fcntl
 import hashlib
 import os
@@ -8,11 +9,16 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 from proxy import errors
+
+_State = tuple[int, int, int] | None  # what differs after a change: inode, size, time; None without a file
+
+_guarded: contextvars.ContextVar[Mapping[Path, _State]] = contextvars.ContextVar("guarded", default=MappingProxyType({}))
 
 
 class FileChanged(errors.SheetError):
@@ -62,6 +68,21 @@ def held(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def guarded(digests: Mapping[Path, str | None]) -> Iterator[None]:
+    """Let no file be replaced that differs from its digest, or is changed from now on. Raises FileChanged."""
+    states: dict[Path, _State] = {}
+    for path, expected in digests.items():
+        states[Path(os.path.realpath(path))] = _state(path)
+        if digest(path) != expected:
+            raise FileChanged(path)
+    token = _guarded.set(states)
+    try:
+        yield
+    finally:
+        _guarded.reset(token)
+
+
+@contextlib.contextmanager
 def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
     """Yield a file that takes the place of `target` at the end, with the mode bits of `mode_of`. Raises FileChanged if
     somebody else writes to `target` meanwhile.
@@ -70,7 +91,7 @@ def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(target))  # a link stays, and what it refers to is replaced
     with _one_line(target):
-        before = _state(target)
+        before = _guarded.get().get(target, _state(target))
         mode = stat.S_IMODE(mode_of.stat().st_mode) if mode_of.exists() else 0o600
         descriptor, name = _unnamed(target) or _named(target)
         try:
@@ -90,14 +111,13 @@ def replacing(target: Path, mode_of: Path) -> Iterator[BinaryIO]:
         _sync_folder(target.parent)
 
 
-def _replace(name: str, target: Path, before: tuple[int, int, int] | None) -> None:
+def _replace(name: str, target: Path, before: _State) -> None:
     if _state(target) != before:
         raise FileChanged(target)
     os.replace(name, target)
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return what differs after a change; None without a file."""
+def _state(path: Path) -> _State:
     if not path.exists():
         return None
     state = path.stat()
