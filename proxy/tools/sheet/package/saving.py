@@ -1,7 +1,6 @@
 """Opening, replacing and backing up files: the original is whole at any time."""
 
 import contextlib
-import contextvars
 import fcntl
 import hashlib
 import os
@@ -10,6 +9,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from proxy import errors
 
 _State = tuple[int, int, int] | None  # what differs after a change: inode, size, time; None without a file
 
-_guarded: contextvars.ContextVar[Mapping[Path, _State]] = contextvars.ContextVar("guarded", default=MappingProxyType({}))
+_guarded: ContextVar[Mapping[Path, _State]] = ContextVar("guarded", default=MappingProxyType({}))
 
 
 class FileChanged(errors.SheetError):
