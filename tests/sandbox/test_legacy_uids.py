@@ -8,8 +8,11 @@ import pytest
 import yaml
 
 from nexar_sandbox.legacy_v3 import catalog_objects
+from proxy.mapping import loader
 from proxy.mapping import uids as proxys
+from proxy.tools.compare.judging import unknown_uids
 
+CATEGORIES = Path(catalog_objects.__file__).parents[1] / "catalog/data/categories.jsonl"
 MAPPINGS = Path(__file__).parents[2] / "mappings"
 
 
@@ -50,6 +53,22 @@ def test_sources_have_the_names_that_v3_had() -> None:
         for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")
     ]
     assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
+
+
+def test_categories_of_the_sandbox_that_are_on_record_have_their_uids() -> None:
+    known, sent = catalog_objects.LegacyUids(), loader.load_uids(MAPPINGS, None)["Category"]
+    recorded = set(unknown_uids.RECORDED.read_text("utf-8").split())
+    categories = map(msgspec.json.decode, CATEGORIES.read_bytes().splitlines())
+    uids = {
+        each["name"]: (known.of("Category", each["id"], each["name"]), sent.uid(each["id"], each["name"]))
+        for each in categories
+    }
+    names = {name for name, each in uids.items() if recorded.intersection(each)}
+    assert names == {
+        *("Capacitors", "Chip SMD Resistors", "Diodes", "Discrete Semiconductors", "Electronic Parts", "Inductors"),
+        *("Integrated Circuits (ICs)", "MOSFETs", "Passive Components", "Resistors", "Through Hole Resistors"),
+    }
+    assert all(uids[name][0] == uids[name][1] for name in names)
 
 
 def test_the_recorded_uids_equal_the_table_of_the_proxy() -> None:
