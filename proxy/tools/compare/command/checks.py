@@ -109,7 +109,9 @@ def _check_sides(chosen: ComparisonOptions) -> None:
     candidate = chosen.candidate or chosen.config or chosen.baseline == SANDBOX
     for option, given in (("--baseline", chosen.baseline), ("--candidate", candidate)):
         if not given:
-            raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
+            raise typer.BadParameter(
+                f"there is nothing to compare with: the {option[2:]} is missing", param_hint=option
+            )
 
 
 def _check_url(url: str | None, option: str) -> None:

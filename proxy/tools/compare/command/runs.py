@@ -55,7 +55,7 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
     async with setup.open_setup(chosen, settings) as ready:
         if ready.ready.sides == (None, None):
             raise typer.BadParameter(
-                "there is no side to send requests to: --baseline, --candidate or --config is missing",
+                "there is no service to send requests to: --baseline, --candidate or --config is missing",
                 param_hint="--baseline",
             )
         with ExitStack() as stack:
@@ -98,7 +98,9 @@ async def compare(chosen: options.ComparisonOptions, settings: ComparisonSetting
     async with setup.open_setup(chosen, settings) as ready:
         if None in ready.ready.sides:
             option = "--baseline" if ready.ready.sides.baseline is None else "--candidate"
-            raise typer.BadParameter("there is nothing to compare with: this side is missing", param_hint=option)
+            raise typer.BadParameter(
+                f"there is nothing to compare with: the {option[2:]} is missing", param_hint=option
+            )
         return await _compare(ready)
 
 

@@ -31,7 +31,7 @@ EXPLANATIONS: dict[Cause, str] = {
     "extra part": "the candidate returns parts that the baseline does not",
     "status": "the sides respond with different HTTP statuses",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
-    "unknown uid requested": "the request is by a uid that one side cannot know; `v3bridge uids learn` makes a table",
+    "unknown uid requested": "the request is by a uid that one service lacks; `v3bridge uids learn` makes a table",
     "latency": "the candidate takes longer than the settings allow",
 }
 
@@ -149,7 +149,7 @@ class Causes:
         if cause in EXPLANATIONS:
             return EXPLANATIONS[cause]
         if kind == "unreadable":
-            return "one side's body is no JSON"
+            return "the body of the baseline or of the candidate is not JSON: a sample says which"
         found = self.field(endpoint, path)
         if found is None:
             return "the field stands around v3's objects, or v3 had none of that name"

@@ -10,7 +10,7 @@ from proxy.traffic.v3_response import KEY_REFUSED
 NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
-    "status": "Look at a sample: the message of the refusing side has the reason.",
+    "status": "Look at a sample: the message of the service that refuses has the reason.",
     "unknown uid requested": "Learn the uids from a recording with `v3bridge uids learn`, and set `uids` to that file.",
     "latency": "Compare again when the candidate's cache is warm, or raise `latency` in compare.yaml.",
     "missing part": "Look such a part up in the new service: it may lack it, or spell it differently.",

@@ -27,7 +27,7 @@ def test_blocking_groups_are_named_largest_first() -> None:
     "cause, says",
     [
         ("unexplained", "Change its mapping"),
-        ("status", "the message of the refusing side"),
+        ("status", "the message of the service that refuses"),
         ("latency", "raise `latency` in compare.yaml"),
         ("missing part", "Look such a part up in the new service"),
         ("extra part", "Look such a part up in the old service"),

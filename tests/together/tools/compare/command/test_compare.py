@@ -233,5 +233,5 @@ async def test_missing_side_is_named(run_command: Any, services: Any, make_reque
         "compare", *(word for pair in given.items() for word in pair), "--requests", make_request_file(1), "--yes"
     )
     assert found.code == 2
-    assert f"Invalid value for {option}: there is nothing to compare with" in found.err
+    assert f"Invalid value for {option}: there is nothing to compare with: the {option[2:]} is missing" in found.err
     assert services.baseline.requests == services.candidate.requests == []
