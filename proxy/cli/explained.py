@@ -201,7 +201,7 @@ def _operations(explanation: Explanation, queries: bool, colors: bool) -> Iterat
     cost = explanation.cost
     if cost is not None:
         further = cost.requests_max - cost.requests
-        more = f", and {further} on condition" if further else ""
+        more = f", plus {further} if needed" if further else ""
         requests = counted(cost.requests, "GraphQL request")
         yield Text.assemble("At most ", (counted(cost.parts_max, "part"), "bold"), f". {requests}{more}. {cost.note}")
 

@@ -183,7 +183,7 @@ class _Reader(Blocks):
             apikey = self.block(settings.ApiKeySettings, raw | self._sunset(raw, at), at)
         else:
             apikey = settings.ApiKeySettings(self.value(secret.Digest, raw, at))
-        self._check_first((), apikey.key, "apikey", "this apikey", at)
+        self._check_first((), apikey.key, "apikey", "this API key", at)
         name = apikey.name or str(int(at[-1]) + 1)
         self._check_first(at[:-1], name, "name", f"the name {name}", at)
         return apikey

@@ -107,14 +107,14 @@ class WebhookUrl(Secret):
 
     def __init__(self, text: str) -> None:
         if not text.isascii() or not text.isprintable() or " " in text:
-            raise ValueError("is no address: it has blanks or characters beyond ASCII")
+            raise ValueError("is not an address: it has blanks or characters beyond ASCII")
         try:
             address = urlsplit(text)
             is_usable = address.port != 0 and bool(address.hostname)
         except ValueError:
             is_usable = False
         if not is_usable or address.scheme not in ("https", "http"):
-            raise ValueError("is no https:// address")
+            raise ValueError("is not an https:// address")
         # Otherwise an alert could be read, and a forged response could keep it from being retried.
         if address.scheme == "http" and not _is_loopback(address.hostname or ""):
             raise ValueError("is http:// of another machine; use https://, because alerts name your clients and quotas")
@@ -157,7 +157,7 @@ class Network(str):
         try:
             return super().__new__(cls, ipaddress.ip_network(text))
         except ValueError:
-            raise ValueError("is no address or network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32") from None
+            raise ValueError("is not an address or network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32") from None
 
 
 class File(str):
@@ -227,7 +227,7 @@ def apikey(text: str) -> Digest:
         raise ValueError("is not sha256: with 64 hex digits after it")
     # Else the words "env:NAME" would silently become the key itself.
     if text.startswith(("env:", "file:")):
-        raise ValueError("is read from nowhere else: an apikey is plain or sha256: with 64 hex digits")
+        raise ValueError("is read from nowhere else: an API key is plain or sha256: with 64 hex digits")
     if not text.strip():
         raise ValueError("is empty")
     return digest(text)

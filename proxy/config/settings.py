@@ -166,7 +166,7 @@ class ApiKeySettings(Settings, frozen=True):
     """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
     list."""
 
-    key: Annotated[Digest, Meta(description="an apikey in quotes, plain or sha256: with 64 hex digits")]
+    key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
     name: Name = None
     parts: Parts = "unlimited"
     rate: Annotated[
@@ -208,7 +208,7 @@ class ApplicationSettings(Settings, frozen=True):
         tuple[ApiKeySettings, ...],
         Meta(
             min_length=1,
-            description="a list of apikeys in quotes, plain or sha256: with 64 hex digits; each may be a block",
+            description="a list of API keys in quotes, plain or sha256: with 64 hex digits; each may be a block",
         ),
     ]
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None

@@ -80,7 +80,7 @@ def _v3_requests(read: list[inputs.InputRequest], skipped: Counter[str]) -> Iter
     """Yield the v3 requests of a HAR file: a browser records everything that a page loads."""
     for each in read:
         if each.request is None:
-            skipped["is no v3 request"] += 1
+            skipped["is not a v3 request"] += 1
         elif each.method not in endpoints.READ_METHODS:
             skipped["its method is not GET or HEAD"] += 1
         else:

@@ -22,7 +22,7 @@ _VARIABLE = re.compile(r"\$\{?\w+\}?")  # a shell variable instead of a key, as 
 _HAR_START = re.compile(r'\s*\{\s*"log"\s*:')
 _HOST = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#]*")
 _NO_REQUEST = (
-    "the input is no request and no file: give a URL, a path such as /v3/parts/match?queries=…, a curl command, "
+    "the input is neither a request nor a file: give a URL, a path such as /v3/parts/match?queries=…, a curl command, "
     "a HAR entry, or a file of requests"
 )
 
@@ -67,7 +67,7 @@ def read_text(text: str, origin: str = "") -> list[InputRequest]:
     except ValueError as error:
         raise errors.SourceError(str(error)) from None
     if "\n" in stripped:
-        raise errors.SourceError("the input has several lines, but is no curl command and no HAR entry")
+        raise errors.SourceError("the input has several lines, but is neither a curl command nor a HAR entry")
     # The shell removes quotes, but not those in a file or a pipe.
     method, target = entries.request_line(stripped.strip("\"'<>"))
     return [_request(method, target, origin)]

@@ -154,7 +154,7 @@ class RequestPlanner:
         planned = PlannedRequest(caller)
         planned.add(queries, [uids.index(uid) for uid in queries.uids])
         planned.ignored = [
-            IgnoredParameter(name=f"uid[]={uid[:40]}", reason="is no v3 uid (16 hex digits): not sent, as if unknown")
+            IgnoredParameter(name=f"uid[]={uid[:40]}", reason="is not a v3 uid (16 hex digits), so it is not sent")
             for uid in dict.fromkeys(uids)
             if uid not in queries.uids
         ]

@@ -201,7 +201,7 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
                 place = mappings.place(name, field)
-                raise errors.MappingError(f"{place}: {field!r} is no name of a field: use letters, digits and _")
+                raise errors.MappingError(f"{place}: {field!r} is not a field name: use letters, digits and _")
             rule = rules.rule(field)
             used |= {rule.target} if rule.target else set()
             _check_rule(mappings.place(name, field), f"{name}.{field}", rule)

@@ -278,7 +278,7 @@ def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
             sources.setdefault(spelling, single)
         for quantity, key in entry.beside.items():
             if quantity not in names:
-                raise ValueError(f"{shortname} has a key beside {quantity}, which is no attribute of this table")
+                raise ValueError(f"{shortname} has a key beside {quantity}, which is not an attribute of this table")
             sources.setdefault(key, SpecSource(key, shortname, beside=quantity))
     return sources
 

@@ -119,7 +119,7 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
 def _value(field: str, value: str) -> str:
     """Return a value as upstream expects it. Raises BadRequest for one that upstream would parse as a range."""
     if value.startswith("(") and value.endswith(")") and "__" in value:  # upstream would parse it as a range
-        raise errors.BadRequest(f"{field}: {value[:40]!r} is no value; a range is written as [1 TO 5]")
+        raise errors.BadRequest(f"{field}: {value[:40]!r} is not a value; a range is written as [1 TO 5]")
     return value
 
 

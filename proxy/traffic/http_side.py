@@ -190,9 +190,9 @@ def base_url(text: str) -> str:
         url = yarl.URL(text)
         port = url.port
     except ValueError:
-        raise ValueError("is no address") from None
+        raise ValueError("is not an address") from None
     if url.scheme not in ("http", "https") or not url.host or port is None:
-        raise ValueError("is no http:// or https:// address")
+        raise ValueError("is not an http:// or https:// address")
     if url.user is not None or url.password is not None:
         raise ValueError("holds a name or a password, which everybody sees on a command line")
     if url.query_string or url.fragment:

@@ -31,7 +31,7 @@ PATH = 512  # bytes before the query, including scheme and host of an absolute t
 
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
-PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the apikey is known")
+PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the API key is known")
 PROJECTION = Bound(
     ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together", "a mapping is compiled for them"
 )

@@ -198,7 +198,7 @@ def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeE
         # Only host:port is logged: any other target might hold an API key.
         target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None
         log.warning("CONNECT refused", target=target)
-        return errors.MethodNotAllowed("CONNECT is refused: this is no proxy for https; " + PLAIN)
+        return errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
     if error.status == 405:
         return errors.MethodNotAllowed.of(request.method)
     if error.status == 404 and request.path in operator_endpoints.PATHS:

@@ -129,7 +129,7 @@ def _borrowed(descriptor: int) -> Iterator[socket.socket]:
     try:
         received = socket.socket(fileno=descriptor)
     except OSError as error:
-        raise errors.ConfigError(f"socket activation: file descriptor {descriptor} is no socket") from error
+        raise errors.ConfigError(f"socket activation: file descriptor {descriptor} is not a socket") from error
     try:
         yield received
     finally:

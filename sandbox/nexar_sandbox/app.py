@@ -187,7 +187,7 @@ def running(
 
 
 def _without_request_lines() -> logging.Logger:
-    """Aiohttp's log, but for requests that it cannot parse: it would repeat them, and an apikey of the old service."""
+    """Aiohttp's log, but for requests that it cannot parse: it would repeat them, and an API key of the old service."""
     log = logging.getLogger(__name__)
     log.addFilter(_was_http)  # one filter is added once
     return log

@@ -84,7 +84,7 @@ def test_a_file_that_is_no_catalog_is_rejected_and_unchanged(
     opens: Callable[..., store.Catalog], tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / "catalog.db").write_bytes(content)
-    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is no prepared catalog; name another file"):
+    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is not a prepared catalog; name another file"):
         opens()
     assert (tmp_path / "catalog.db").read_bytes() == content
 

@@ -111,7 +111,7 @@ def test_filters_select_records(asked: Mapping[str, Any] | None, names: str) -> 
 
 
 def test_an_invalid_time_is_rejected() -> None:
-    with pytest.raises(errors.DesignError, match="'yesterday' is no date and time"):
+    with pytest.raises(errors.DesignError, match="'yesterday' is not a date and time"):
         design_filters.matching_records([Row("Ada")], {"createdAt": {"eq": "yesterday"}})
 
 

@@ -65,7 +65,7 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: San
         ('supOctocart(items: [], country: "UK") { cartUrl }', "country 'UK' is not supported"),
         (
             'supParts(ids: [], distributorApiTimeout: "3") { id }',
-            "distributorApiTimeout '3' is no duration such as 3s or 500ms",
+            "distributorApiTimeout '3' is not a duration such as 3s or 500ms",
         ),
     ],
 )

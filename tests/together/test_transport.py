@@ -106,7 +106,7 @@ async def test_connect_request_gets_an_explanation(environment: ProxyEnvironment
     reply = await environment.raw(b"CONNECT octopart.com:443 HTTP/1.1", b"Connection: close")
     assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
     assert reply.json["message"].startswith(
-        "CONNECT is refused: this is no proxy for https; this port speaks plain HTTP"
+        "CONNECT is refused: this is not a proxy for https; this port speaks plain HTTP"
     )
 
 

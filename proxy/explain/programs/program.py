@@ -95,7 +95,7 @@ def _request(explanation: Explanation) -> V3Request:
 
 def _refusal(explanation: Explanation) -> str:
     error = explanation.error
-    return f"v3 refuses this request: {error.status} {error.message}" if error else "this is no request of v3"
+    return f"v3 refuses this request: {error.status} {error.message}" if error else "this is not a v3 request"
 
 
 def _context(explanation: Explanation, client: UnderstoodClient, cuts: dict[Path, slice]) -> MappingContext:

@@ -118,7 +118,7 @@ def _update(file: Path, result: "results.RunResult") -> None:
     from proxy.tools.conform import evidence, page, reading
 
     if result.deviations:
-        raise errors.ConfigError("--update: a sandbox with deviations is no evidence")
+        raise errors.ConfigError("--update: a sandbox with deviations is not evidence")
     catalogue = reading.load()  # all of it, whatever --only selects
     merged = evidence.merge(evidence.load(file), result, catalogue)
     evidence.save(file, merged)

@@ -88,7 +88,7 @@ def find_program(chosen: Path | None) -> Path | None:
     if chosen is not None:
         path = shutil.which(chosen)
         if path is None:
-            raise errors.SheetError(f"--libreoffice {chosen}: this is no program; name the file soffice of LibreOffice")
+            raise errors.SheetError(f"--libreoffice {chosen}: is not a program; name the file soffice of LibreOffice")
         return Path(path)
     return next((Path(path) for name in _PROGRAMS if (path := shutil.which(name)) is not None), None)
 

@@ -176,7 +176,7 @@ class Recorder:
         try:
             begun = msgspec.json.decode(next(lines, b""), type=RecordingHeader)
         except msgspec.MsgspecError:
-            raise _left(path, "is no recording") from None
+            raise _left(path, "is not a recording") from None
         same = (begun.format, begun.baseline, begun.candidate, begun.source) == (
             FORMAT,
             header.baseline,

@@ -27,10 +27,10 @@ class ClientKeys(Block, frozen=True):
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
     source: Annotated[
         secret.Digest | None,
-        Meta(description="an apikey in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
+        Meta(description="an API key in quotes, sha256: with 64 hex digits, env:NAME or file:PATH"),
     ] = None
-    baseline: Annotated[secret.Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
-    candidate: Annotated[secret.Secret | None, Meta(description="an apikey in quotes, env:NAME or file:PATH")] = None
+    baseline: Annotated[secret.Secret | None, Meta(description="an API key in quotes, env:NAME or file:PATH")] = None
+    candidate: Annotated[secret.Secret | None, Meta(description="an API key in quotes, env:NAME or file:PATH")] = None
 
 
 class UnnamedKey(msgspec.Struct, frozen=True):

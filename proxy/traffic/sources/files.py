@@ -30,7 +30,7 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
     """Open a file, decompressed. Opening raises SourceError; reading raises TruncatedFile at damage or truncation."""
     try:
         if path.exists() and not path.is_file():
-            raise errors.SourceError(f"{path}: is no file")
+            raise errors.SourceError(f"{path}: is not a file")
         file = path.open("rb")
     except OSError as error:
         raise errors.SourceError(f"{path}: cannot be read: {error.strerror}") from None

@@ -123,7 +123,7 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
 RECORDING_HEADER = "v3bridge-recording"
 RECORDING_VERSION = 1
 
-NO_RECORDED_REQUEST = "is no recorded request, or is cut"
+NO_RECORDED_REQUEST = "is not a recorded request, or is cut"
 
 
 class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "request": "call"}):

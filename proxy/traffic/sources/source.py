@@ -178,7 +178,7 @@ def open_source(
     Raises SourceError for a missing file, an unknown format, and columns of a format that has none.
     """
     if kind is not None and kind not in KINDS:
-        raise errors.SourceError(f"{kind[:40]!r} is no kind of file; there are {', '.join(KINDS)}")
+        raise errors.SourceError(f"{kind[:40]!r} is not a kind of file; there are {', '.join(KINDS)}")
     with files.open_file(path) as stream:
         found = kind or _kind(path, _head(stream), named)
     if not named:

@@ -21,7 +21,7 @@ from proxy.traffic.sources.entries import Item, Unreadable
 SIZE_MAX = 1 << 26  # bytes; a parts list is read whole, because its encoding is known only then
 
 CSV_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
-CSV_BROKEN = "is no valid CSV from here on: a quote may be unclosed"
+CSV_BROKEN = "is not valid CSV from here on: a quote may be unclosed"
 
 
 def read_csv(stream: BufferedReader, named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:
@@ -57,7 +57,7 @@ WORKBOOK_TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} M
 OPENPYXL_MISSING = (
     f"is a workbook, and openpyxl, which reads them, is missing; save it as CSV, or {extras.install_line('xlsx')}"
 )
-WORKBOOK_BROKEN = "is no workbook that can be read: damaged, locked, or of another program; save it as .xlsx or CSV"
+WORKBOOK_BROKEN = "is not a readable workbook: damaged, locked, or of another program; save it as .xlsx or CSV"
 
 
 def read_workbook(stream: io.BufferedReader, named: bom_columns.Names = bom_columns.NONE) -> Iterator[Item]:

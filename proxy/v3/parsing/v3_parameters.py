@@ -117,7 +117,7 @@ QUERY = (
         model.MATCH_WINDOW_MAX,
     ),
     Parameter("limit", "whole", "parts at most", "§4", match_queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
-    Parameter("reference", "any", "the caller's own, returned as it came, of any JSON type", "§4"),
+    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type", "§4"),
 )
 
 # Shared by facets and stats, whose options mean the same.

@@ -78,7 +78,7 @@ def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, referen
         return connection, _unpacked(properties["reference"])
     except (sqlite3.Error, KeyError) as error:
         _close(connection)
-        raise source_files.CatalogError(f"{path}: is no prepared catalog; name another file") from error
+        raise source_files.CatalogError(f"{path}: is not a prepared catalog; name another file") from error
     except source_files.CatalogError:
         _close(connection)
         raise

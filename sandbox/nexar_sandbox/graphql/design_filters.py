@@ -80,5 +80,5 @@ def _moment(value: Any) -> datetime.datetime | None:
     try:
         moment = datetime.datetime.fromisoformat(str(value))
     except ValueError:
-        raise errors.DesignError(f"{value!r} is no date and time") from None
+        raise errors.DesignError(f"{value!r} is not a date and time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)

@@ -34,7 +34,7 @@ def parse_duration(duration: str) -> float:
     """Return the seconds of a duration such as 3s, 500ms or 1m30s. Raises ValueError for an invalid one."""
     pieces = _PIECE.findall(duration)
     if not pieces or "".join(map("".join, pieces)) != duration:
-        raise ValueError(f"distributorApiTimeout {duration!r} is no duration such as 3s or 500ms")
+        raise ValueError(f"distributorApiTimeout {duration!r} is not a duration such as 3s or 500ms")
     return sum(float(number) * _UNITS[unit] for number, unit in pieces)
 
 

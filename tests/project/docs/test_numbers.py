@@ -77,7 +77,7 @@ STATED = {
     "docs/reference/sandbox-data.md": [
         f"may make {settings.LegacySettings().requests_per_second} requests in a second",
         f"more than {endpoints.MAX_TARGET} bytes",
-        f"An apikey, `{settings.LegacySettings().apikeys[0]}`",
+        f"An API key, `{settings.LegacySettings().apikeys[0]}`",
     ],
     "docs/reference/sandbox.md": [f"{applications.DEFAULT_APPLICATION.part_limit} in a month unless [`--plan`]"],
     "docs/reference/sheet.md": [f"{lines.LINES_MAX:,}".replace(",", " ") + " lines"],

@@ -186,7 +186,7 @@ def test_api_key_of_two_applications_is_refused_with_both_positions(load: Any) -
         load(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n")
     assert str(found.value) == (
         "config.yaml:7:9: applications.second.apikeys[1]: "
-        "this apikey is already given in applications.demo.apikeys[0] (config.yaml:3:15)"
+        "this API key is already given in applications.demo.apikeys[0] (config.yaml:3:15)"
     )
 
 

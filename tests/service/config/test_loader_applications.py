@@ -89,7 +89,7 @@ def test_applications_may_use_equal_key_names(load: Any) -> None:
 
 def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
     found = mistake(f"{HEAD}      - {{key: hidden, name: erp}}\n      - hidden\n")
-    assert "apikeys[1]: this apikey is already given in applications.demo.apikeys[0]" in found
+    assert "apikeys[1]: this API key is already given in applications.demo.apikeys[0]" in found
 
 
 @pytest.mark.parametrize(

@@ -55,13 +55,13 @@ def test_the_path_of_another_address_is_kept_for_a_suggestion(path: str) -> None
     "text, part",
     [
         ("", "nothing to explain"),
-        (f"no_file_{KEY}.log", "no request and no file"),
+        (f"no_file_{KEY}.log", "neither a request nor a file"),
         (f"curl -d apikey={KEY}", "no URL"),
         (f'{{"apikey": "{KEY}"}}', "no HAR entry"),
         (f'{{"request": {{"url": "{URL}"', "cut"),
         (f"{URL}\n{URL}", "several lines"),
-        ("logs/access.log", "no request and no file"),
-        ("/var/log/nginx/access.log.1", "no request and no file"),
+        ("logs/access.log", "neither a request nor a file"),
+        ("/var/log/nginx/access.log.1", "neither a request nor a file"),
     ],
 )
 def test_an_unreadable_input_says_why_without_the_key(text: str, part: str) -> None:

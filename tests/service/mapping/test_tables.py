@@ -63,7 +63,7 @@ def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> N
         ("a: {key: x}\nb: {key: x}\n", "a and b are both the value of x"),
         ("a: {key: x, end: max}\nb: {key: x, end: max}\n", "a and b are both the max of x"),
         ("a: {key: x, end: max}\n", "x has one end only"),
-        ("a: {key: x, beside: {c: y}}\n", "a has a key beside c, which is no attribute of this table"),
+        ("a: {key: x, beside: {c: y}}\n", "a has a key beside c, which is not an attribute of this table"),
     ],
 )
 def test_contradictory_table_is_a_mistake(load: Callable[..., loader.Mappings], names: str, reason: str) -> None:

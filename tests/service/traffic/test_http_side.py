@@ -294,11 +294,11 @@ def test_v3_path_is_appended_once(text: str, base: str) -> None:
 @pytest.mark.parametrize(
     "text,why",
     [
-        ("old/v3", "is no http:// or https:// address"),
-        ("ftp://old/v3", "is no http:// or https:// address"),
-        ("http://", "is no http:// or https:// address"),
-        ("http://host:port", "is no address"),
-        ("http://host:99999999", "is no address"),
+        ("old/v3", "is not an http:// or https:// address"),
+        ("ftp://old/v3", "is not an http:// or https:// address"),
+        ("http://", "is not an http:// or https:// address"),
+        ("http://host:port", "is not an address"),
+        ("http://host:99999999", "is not an address"),
         ("https://me:secret@old/v3", "holds a name or a password, which everybody sees on a command line"),
         ("https://old/v3?apikey=secret", "goes on after its path"),
     ],

@@ -99,7 +99,7 @@ def test_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatc
     with (tmp_path / "file").open("w") as file:
         os.dup2(file.fileno(), FIRST)
     try:
-        with pytest.raises(errors.ConfigError, match="file descriptor 210 is no socket"):
+        with pytest.raises(errors.ConfigError, match="file descriptor 210 is not a socket"):
             inherited.take({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
     finally:
         os.close(FIRST)

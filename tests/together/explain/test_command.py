@@ -140,7 +140,7 @@ def test_the_words_of_a_curl_command_may_stand_alone(options: tuple[str, ...], s
 @pytest.mark.parametrize(
     "arguments, part",
     [
-        (["no_such.log"], "no request and no file"),
+        (["no_such.log"], "neither a request nor a file"),
         (["-"], "nothing to explain"),
         ([TARGET, "--application", "nobody"], "no application is called 'nobody'; there are demo"),
         ([TARGET, "--plan", "--queries"], "choose one"),

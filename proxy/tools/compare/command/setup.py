@@ -68,7 +68,7 @@ def recording_notes(recorded: Recording) -> Iterator[str]:
     if recorded.cut:
         yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
     if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is no response", "lines are no responses")
+        junk = counted(recorded.junk.lines, "line is not a response", "lines are not responses")
         yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
 
 

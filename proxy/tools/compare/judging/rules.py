@@ -191,7 +191,7 @@ def read_ignored_counts(path: Path) -> IgnoredCounts:
     except OSError as error:
         reason = f"cannot be read: {error.strerror}"
     except msgspec.DecodeError as error:
-        reason = f"is no baseline: {error}"
+        reason = f"is not a baseline: {error}"
     raise errors.ConfigError(f"the baseline {path} {reason}; --save-ignored FILE writes one")
 
 

@@ -86,6 +86,6 @@ def _known(name: str) -> str:
     near = difflib.get_close_matches(name, [*SUBJECTS, *WORDS, *(f"{k}-{s}" for k in KINDS for s in SUBJECTS)], 1)
     guess = f"did you mean {near[0]}? " if near else ""
     raise ValueError(
-        f"{name!r} is no name of a threshold; {guess}There are {', '.join(SUBJECTS)}; {', '.join(WORDS)}; "
+        f"{name!r} is not the name of a threshold; {guess}There are {', '.join(SUBJECTS)}; {', '.join(WORDS)}; "
         "and a kind with one of the first after a dash, such as missing-part"
     )

@@ -143,7 +143,7 @@ class ProgressFile:
         try:
             saved = msgspec.json.decode(first, type=ProgressHeader)
         except msgspec.MsgspecError:
-            self._refuse("is no progress file")
+            self._refuse("is not a progress file")
         if saved.format != FORMAT:
             self._refuse(f"is of format {saved.format}; this program writes {FORMAT}")
         for name, words in _WORDS.items():
@@ -156,7 +156,7 @@ class ProgressFile:
         with self.path.open("rb") as file:
             if file.read(len(_MARK)) == _MARK:
                 return True
-        raise errors.ConfigError(f"{self.path} is no progress file, and is left unchanged: name another")
+        raise errors.ConfigError(f"{self.path} is not a progress file, and is left unchanged: name another")
 
     def _refuse(self, what: str) -> NoReturn:
         raise errors.ConfigError(

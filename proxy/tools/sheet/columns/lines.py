@@ -223,7 +223,7 @@ def _why_no_number(numbers: Sequence[str]) -> str | None:
         return None
     text = next(filter(None, numbers), "")
     if bom_columns.is_placeholder(text):
-        return f"{text!r} is no part number"
+        return f"{text!r} is not a part number"
     if len(text) > NUMBER_MAX:
         return f"a part number of more than {NUMBER_MAX} characters"
     return "a part number with a line break" if "\n" in text or "\r" in text else NO_NUMBER

@@ -93,7 +93,7 @@ def parse_currency(text: str) -> str:
     code = text.strip().upper()
     if code not in CURRENCIES:
         raise errors.ConfigError(
-            f"{text[:SHOWN]!r} is no currency: use its code of three letters, such as EUR (ISO 4217)"
+            f"{text[:SHOWN]!r} is not a currency: use its code of three letters, such as EUR (ISO 4217)"
         )
     return code
 
@@ -108,7 +108,9 @@ def parse_offers(text: str) -> int | None:
 
 def _quantity(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 0 < int(text[:10]) <= QUANTITY_MAX or len(text) > 10:
-        raise errors.ConfigError(f"the quantity of {name}@{text[:SHOWN]} is no whole number from 1 to {QUANTITY_MAX}")
+        raise errors.ConfigError(
+            f"the quantity of {name}@{text[:SHOWN]} is not a whole number from 1 to {QUANTITY_MAX}"
+        )
     return int(text)
 
 

@@ -23,7 +23,7 @@ def opened(
         with workbook.open_package(path) as package:
             yield workbook_table.choose(package, sheet, reading)
     elif suffix in OTHERS:
-        raise errors.SheetError(f"{path}: is no file that can be filled; save it as .xlsx or .csv")
+        raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
     elif sheet is not None:
         raise errors.SheetError(f"{path}: has no sheets; --sheet is for workbooks")
     else:

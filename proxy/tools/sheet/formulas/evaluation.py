@@ -202,7 +202,7 @@ class CallEvaluation:
                 self.not_planned[key.cell] = f"no distributor is called {request.distributors[0]!r}"
             is_placeholder = not self._as_add_in and bom_columns.is_placeholder(request.mpn)
             if is_placeholder:
-                self.not_planned[key.cell] = f"{request.mpn!r} is no part number"
+                self.not_planned[key.cell] = f"{request.mpn!r} is not a part number"
             is_wanted = request.currency in CURRENCIES and not is_refused and not is_placeholder
             # The add-in converts nothing, and compares the text with the currencies of the offers.
             if request.mpn and (self._as_add_in or is_wanted):

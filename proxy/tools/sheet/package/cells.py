@@ -117,7 +117,7 @@ def parse_reference(text: str) -> tuple[int, int]:
     """Return row and column of an A1 reference. Raises ValueError, also beyond the last row or column."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text[:20]!r} is no cell reference")
+        raise ValueError(f"{text[:20]!r} is not a cell reference")
     row, column = int(match[2]), column_number(match[1])
     if row > ROWS_MAX or column > COLUMNS_MAX:
         raise ValueError(f"{text[:20]!r} is beyond the last cell of a sheet")

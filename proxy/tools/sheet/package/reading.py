@@ -43,7 +43,7 @@ class Positions:
     def enter_sheet(self, name: str) -> None:
         """Begin the part."""
         if name != "worksheet":
-            self._fail("is no worksheet")
+            self._fail("is not a worksheet")
 
     def enter_row(self, number: str | None) -> None:
         """Begin a row."""

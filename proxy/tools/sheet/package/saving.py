@@ -37,7 +37,7 @@ def open_regular(path: Path) -> BinaryIO:
         raise errors.SheetError(f"{path}: cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
-        raise errors.SheetError(f"{path}: is no file with a spreadsheet in it")
+        raise errors.SheetError(f"{path}: contains no spreadsheet")
     return stream
 
 

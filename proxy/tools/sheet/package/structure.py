@@ -165,7 +165,7 @@ def read(parts: Parts) -> Structure:
         raise parts.archive.error(_other_format(parts, workbook))
     listed = parts.elements(workbook)
     if listed[0].name != "workbook":
-        raise parts.archive.error("is no workbook, but another document of an office program")
+        raise parts.archive.error("is not a workbook, but another document of an office program")
     related = parts.relationships(workbook)
     by_kind = {each.kind: each.part for each in related}
     sheets = tuple(_sheets(parts, workbook, listed, {each.identifier: each for each in related}))

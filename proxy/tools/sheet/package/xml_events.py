@@ -100,7 +100,7 @@ class XmlParser:
         try:
             self._expat.Parse(chunk, final)
         except expat.ExpatError as error:
-            self._fail(f"is no well-formed XML (line {error.lineno}: {expat.ErrorString(error.code)})")
+            self._fail(f"is not well-formed XML (line {error.lineno}: {expat.ErrorString(error.code)})")
         if not final and self._fed - self._expat.CurrentByteIndex > TAG_MAX + len(chunk):
             self._fail(f"has a tag or comment of more than {TAG_MAX >> 20} MiB")
 
@@ -143,7 +143,7 @@ class Utf8Source:
                 yield decoder.decode(chunk).encode()
             decoder.decode(b"", final=True)
         except UnicodeError:
-            self._fail("is no valid UTF-16")
+            self._fail("is not valid UTF-16")
 
     def encoded(self, text: bytes) -> bytes:
         """Return UTF-8 in the encoding of the part, once its first chunk was read."""

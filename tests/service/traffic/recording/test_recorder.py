@@ -190,7 +190,7 @@ def test_recordings_of_other_runs_and_other_files_are_unchanged(file: Any, recor
         )
     assert file.read_bytes() == before
     file.write_bytes(b"somebody's notes\n")
-    with pytest.raises(errors.ConfigError, match="is no recording, and is left as it is"):
+    with pytest.raises(errors.ConfigError, match="is not a recording, and is left as it is"):
         record(recorded_request(2))
     assert file.read_bytes() == b"somebody's notes\n"
 

@@ -189,7 +189,7 @@ def test_workbook_without_part_numbers_lists_its_columns(read_source: Any) -> No
     [workbook([["mpn"], ["X"]])[:300], b"PK\x03\x04" + b"\0" * 99, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600],
 )
 def test_unreadable_workbook_is_an_error(read_source: Any, content: Any) -> None:
-    with pytest.raises(errors.SourceError, match="is no workbook that can be read"):
+    with pytest.raises(errors.SourceError, match="is not a readable workbook"):
         read_source("bom.xlsx", content)
 
 

@@ -224,7 +224,7 @@ def test_recorded_requests_are_read_back_equal(read_source: Any, name: str) -> N
 
 def test_truncated_recording_keeps_complete_entries(read_source: Any) -> None:
     found = read_source("run.jsonl", f"{HEADER}\n{line(REQUEST)}\n{line(REQUEST)[:500]}")
-    assert (len(found.requests), found.junk) == (1, [("is no recorded request, or is cut", 1, "run.jsonl:3")])
+    assert (len(found.requests), found.junk) == (1, [("is not a recorded request, or is cut", 1, "run.jsonl:3")])
 
 
 def test_recording_of_another_version_is_refused(read_source: Any) -> None:

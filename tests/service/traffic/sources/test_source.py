@@ -112,7 +112,7 @@ def test_explicit_kind_overrides_detection(read_source: Any) -> None:
 
 def test_unknown_kind_is_refused_with_the_known_ones(read_source: Any) -> None:
     with pytest.raises(
-        errors.SourceError, match="'excel' is no kind of file; there are log, json, har, urls, csv, xlsx"
+        errors.SourceError, match="'excel' is not a kind of file; there are log, json, har, urls, csv, xlsx"
     ):
         read_source("x", "x", "excel")
 
@@ -125,13 +125,13 @@ def test_junk_lines_do_not_prevent_detection(read_source: Any) -> None:
 def test_missing_file_and_folder_are_clear_errors(tmp_path: Path) -> None:
     with pytest.raises(errors.SourceError, match=r"none\.log: cannot be read: No such file or directory"):
         sources.open_source(tmp_path / "none.log", Clients())
-    with pytest.raises(errors.SourceError, match="is no file"):
+    with pytest.raises(errors.SourceError, match="is not a file"):
         sources.open_source(tmp_path, Clients())
 
 
 def test_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(errors.SourceError, match="is no file"):
+    with pytest.raises(errors.SourceError, match="is not a file"):
         sources.open_source(tmp_path / "pipe", Clients())
 
 

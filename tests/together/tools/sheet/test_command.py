@@ -155,7 +155,7 @@ async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_p
         "unused_quantities": [],
         "left_out": [
             {"reason": "above the headings", "rows": [1]},
-            {"reason": "'TBD' is no part number", "rows": [4]},
+            {"reason": "'TBD' is not a part number", "rows": [4]},
         ],
     }
     found = await sheet("fill", "BOM.csv", "--columns", "price", "--dry-run", "--json", "--decimal", "comma")
@@ -188,7 +188,7 @@ async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_p
         (("BOM.csv", "--columns", "pric"), "unknown column 'pric' (did you mean price?); there are price, total,"),
         (("none.csv", "--columns", "price"), "none.csv: cannot be read: No such file or directory"),
         (("none.xlsx", "--columns", "price"), "none.xlsx: cannot be read: No such file or directory"),
-        (("BOM.xls", "--columns", "price"), "BOM.xls: is no file that can be filled; save it as .xlsx or .csv"),
+        (("BOM.xls", "--columns", "price"), "BOM.xls: cannot be filled; save it as .xlsx or .csv"),
         (("BOM.csv", "--columns", "price", "--template", "x"), "--columns: cannot be combined with --template"),
         (("BOM.csv", "--columns", "price", "--in-place", "--output", "x"), "cannot be combined with --in-place"),
         (("BOM.csv", "--columns", "price", "--output", "BOM.csv"), "--output: is the file itself: use --in-place"),
@@ -199,7 +199,7 @@ async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_p
             "no column --mpn-column 'Typ'; the",
         ),
         (("BOM.csv", "--columns", "price", "--api-key", "S3CRET"), "a key on a command line is seen by everybody"),
-        (("BOM.csv", "--columns", "price", "--currency", "Euro"), "'Euro' is no currency"),
+        (("BOM.csv", "--columns", "price", "--currency", "Euro"), "'Euro' is not a currency"),
         (("BOM.csv", "--columns", "price", "--offers", "5"), "--offers '5' is unknown: write all, none, or best:N"),
         (
             ("BOM.csv", "--columns", "price", "--distributors", "Digi-Key,Digikee"),

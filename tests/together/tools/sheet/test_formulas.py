@@ -247,7 +247,7 @@ async def test_api_key_stands_in_for_the_login(run: Run, tmp_path: Path, upstrea
         ({"E2": FormulaCell(f"{X}DETAIL_URL(E2)", "")}, (), "circular reference: BOM!E2"),
         ({}, ("--distributors", "Digi-Key"), "--distributors: is for columns: add --columns"),
         ({}, ("--columns", "price", "--values"), "--values: is for formulas: leave out --columns"),
-        ({}, ("--libreoffice", "nothing"), "--libreoffice nothing: this is no program"),
+        ({}, ("--libreoffice", "nothing"), "--libreoffice nothing: is not a program"),
     ],
 )
 async def test_mistake_is_one_line_and_writes_nothing(

@@ -33,14 +33,14 @@ def test_invalid_share_is_refused(text: str) -> None:
 
 
 def test_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="'misssing-part' is no name") as caught:
+    with pytest.raises(ValueError, match="'misssing-part' is not the name") as caught:
         thresholds.parse("misssing-part")
     assert "did you mean missing-part? There are part, brand" in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "moved", "missing-", "-part", "part-missing", "part>1%>2%"])
 def test_invalid_threshold_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no name|has no share"):
+    with pytest.raises(ValueError, match=r"is not the name|has no share"):
         thresholds.parse(text)
 
 

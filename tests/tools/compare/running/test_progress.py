@@ -122,7 +122,7 @@ def test_progress_of_another_run_is_refused_with_the_reason(
 def test_foreign_file_is_unchanged(open_progress: Any, file: Any, text: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(text)
-    with pytest.raises(errors.ConfigError, match="is no progress file"):
+    with pytest.raises(errors.ConfigError, match="is not a progress file"):
         open_progress(file)
     assert file.read_bytes() == text
 

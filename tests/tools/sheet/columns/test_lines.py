@@ -64,8 +64,8 @@ def test_placeholders_and_parts_that_are_not_populated_are_no_lines(tmp_path: Pa
     assert [line[:4] for line, _ in read] == [(3, "", "", "S1"), (8, "A", "", "")]
     assert left_out.rows == {
         "above the headings": [1],
-        "'TBD' is no part number": [4, 9],
-        "'0' is no part number": [5],
+        "'TBD' is not a part number": [4, 9],
+        "'0' is not a part number": [5],
         "not populated (DNP)": [6, 7],
         "no part number": [10],
         "a total": [11],

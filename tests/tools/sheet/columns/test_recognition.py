@@ -26,7 +26,7 @@ def test_columns_and_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
         "  not used: A '#', C 'Need for 5 boards', D 'Unit price'",
         "note: column C looks like a quantity and is not used: --quantity-column C uses it",
         "left out: 1 row, above the headings: 1",
-        "left out: 1 row, 'TBD' is no part number: 5",
+        "left out: 1 row, 'TBD' is not a part number: 5",
         "left out: 1 row, not populated (DNP): 6",
     ]
 

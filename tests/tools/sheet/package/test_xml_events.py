@@ -64,5 +64,5 @@ def test_the_encoding_of_a_sheet_is_kept(tmp_path: Path, codec: str, mark: str) 
 
 
 def test_half_a_character_is_refused(tmp_path: Path) -> None:
-    assert "no valid UTF-16" in _refused(tmp_path, exact_workbook.sheet(ROW).encode("utf-16-le")[:-1])
-    assert "no well-formed XML" in _refused(tmp_path, exact_workbook.sheet(ROW).encode()[:-1])
+    assert "not valid UTF-16" in _refused(tmp_path, exact_workbook.sheet(ROW).encode("utf-16-le")[:-1])
+    assert "not well-formed XML" in _refused(tmp_path, exact_workbook.sheet(ROW).encode()[:-1])

@@ -111,10 +111,10 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
         (["--candidate-key", "env:NOT_SET"], "the environment variable NOT_SET is not set"),
         (["--fail-on", "nonsense"], "nonsense"),
         (["--log-level", "loud"], "is none of debug, info, warning, error"),
-        (["--kind", "novel"], "'novel' is no kind of file"),
+        (["--kind", "novel"], "'novel' is not a kind of file"),
         (["--config", "c.yaml"], "give either a URL, or a configuration"),
         (["--replay", "x"], "cannot be combined with --replay"),
-        (["--baseline", "ftp://old/v3"], "is no http:// or https:// address"),
+        (["--baseline", "ftp://old/v3"], "is not an http:// or https:// address"),
         (["--baseline", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
         (
             ["--baseline", "nowhere.jsonl"],
@@ -125,7 +125,7 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
         (["--html", "no/such/folder/r.html"], "Invalid value for --html: there is no folder"),
         (["--json", "."], "Invalid value for --json: is a folder"),
         (["--baseline", "sandbox"], "starts beside the service of --config"),
-        (["--progress", "urls.txt", "--fresh"], "urls.txt is no progress file"),
+        (["--progress", "urls.txt", "--fresh"], "urls.txt is not a progress file"),
         (["--record", "no/such/folder/r"], "Invalid value for --record: there is no folder"),
         (["--column", "mpn"], "--column: 'mpn' is none of mpn=NAME, sku=NAME, manufacturer=NAME, seller=NAME"),
         (["--column", "price=P"], "--column: 'price=P' is none of mpn=NAME"),
@@ -156,7 +156,7 @@ async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, se
 
 
 REFUSED_EARLY = {
-    "--baseline: is no http:// or https:// address": ["--baseline", "ftp://old/v3"],
+    "--baseline: is not an http:// or https:// address": ["--baseline", "ftp://old/v3"],
     "--html: there is no folder": ["--html", "no/such/folder/r.html"],
     "--baseline: there is nothing to compare with": [],
     "--baseline: the configuration has no upstream: sandbox": ["--config", "own.yaml", "--baseline", "sandbox"],
@@ -202,7 +202,7 @@ async def test_response_file_is_baseline_and_request_source(run_command: Any, se
     found = await run_command("compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes")
     assert found.code == 1, found
     assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
-    assert "1 line is no response, the first is 5" in found.err
+    assert "1 line is not a response, the first is 5" in found.err
 
 
 async def test_embedded_baseline_service_has_the_shipped_configuration(

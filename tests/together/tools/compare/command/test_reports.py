@@ -104,7 +104,7 @@ async def test_varying_values_are_not_compared_with_the_baseline_report(
     assert (found.code, "(any time 4)" in found.out) == (0, True), found
 
 
-@pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is no baseline: ")])
+@pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is not a baseline: ")])
 async def test_invalid_baseline_report_is_refused_before_any_request(
     run_command: Any, services: Any, arguments: Any, tmp_path: Path, text: str | None, words: str
 ) -> None:
