@@ -230,6 +230,10 @@ class Pipeline:
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
         results = plan.results(fetched, counted)
+        if unmatched := sum(len(each.records) for each in fetched.values()) - sum(
+            len(each.records) for each in results
+        ):
+            self._metrics.parts_unmatched[request.client.application.name,] += unmatched
         if any(result.failure is None and result.error is None for result in results):
             request.client.application.plan.shown.update(queries.features)
         began = clock.monotonic()

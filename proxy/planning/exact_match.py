@@ -14,6 +14,7 @@ from proxy.planning.operations import OperationResult
 
 WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
+NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
 SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 MatchTest = Callable[[Any, str | None], bool]
@@ -40,22 +41,19 @@ def literal(pattern: str) -> str:
     return max(pattern.split(WILDCARD), key=lambda piece: len(normalize(piece)))
 
 
-def match_test(query: PartsMatchQuery, exact_only: bool, partial: bool) -> MatchTest | None:
-    """Return the test that a part of a result must pass; None if all pass. `partial`: the result may hold partial
-    matches."""
+def match_test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
+    """Return the test that a part of a result must pass; None if all pass: a SKU is left to the upstream."""
     number = query.mpn or query.mpn_or_sku
     if exact_only and WILDCARD not in (number or ""):
         return _equal(query)
-    if not number:
-        return None
-    if WILDCARD in number:
+    if number and WILDCARD in number:
         return _like(number, exact_only)
-    if not partial:
+    if not query.mpn:
         return None
     # Most requests name the number as upstream spells it: equal texts need not be normalized.
-    normalized = normalize(number)
+    mpn, normalized = query.mpn, normalize(query.mpn)
     return lambda part, aka: (
-        part.mpn == number or normalize(part.mpn) == normalized or (aka is not None and normalize(aka) == normalized)
+        part.mpn == mpn or any(normalize(each or "") == normalized for each in (part.mpn, aka, *part.akaMpns))
     )
 
 
@@ -95,11 +93,11 @@ def _equal(query: PartsMatchQuery) -> MatchTest | None:
     mpn, sku, mpn_or_sku = query.mpn, query.sku, query.mpn_or_sku
     tests: list[MatchTest] = []
     if mpn:
-        tests.append(lambda part, aka: mpn in (part.mpn, aka))
+        tests.append(lambda part, aka: mpn in (part.mpn, aka, *part.akaMpns))
     if sku:
         tests.append(lambda part, _: _has_sku(part, sku))
     if mpn_or_sku:
-        tests.append(lambda part, aka: mpn_or_sku in (part.mpn, aka) or _has_sku(part, mpn_or_sku))
+        tests.append(lambda part, aka: mpn_or_sku in (part.mpn, aka, *part.akaMpns) or _has_sku(part, mpn_or_sku))
     return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
 
 

@@ -126,7 +126,7 @@ class MatchPlan:
         narrowed = self._narrowed.get(position)
         if narrowed is None:
             query = self._request.queries[position]
-            keep = exact_match.match_test(query, self._request.exact_only, position in self._partial)
+            keep = exact_match.match_test(query, self._request.exact_only)
             narrow = exact_match.filter_candidates if position in self._unranked else exact_match.filter_ranked
             narrowed = self._narrowed[position] = narrow(query, result, keep)
         return narrowed

@@ -151,7 +151,7 @@ class ProjectionCache:
         return compiled
 
     def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str] | None) -> CompiledMatch:
-        needs = ("mpn", exact_match.SKUS) if skus else ("mpn",)
+        needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if skus else ()))
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
         fetched = self._fetched(part, known)
         return CompiledMatch(self._match_documents(fetched.selection), part, fetched)

@@ -208,6 +208,11 @@ class Metrics(Collector):
 
     def _add_quota_metrics(self) -> None:
         self.parts = Counter("v3bridge_parts_returned", "Parts returned by the upstream, and billed", "application")
+        self.parts_unmatched = Counter(
+            "v3bridge_parts_unmatched",
+            "Parts returned that are in no response: of other numbers, or behind the page",
+            "application",
+        )
         self.parts_used = Gauge(
             "v3bridge_parts_used", "Parts used in the period, by the ledger", "quota_account", merged="last"
         )

@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 from together.environment import ProxyEnvironment, StartEnvironment
 
+import nexar_sandbox
+
 SINGLE = {"mpn": "SN74S74N"}
 MPNS = (
     "SN74S74N", "ATMEGA328P-PU", "1N4007", "6N137-000E", "IRF540NPBF", "LM386N-1/NOPB", "C0603C104K5RACTU",
@@ -123,3 +125,15 @@ async def test_only_the_missing_part_of_a_page_is_fetched(
             assert result["items"] == whole["items"][start_ : start_ + limit]
             assert result["hits"] == whole["hits"]
         assert environment.billed_parts == 4
+
+
+async def test_parts_of_other_numbers_are_left_out_and_counted(start: StartEnvironment) -> None:
+    deviating = {"behavior": nexar_sandbox.deviate(["match-whole-number"])}
+    async with start() as usual, start(sandbox=deviating) as environment:
+        asked = [{"mpn": "MBR1020VL"}, {"mpn": "SN74S7"}, {"mpn_or_sku": "67K1122"}]
+        results = await environment.results(*asked)
+        assert results == await usual.results(*asked)
+        shown = sum(len(each["items"]) for each in results)
+        unmatched = environment.billed_parts - shown
+        assert unmatched
+        assert f'v3bridge_parts_unmatched_total{{application="demo"}} {unmatched:.1f}' in await metrics(environment)

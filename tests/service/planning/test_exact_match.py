@@ -15,42 +15,51 @@ from proxy.planning.operations import OperationResult
 
 def part(mpn: str, *skus: str) -> Any:
     offers = [SimpleNamespace(sku=sku) for sku in skus]
-    return SimpleNamespace(mpn=mpn, sellers=[SimpleNamespace(offers=offers)])
+    return SimpleNamespace(mpn=mpn, akaMpns=[], sellers=[SimpleNamespace(offers=offers)])
 
 
-def keeps(query: dict[str, Any], exact_only: bool, partial: bool, candidate: Any, aka: str | None = None) -> bool:
-    keep = exact_match.match_test(PartsMatchQuery(**query), exact_only, partial)
+def keeps(query: dict[str, Any], exact_only: bool, candidate: Any, aka: str | None = None) -> bool:
+    keep = exact_match.match_test(PartsMatchQuery(**query), exact_only)
     return keep is None or keep(candidate, aka)
 
 
 @pytest.mark.parametrize("asked, mpn, aka, loose, exact", cases.of(__file__, "mpn_matches"))
 def test_mpn_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
-    assert keeps({"mpn": asked}, False, True, part(mpn), aka) is loose
-    assert keeps({"mpn": asked}, True, True, part(mpn), aka) is exact
+    assert keeps({"mpn": asked}, False, part(mpn), aka) is loose
+    assert keeps({"mpn": asked}, True, part(mpn), aka) is exact
 
 
 def test_exact_only_mpn_or_sku_compares_skus_exactly() -> None:
     query = {"mpn_or_sku": "67K1122"}
-    assert keeps(query, True, False, part("A", "67K1122"))
-    assert keeps(query, True, False, part("67K1122"))
-    assert not keeps(query, True, False, part("A", "67k1122"))
+    assert keeps(query, True, part("A", "67K1122"))
+    assert keeps(query, True, part("67K1122"))
+    assert not keeps(query, True, part("A", "67k1122"))
 
 
 def test_exact_only_compares_sku_and_several_mpns() -> None:
-    assert not keeps({"sku": "67k-1122"}, True, False, part("A", "67K1122"))
-    assert keeps({"sku": "67K1122", "mpn": "A"}, True, False, part("A", "67K1122"))
-    assert not keeps({"sku": "67K1122", "mpn": "a"}, True, False, part("A", "67K1122"))
+    assert not keeps({"sku": "67k-1122"}, True, part("A", "67K1122"))
+    assert keeps({"sku": "67K1122", "mpn": "A"}, True, part("A", "67K1122"))
+    assert not keeps({"sku": "67K1122", "mpn": "a"}, True, part("A", "67K1122"))
 
 
 @pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
 @pytest.mark.parametrize("exact_only", [False, True])
 def test_query_without_number_keeps_upstream_results(query: dict[str, Any], exact_only: bool) -> None:
-    assert exact_match.match_test(PartsMatchQuery(**query), exact_only, False) is None
+    assert exact_match.match_test(PartsMatchQuery(**query), exact_only) is None
 
 
-def test_result_without_partial_matches_is_kept_unless_exact_only() -> None:
-    assert exact_match.match_test(PartsMatchQuery(mpn="A"), False, False) is None
-    assert exact_match.match_test(PartsMatchQuery(mpn="A"), True, False) is not None
+def test_a_sku_is_left_to_upstream_unless_exact_only() -> None:
+    assert keeps({"mpn_or_sku": "67k1122"}, False, part("A", "67K1122"))
+    assert not keeps({"mpn_or_sku": "67k1122"}, True, part("A", "67K1122"))
+
+
+@pytest.mark.parametrize("exact_only", [False, True])
+def test_any_alternate_number_of_a_part_matches(exact_only: bool) -> None:
+    candidate = part("A")
+    candidate.akaMpns = ["B", "C-1"]
+    assert keeps({"mpn": "C-1"}, exact_only, candidate)
+    assert keeps({"mpn": "C1"}, exact_only, candidate) is not exact_only
+    assert not keeps({"mpn": "D"}, exact_only, candidate)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,7 @@ def test_hits_count_matching_parts_only(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
-    keep = exact_match.match_test(query, False, True)
+    keep = exact_match.match_test(query, False)
     found = OperationResult([part(mpn) for mpn in mpns], hits, records=[mpn.encode() for mpn in mpns])
     narrowed = exact_match.filter_ranked(query, found, keep)
     assert [record.decode() for record in narrowed.records] == [each.mpn for each in narrowed.parts]
@@ -85,21 +94,21 @@ plain = numbers.filter(lambda number: "*" not in number and exact_match.normaliz
 
 @given(plain)
 def test_mpn_always_matches_itself(number: str) -> None:
-    assert keeps({"mpn": number}, True, True, part(number))
-    assert keeps({"mpn": number}, False, True, part(number))
+    assert keeps({"mpn": number}, True, part(number))
+    assert keeps({"mpn": number}, False, part(number))
 
 
 @given(plain, plain)
 def test_exact_match_implies_match(asked: str, mpn: str) -> None:
-    if keeps({"mpn": asked}, True, True, part(mpn)):
+    if keeps({"mpn": asked}, True, part(mpn)):
         assert asked == mpn
-    assert keeps({"mpn": asked}, False, True, part(mpn)) == (exact_match.normalize(asked) == exact_match.normalize(mpn))
+    assert keeps({"mpn": asked}, False, part(mpn)) == (exact_match.normalize(asked) == exact_match.normalize(mpn))
 
 
 @given(plain, st.text("aA1-.", max_size=4))
 def test_trailing_wildcard_matches_every_suffix(number: str, tail: str) -> None:
-    assert keeps({"mpn": number + "*"}, False, True, part(number + tail))
-    assert keeps({"mpn": number + "*"}, True, True, part(number + tail))
+    assert keeps({"mpn": number + "*"}, False, part(number + tail))
+    assert keeps({"mpn": number + "*"}, True, part(number + tail))
 
 
 @given(st.text())

@@ -93,7 +93,7 @@ def test_neighboring_portions_cannot_be_merged(wanted: list[int]) -> None:
 
 
 def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
-    parts = [SimpleNamespace(mpn=mpn) for mpn in mpns]
+    parts = [SimpleNamespace(mpn=mpn, akaMpns=[]) for mpn in mpns]
     return OperationResult(parts, hits, error, records=[b"{}"] * len(parts))
 
 

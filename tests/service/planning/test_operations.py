@@ -15,7 +15,7 @@ MARKET = model.MappingContext("US", "USD")
 
 
 def part(mpn: str) -> dict[str, Any]:
-    return {"mpn": mpn, "v3uid": "5ec397c9af088104"}
+    return {"mpn": mpn, "akaMpns": [], "v3uid": "5ec397c9af088104"}
 
 
 @pytest.fixture(scope="module")
