@@ -150,7 +150,7 @@ async def test_repeated_request_costs_as_documented(rows: Any, open_proxy: Opens
     async with open_proxy(seconds=84_600) as counted:
         measured["the first time"] = await counted.cost(ONE)
         measured["once more, at once"] = await counted.cost(ONE)
-        measured["by another apikey of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
+        measured["by another API key of the same application"] = await counted.cost(ONE, key=OTHER_KEY)
         measured["by another application"] = await counted.cost(ONE, key=OTHER_APPLICATION_KEY)
         measured["with another `include[]`"] = await counted.cost(f"{ONE}&include[]=imagesets")
         measured["with the first `include[]` of a plan's feature"] = await counted.cost(f"{ONE}&include[]=specs")
