@@ -259,7 +259,7 @@ async def test_api_keys_in_any_place_and_spelling_are_in_no_output(
                     await environment.raw(line, agent, f"X-Request-Id: {APIKEY}".encode())
                     trace = await environment.raw(line, agent, b"X-Explain: trace", token)
                     traced += [trace.body.decode()] if trace.status == 200 else []
-        pages = [await environment.admin.page(page) for page in ("/requests", "/clients")]
+        pages = [await environment.admin.page(page) for page in ("/requests", "/clients", "/clients.csv")]
         pages += [json.dumps(await environment.admin.json(page)) for page in ("/requests.json", "/clients.json")]
     assert len(traced) > 20
     outputs = {"pages": "".join(pages), "traces": "".join(traced), "log": log_format.getvalue()}

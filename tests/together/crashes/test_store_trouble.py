@@ -197,18 +197,22 @@ async def test_truncated_files_beside_the_store_are_logged_end_no_process_and_bo
         assert (state.used + state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0)
 
 
-async def test_read_only_mount_is_named_by_readiness(
+async def test_read_only_mount_is_named_by_readiness_and_logged_once(
     configured: Path, store: str, session: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     configured.write_text(configured.read_text().replace(store, f"sqlite:{folder}/state.sqlite"))
-    with serving(configured) as (process, url):
+    with serving(configured, stderr=subprocess.PIPE) as (process, url):
         assert await ready(session, url) == (200, {})
         with read_only(folder):
             async with asyncio.timeout(SECONDS):
                 while (await ready(session, url))[0] == 200:
                     await asyncio.sleep(0.1)
+            for mpn in ("SN74S74N", "1N4007", "NE555P"):
+                await ask(session, url, "limited", mpn)
+                assert (await ask(session, url, "unlimited", mpn))[0] == 200
+            await asyncio.sleep(3 * REFRESH_SECONDS)
             status, reasons = await ready(session, url)
         assert (status, list(reasons)) == (503, ["store"])
         assert f"{folder} is read-only; make it writable" in reasons["store"]
@@ -216,6 +220,8 @@ async def test_read_only_mount_is_named_by_readiness(
             while (await ready(session, url))[0] != 200:
                 await asyncio.sleep(0.1)
         await stop(process)
+        assert process.stderr is not None
+        assert process.stderr.read().count("journal write failed") == 1
 
 
 @pytest.mark.parametrize(
