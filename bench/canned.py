@@ -101,7 +101,7 @@ def _match(parts: int, whole: bool = False) -> dict[str, Any]:
 
 def selected_part(body: bytes) -> bytes:
     """Return the first part of a result, with the fields of the plan's features that a request selects."""
-    return _encoded_part(b"akaMpns" in body, frozenset(name for name in GATED if name.encode() in body))
+    return _encoded_part(b"totalAvail" in body, frozenset(name for name in GATED if name.encode() in body))
 
 
 @functools.cache
@@ -131,7 +131,6 @@ def _rest_of_part(number: int) -> dict[str, Any]:
     return {
         "id": f"52774{number}",
         "slug": f"/sn74s74n-texas+instruments-933695{number}",
-        "akaMpns": [],
         "totalAvail": 134_567,
         "shortDescription": DESCRIPTION,
         "freeSampleUrl": None,
@@ -156,6 +155,7 @@ def _part_of_v3(number: int) -> dict[str, Any]:
     return {
         "v3uid": f"{number:016x}",
         "mpn": "SN74S74N",
+        "akaMpns": [],
         "manufacturer": {"id": "370", "name": "Texas Instruments", "homepageUrl": "http://www.ti.com"},
         "octopartUrl": f"https://octopart.com/sn74s74n-texas+instruments-933695{number}",
         "sellers": [_seller(company) for company in SELLERS],

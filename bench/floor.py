@@ -14,12 +14,12 @@ import orjson
 from aiohttp import web
 
 DOCUMENT = """query supSearchMpn($q: String!, $country: String!, $currency: String!, $start: Int!, $limit: Int!) { supSearchMpn(q: $q,
-country: $country, currency: $currency, start: $start, limit: $limit) { hits results { part { manufacturer { homepageUrl id name } mpn
-octopartUrl sellers(includeBrokers: true) { company { displayFlag homepageUrl id name } isAuthorized isBroker offers { clickUrl
-eligibleRegion factoryLeadDays factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku
-updated } } v3uid } } } }"""
+country: $country, currency: $currency, start: $start, limit: $limit) { hits results { part { akaMpns manufacturer { homepageUrl id
+name } mpn octopartUrl sellers(includeBrokers: true) { company { displayFlag homepageUrl id name } isAuthorized isBroker offers {
+clickUrl eligibleRegion factoryLeadDays factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple
+packaging prices { currency price quantity } sku updated } } v3uid } } } }"""
 # What the service fetches beside these as shipped, so that both receive the same bytes.
-WHOLE = """akaMpns category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id images { creditString
+WHOLE = """category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id images { creditString
 creditUrl url55px url75px url90px urlLargest } manufacturerUrl shortDescription slug totalAvail"""
 KEYS = {"EXAMPLE_KEY"}
 NOTHING = {

@@ -52,7 +52,7 @@ class CannedUpstream(asyncio.Protocol):
     def respond(self, variables: dict[str, Any], body: bytes) -> tuple[int, bytes]:
         """Return the number of parts of a response, and its bytes: supMultiMatch, or searches, alone or under
         aliases."""
-        parts, whole = self._parts, b"akaMpns" in body
+        parts, whole = self._parts, b"totalAvail" in body
         if "queries" in variables:
             numbers = [query["mpn"] for query in variables["queries"]]
             return parts * len(numbers), response(canned.match_body(numbers, parts, whole))

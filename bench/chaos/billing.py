@@ -44,7 +44,7 @@ REFUSALS = (
         "a feature that the plan lacks",
         {"applications": (nexar_sandbox.with_plan(nexar_sandbox.DEFAULT_APPLICATION, "standard", ()),)},
     ),
-    Refusal("a field that the schema lacks", fault="missing-field field=SupPart.akaMpns"),
+    Refusal("a field that the schema lacks", fault="missing-field field=SupPart.totalAvail"),
     Refusal("an operation that is too complex", {"answer_fields": 20_000}),
     Refusal("a response that is too large", service={"upstream.response_bytes": 400_000}),
 )

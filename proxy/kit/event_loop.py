@@ -1,4 +1,4 @@
-"""Running the main coroutine of a command, on uvloop where it is installed, and its signals."""
+"""Running the main coroutine of a command, on uvloop where it is installed, its signals, and long computations."""
 
 import asyncio
 import signal
@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from proxy.kit import hangup
+from proxy.kit.slices import Slices
 
 T = TypeVar("T")
 
@@ -18,6 +19,17 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             return runner.run(main)
         except asyncio.CancelledError:
             sys.exit(1)
+
+
+async def in_turns(work: Slices[T]) -> T:
+    """Return the result of the work; other tasks run between its slices."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        await asyncio.sleep(0)
 
 
 def stop_on_signal() -> asyncio.Event:

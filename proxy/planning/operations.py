@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
+from proxy.kit.slices import BYTES, Slices
 
 
 class OperationResult(msgspec.Struct, frozen=True):
@@ -95,16 +96,24 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         """Return how many parts the results hold, decoded or not: those that the upstream billed."""
         return sum([len(each.records) for each in results])
 
-    def decoded(self, results: list[OperationResult]) -> list[OperationResult]:
-        """Return results with their parts. Raises UpstreamUnreadable.
+    def decoded(self, results: list[OperationResult]) -> Slices[list[OperationResult]]:
+        """Return results with their parts, in slices. Raises UpstreamUnreadable.
 
         To be called by each caller for its own results, just before it translates them: records that are decoded long
         before have left the processor's caches by then, and translating them takes half as long again.
         """
+        decoded: list[OperationResult] = []
+        size = 0
         try:
-            return [msgspec.structs.replace(each, parts=self._parts(each.records)) for each in results]
+            for each in results:
+                if size > BYTES:
+                    size = 0
+                    yield
+                decoded.append(msgspec.structs.replace(each, parts=self._parts(each.records)))
+                size += sum(map(len, each.records))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise errors.UpstreamUnreadable("the upstream sent parts of another form", may_be_billed=True) from error
+        return decoded
 
     def _parts(self, records: list[bytes]) -> list[Any]:
         return self.decode(join_records(records)) if records and self.decode is not None else []

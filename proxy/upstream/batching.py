@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
 from proxy import errors
+from proxy.kit.event_loop import in_turns
+from proxy.kit.slices import Slices
 from proxy.model import PARTS_MAX
 from proxy.telemetry import steps
 from proxy.telemetry.activity import OperationRecord
@@ -60,7 +62,7 @@ class BatchableQueries(Protocol[T]):
     def returned_parts(self, results: list[T], /) -> int:
         """Return how many parts the results hold, decoded or not: those that the upstream billed."""
 
-    def decoded(self, results: list[T], /) -> list[T]:
+    def decoded(self, results: list[T], /) -> Slices[list[T]]:
         """Return results with what the caller needs of them decoded; the work of the one that wants them."""
 
 
@@ -134,7 +136,7 @@ class Batcher:
         watches = () if watch is None else (watch,)
         if not self._enabled:
             try:
-                return queries.decoded(await self._send(queries, credentials, since, watches))
+                return await in_turns(queries.decoded(await self._send(queries, credentials, since, watches)))
             except errors.OversizedOperation as error:
                 raise _halved(error, queries, is_alone=True) from error
         loop = asyncio.get_running_loop()
@@ -145,7 +147,7 @@ class Batcher:
             steps.lap("batch", merged=results is not None)
             if results is None:
                 results = await self._send(queries, credentials, since, watches)
-            return queries.decoded(results)
+            return await in_turns(queries.decoded(results))
         except errors.OversizedOperation as error:
             raise _halved(error, queries, is_alone=pending.sent_by_caller) from error
         except asyncio.CancelledError:

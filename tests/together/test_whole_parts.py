@@ -13,7 +13,7 @@ import nexar_sandbox
 
 ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "NE555P"}
 KEPT = {"seconds": 300}
-LACKING = nexar_sandbox.parse_faults("missing-field field=SupPart.akaMpns")
+LACKING = nexar_sandbox.parse_faults("missing-field field=SupPart.totalAvail")
 KEY = f"apikey={running_proxy.KEY}"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proxy import errors, model
-from proxy.kit import shipped
+from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.planning import match, projection_cache
 from proxy.planning.operations import OperationResult, PlannedOperation
@@ -42,6 +42,10 @@ def match_of(*mpns: str) -> Any:
     return {"hits": len(mpns), "error": None, "parts": [part(mpn) for mpn in mpns]}
 
 
+def decoded(operation: PlannedOperation, results: list[OperationResult]) -> list[OperationResult]:
+    return slices.run_to_end(operation.decoded(results))
+
+
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
 def test_results_of_a_merged_operation_are_those_of_each_alone(
     compiled: projection_cache.CompiledMatch, single: match.SingleQuery
@@ -53,12 +57,12 @@ def test_results_of_a_merged_operation_are_those_of_each_alone(
     else:
         alone = [{"supMultiMatch": [match_of("AB1", "AB-1")]}, {"supMultiMatch": [match_of("ÄB-2")]}]
         together = {"supMultiMatch": [match_of("AB1", "AB-1"), match_of("ÄB-2")]}
-    expected = [*first.decoded(results(first, alone[0])), *second.decoded(results(second, alone[1]))]
+    expected = [*decoded(first, results(first, alone[0])), *decoded(second, results(second, alone[1]))]
     merged = results(first.merged([second]), together)
     assert [each.parts for each in merged] == [[], []]
-    decoded = [*first.decoded(merged[:1]), *second.decoded(merged[1:])]
-    assert decoded == expected
-    assert [json.loads(record) for record in decoded[1].records] == [part("ÄB-2")]
+    of_each = [*decoded(first, merged[:1]), *decoded(second, merged[1:])]
+    assert of_each == expected
+    assert [json.loads(record) for record in of_each[1].records] == [part("ÄB-2")]
 
 
 def test_invalid_part_fails_its_own_operation_as_possibly_billed(compiled: projection_cache.CompiledMatch) -> None:
@@ -66,6 +70,14 @@ def test_invalid_part_fails_its_own_operation_as_possibly_billed(compiled: proje
     invalid = {"hits": 1, "results": [{"akaMpn": None, "part": {"mpn": 5}}]}
     merged = results(first.merged([second]), {"a0": invalid, "a1": search("B")})
     with pytest.raises(errors.UpstreamUnreadable) as found:
-        first.decoded(merged[:1])
+        decoded(first, merged[:1])
     assert found.value.may_be_billed
-    assert [each.mpn for each in second.decoded(merged[1:])[0].parts] == ["B"]
+    assert [each.mpn for each in decoded(second, merged[1:])[0].parts] == ["B"]
+
+
+def test_large_results_are_decoded_in_slices(compiled: projection_cache.CompiledMatch) -> None:
+    planned = operation(compiled, "A", "supMultiMatch")
+    record = json.dumps(part("A") | {"text": "x" * (slices.BYTES // 2)}).encode()
+    large = [OperationResult([], 3, records=[record] * 3) for _ in range(4)]
+    assert len(list(planned.decoded(large))) == len(large) - 1
+    assert [len(each.parts) for each in decoded(planned, large)] == [3] * 4

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.kit.slices import Slices
 from proxy.model import PARTS_MAX
 from proxy.telemetry import activity
 from proxy.telemetry.metrics import Metrics
@@ -46,7 +47,8 @@ class Words:
     def returned_parts(self, results: list[str]) -> int:
         return self.each * len(results)
 
-    def decoded(self, results: list[str]) -> list[str]:
+    def decoded(self, results: list[str]) -> Slices[list[str]]:
+        yield
         return results
 
 
