@@ -29,7 +29,9 @@ from proxy.telemetry.metrics import Counter, Metrics
 
 CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
 RENEW_SECONDS, RENEWALS_MAX = 1.0, 30  # between two renewals of such a lease, while its owner still works; their number
-WAIT_SECONDS = 5.0  # that a request waits for another worker's result; longer than a claim, so that it sees its end
+# That a request waits for another worker's result: longer than a claim, so that it sees its end, and as long as for a
+# request in this process by default (coalescing.stall_seconds).
+WAIT_SECONDS = 10.0
 PAUSE_FIRST, PAUSE_MAX, PAUSE_GROWTH = 0.002, 0.1, 1.5  # seconds between two looks at a claimed key
 
 LOOK_UP_TIMEOUT, WRITE_TIMEOUT = 0.5, 5.0  # seconds

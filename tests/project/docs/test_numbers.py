@@ -7,6 +7,7 @@ from nexar_sandbox.legacy_v3 import endpoints, settings
 from proxy import config, model
 from proxy.alerts import dispatcher, monitor, receivers
 from proxy.gateway import callers as gateway_callers
+from proxy.gateway.cache import shared
 from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations
 from proxy.planning import match
 from proxy.shadow import controller, queue
@@ -45,11 +46,13 @@ STATED = {
         f"exceed {model.PARTS_MAX} parts",
         f"among {match.CANDIDATES} parts",
         "`translation.single_query: supSearchMpn`",
+        f"for another worker for more than {shared.WAIT_SECONDS:g} seconds",
     ],
     "docs/explanation/faults.md": [
         f"up to {policies.BACKOFF:g} s, then {2 * policies.BACKOFF:g} s, at most {policies.BACKOFF_MAX:g} s",
         f"a fifth of them, {policies.BUDGET_START:g} at the start, and at most {policies.BUDGET_MAX:g} saved up",
         "at least half of `first_byte_seconds` or of `total_seconds`, whichever is shorter",
+        f"for `coalescing.stall_seconds` ({config.CoalescingSettings().stall_seconds:g})",
         f"{A_SECOND} requests a second, {A_QUARTER} in 15 minutes",
         f"{A_HALF_DAY} in 12 hours, {A_WEEK} a week",
         f"delays the others by {token_requests.LOCK_SECONDS:g} seconds",
