@@ -5,6 +5,7 @@ The facts of docs/explanation/faults.md. The upstream is scripted; everything go
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -198,9 +199,17 @@ async def test_requests_fail_at_once_during_an_identity_outage() -> None:
             port = int(proxy.url.rpartition(":")[2])
             asked = f"GET {target({'mpn': 'X'})} HTTP/1.1".encode()
             first = await raw(port, asked)
+            replies, p99s = [], []
             async with asyncio.timeout(60):  # up to 15 seconds each, if they waited for the end of the back-off
-                replies = [await raw(port, asked) for _ in range(100)]
+                for _ in range(3):  # one of them may be disturbed by other programs
+                    seconds = []
+                    for _ in range(100):
+                        began = time.perf_counter()
+                        replies.append(await raw(port, asked))
+                        seconds.append(time.perf_counter() - began)
+                    p99s.append(sorted(seconds)[98])
     assert {(reply.status, reply.json["message"]) for reply in (first, *replies)} == {
         (503, "the identity service cannot be reached")
     }
     assert all(1 <= int(reply.headers["retry-after"]) <= 15 for reply in replies)
+    assert min(p99s) < 0.1
