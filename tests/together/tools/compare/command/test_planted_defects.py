@@ -34,7 +34,15 @@ CHOSEN = [  # object, field, and the rule that is wrong
     ("PartOffer", "on_order_eta", {"from": "updated", "through": "timestamp"}),
     ("Part", "short_description", {"none": "the service has none", "include": True}),
     ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
-    ("Part", "offers", {"from": "sellers.offers", "each": "PartOffer"}),
+    (
+        "Part",
+        "offers",
+        {
+            "from": "sellers(includeBrokers: true).offers",
+            "each": "PartOffer",
+            "only": {"from": "^isBroker", "through": "is_false"},
+        },
+    ),
     ("SpecValue", "display_value", {"from": "value"}),
     # Unrecorded uids may differ; one that is on record, or of another kind, may not.
     ("Brand", "uid", {"from": ["id", "name"], "through": "manufacturer_uid"}),
