@@ -24,6 +24,7 @@ KIND: Kind = "uid not known"
 FOUND, NOT_FOUND = 200, 404
 HITS, KEYS = "hits", "[*]"
 REQUESTED = frozenset((paths.STATUS, HITS, KEYS))  # paths of differences that are caused by a uid in the request
+FACET = ".facets[*]"  # end of the path of the values of a facet
 LISTS = frozenset(("category_uids", "children_uids", "ancestor_uids"))
 FACETS = {
     "brand.uid": "Brand",
@@ -91,12 +92,12 @@ class UidPair(NamedTuple):
 
 
 def pairs(differences: Iterable[Difference]) -> list[UidPair]:
-    """Return the pairs of uids in differences of unknown uids that can be looked up. Facets have no pairs."""
+    """Return the pairs of uids in differences of unknown uids that can be looked up."""
     return [
         UidPair(one, _looked_up(kind, other), LOOKUPS[kind], difference.name)
         for difference in differences
         if difference.kind == KIND and difference.path not in REQUESTED
-        for one, other in zip(_listed(difference.baseline), _listed(difference.candidate), strict=False)
+        for one, other in zip(_values(difference.baseline), _values(difference.candidate), strict=False)
         for kind in LOOKUPS
         if computed(kind, other) and type(one) is str and _UID.fullmatch(one)
     ]
@@ -108,12 +109,30 @@ def _looked_up(kind: str, uid: str) -> str:
 
 def contradicted(difference: Difference, names: Mapping[str, str]) -> bool:
     """Return true if two uids of a difference denote objects of different names."""
-    expected = ((pair, pair.name or names.get(pair.baseline)) for pair in pairs([difference]))
+    found = pairs([difference])
+    if difference.path.endswith(FACET):
+        return _facet_contradicted(found, difference, names)
+    expected = ((pair, pair.name or names.get(pair.baseline)) for pair in found)
     return any(name and names.get(pair.candidate, name) != name for pair, name in expected)
+
+
+def _facet_contradicted(found: Sequence[UidPair], difference: Difference, names: Mapping[str, str]) -> bool:
+    """Return true if the names in a facet, with their counts, differ; false if not all of them are known."""
+    sides = [names.get(pair.baseline) for pair in found], [names.get(pair.candidate) for pair in found]
+    if len(found) < len(difference.baseline) or not all(sides[0]) or None in sides[1]:
+        return False
+    listed = zip(sides, (difference.baseline, difference.candidate), strict=True)
+    one, other = (Counter(zip(of, (str(each["count"]) for each in values), strict=True)) for of, values in listed)
+    return one != other
 
 
 def _listed(value: Any) -> list[Any]:
     return value if type(value) is list else [value]
+
+
+def _values(value: Any) -> list[Any]:
+    """Return the uids of a field, a list or a facet."""
+    return [each.get("value") if type(each) is dict else each for each in _listed(value)]
 
 
 def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:
@@ -184,8 +203,7 @@ class UnknownUids:
     def _checked(self, difference: Difference, names: Mapping[str, str]) -> Difference:
         if difference.kind != KIND:
             return difference
-        values = (each.get("value") if type(each) is dict else each for each in _listed(difference.baseline))
-        known = any(type(uid) is str and self._on_record(uid) for uid in values)
+        known = any(type(uid) is str and self._on_record(uid) for uid in _values(difference.baseline))
         known = known or contradicted(difference, names)
         return msgspec.structs.replace(difference, kind="value") if known else difference
 

@@ -13,25 +13,27 @@ from together.tools.compare.comparison import CompareRequests
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 
-SEARCH = "/v3/parts/search?limit=40&include[]=category_uids"
-Tamper = Callable[[list[Any]], None]
+FACET = "brand.uid"
+FACETED = f"facet[fields][{FACET}][include]=1&facet[fields][{FACET}][limit]=20"
+SEARCH = f"/v3/parts/search?limit=40&include[]=category_uids&{FACETED}"
+Tamper = Callable[[list[Any], list[Any]], None]
 
 
-def _first_link(results: list[Any]) -> None:
+def _first_link(results: list[Any], _facets: list[Any]) -> None:
     """Give every offer the link of the first one."""
     for result in results:
         for offer in result["item"]["offers"]:
             offer["product_url"] = results[0]["item"]["offers"][0]["product_url"]
 
 
-def _swap_snippets(results: list[Any]) -> None:
+def _swap_snippets(results: list[Any], _facets: list[Any]) -> None:
     results[0]["snippet"], results[1]["snippet"] = results[1]["snippet"], results[0]["snippet"]
 
 
 def _computed_uid_of_another(field: str, prefix: str) -> Tamper:
     """Give a part the computed uid of the brand or manufacturer of another part."""
 
-    def tamper(results: list[Any]) -> None:
+    def tamper(results: list[Any], _facets: list[Any]) -> None:
         companies = [result["item"][field] for result in results if result["item"][field]["uid"].startswith(prefix)]
         other = next(company for company in companies if company["uid"] != companies[0]["uid"])
         companies[0]["uid"] = other["uid"]
@@ -39,9 +41,15 @@ def _computed_uid_of_another(field: str, prefix: str) -> Tamper:
     return tamper
 
 
-def _computed_categories_of_another(results: list[Any]) -> None:
+def _computed_categories_of_another(results: list[Any], _facets: list[Any]) -> None:
     lists = [result["item"]["category_uids"] for result in results]
     lists[0][-1] = next(uids[-1] for uids in lists if uids[-1].startswith("ca7e60") and uids[-1] != lists[0][-1])
+
+
+def _swap_facets(_results: list[Any], facets: list[Any]) -> None:
+    one = next(facet for facet in facets if facet["value"].startswith("b4a2d0"))
+    other = next(facet for facet in facets if facet["value"].startswith("b4a2d0") and facet["count"] != one["count"])
+    one["value"], other["value"] = other["value"], one["value"]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +60,7 @@ def _computed_categories_of_another(results: list[Any]) -> None:
         (_computed_uid_of_another("brand", "b4a2d0"), "results[*].item.brand.uid"),
         (_computed_uid_of_another("manufacturer", "3a2fac"), "results[*].item.manufacturer.uid"),
         (_computed_categories_of_another, "results[*].item.category_uids[*]"),
+        (_swap_facets, f'facet_results.fields["{FACET}"].facets[*]'),
     ],
 )
 async def test_tampered_response_is_found_at_its_field(
@@ -64,7 +73,7 @@ async def test_tampered_response_is_found_at_its_field(
         ):
             body = await response.json()
             if request.path == "/v3/parts/search":
-                tamper(body["results"])
+                tamper(body["results"], body["facet_results"]["fields"][FACET]["facets"])
             headers = {"X-Parts-Cost": response.headers.get("X-Parts-Cost", "0")}
             return web.Response(body=json.dumps(body), status=response.status, headers=headers)
 

@@ -33,6 +33,7 @@ PART = {
         {"sku": "A", "seller": SELLER, "packaging": "Tube", "moq": 2},
     ],
 }
+OTHER, ANOTHER = "7be6f0c1a2d3e4f6", "b4a2d0000000026e"
 BRAND, MAKER, SHOP = "b4a2d0000000026d", "3a2fac000000026d", "5e11e4000000205c"
 CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
 
@@ -136,9 +137,33 @@ def test_facets_by_uid_must_have_equal_counts(counts: tuple[int, int], same: boo
         values = [{"value": uid, "count": count} for uid, count in zip(uids_, counts, strict=True)]
         return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
 
-    baseline = facet((MINE, "7be6f0c1a2d3e4f6"), (3, 1))
-    found = differences(baseline, facet((BRAND, "b4a2d0000000026e"), counts))
+    baseline = facet((MINE, OTHER), (3, 1))
+    found = differences(baseline, facet((BRAND, ANOTHER), counts))
     assert ({kind for kind, _ in found} == {"uid not known"}) is same
+
+
+@pytest.mark.parametrize(
+    "names, wrong",
+    [
+        ({MINE: "A", OTHER: "B", BRAND: "A", ANOTHER: "B"}, False),
+        ({MINE: "A", OTHER: "B", BRAND: "B", ANOTHER: "A"}, True),
+        ({MINE: "A", OTHER: "B", BRAND: "A", ANOTHER: ""}, True),
+        ({MINE: "", OTHER: "B", BRAND: "B", ANOTHER: "A"}, False),
+        ({MINE: "A", OTHER: "B", BRAND: "B"}, False),
+    ],
+)
+def test_facets_by_uid_must_have_equal_counts_by_name(names: dict[str, str], wrong: bool) -> None:
+    def facet(*counts: tuple[str, int]) -> Any:
+        values = [{"value": uid, "count": count} for uid, count in counts]
+        return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
+
+    bodies = facet((MINE, 3), (OTHER, 1)), facet((BRAND, 3), (ANOTHER, 1))
+    (found,) = diff.diff_documents(*(read_json(msgspec.json.encode(body)) for body in bodies))
+    assert [pair[:3] for pair in unknown_uids.pairs([found])] == [
+        (MINE, BRAND, "/brands/"),
+        (OTHER, ANOTHER, "/brands/"),
+    ]
+    assert unknown_uids.contradicted(found, names) == wrong
 
 
 @pytest.mark.parametrize(
