@@ -12,6 +12,12 @@ STAY_EMPTY = "columns at the quantity of the line stay empty"
 
 _NUMBER_AND_UNIT = re.compile(r"(\d(?:[\d.,'’\s]*\d)?)\s*([^\W\d_]*)\.?")
 _MULTIPLIERS = frozenset(("k", "K", "M"))  # 10k may be 10 000 or 10 pieces of something
+_PACKAGES = frozenset(  # of a number of pieces that the list does not say
+    (
+        *("reel", "reels", "roll", "rolls", "tray", "trays", "tube", "tubes", "box", "boxes", "bag", "bags"),
+        *("pack", "packs", "dozen", "rolle", "rollen", "gurt", "packung", "packungen", "dutzend", "ve", "vpe"),
+    )
+)
 _NUMBERS: dict[DecimalMark, re.Pattern[str]] = {
     "point": re.compile(r"(\d+|[1-9]\d{0,2}(?:[,'’\s]\d{3})+)(?:\.(\d+))?"),
     "comma": re.compile(r"(\d+|[1-9]\d{0,2}(?:[.'’\s]\d{3})+)(?:,(\d+))?"),
@@ -32,7 +38,7 @@ def parse(text: str, decimal: DecimalMark | None = None) -> int:
     """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10. `decimal` decides what `2.500` is. Raises
     QuantityError."""
     match = _NUMBER_AND_UNIT.fullmatch(text.strip()) if len(text) <= LENGTH_MAX else None
-    if match is None or match[2] in _MULTIPLIERS:
+    if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES:
         raise QuantityError("is not a quantity")
     marks = (decimal,) if decimal else ("point",) if isinstance(text, NumberText) else tuple(_NUMBERS)
     values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})

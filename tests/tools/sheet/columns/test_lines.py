@@ -42,7 +42,10 @@ def test_columns_are_named_by_heading_or_letter(
     [
         *cases.of(__file__, "quantity_is_read_or_refused_but_not_guessed"),
         (quantities.NumberText("2.125"), None, 3),
-        *((text, None, "is not a quantity") for text in ("abc", "-5", "0", "10k", "1/2", "5-7", "9" * 5000)),
+        *(
+            (text, None, "is not a quantity")
+            for text in ("abc", "-5", "0", "10k", "1 reel", "2 VE", "1/2", "5-7", "9" * 5000)
+        ),
     ],
 )
 def test_quantity_is_read_or_refused_but_not_guessed(text: str, decimal: Any, expected: int | str) -> None:
