@@ -87,10 +87,11 @@ class Line(NamedTuple):
 
 @dataclass
 class LeftOut:
-    """Rows that are no lines by the reason, and cells that cannot be read."""
+    """Rows that are no lines by the reason, cells that cannot be read, and lines whose quantity is empty."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     cells: list[str] = field(default_factory=list)
+    quantities: list[int] = field(default_factory=list)
 
     def add(self, reason: str, row: int) -> None:
         """Add a row."""
@@ -238,6 +239,8 @@ def _part_number(text: str) -> str:
 
 def _quantity(number: int, text: str, header: TableHeader, reading: TableReading, left_out: LeftOut) -> int | None:
     if not text.strip():
+        if "quantity" in header.places:
+            left_out.quantities.append(number)
         return 1
     try:
         return quantities.parse(text, reading.decimal)

@@ -46,12 +46,13 @@ class LeftOutRows(msgspec.Struct, frozen=True):
 
 class Recognized(msgspec.Struct, frozen=True):
     """Row of the headings, use of each column, and rows that are left out. `unused_quantities` are columns that look
-    like quantities."""
+    like quantities, `without_quantity` rows that have none."""
 
     sheet: str | None
     header_row: int
     columns: Sequence[RecognizedColumn]
     unused_quantities: Sequence[str]
+    without_quantity: Sequence[int]
     left_out: Sequence[LeftOutRows]
 
     def messages(self) -> Iterator[str]:
@@ -68,6 +69,9 @@ class Recognized(msgspec.Struct, frozen=True):
                 yield f"  {label}: {_some(names)}"
         for column in self.unused_quantities[:SHOWN_MAX]:
             yield f"note: column {column} looks like a quantity and is not used: --quantity-column {column} uses it"
+        if self.without_quantity:
+            lines = counted(len(self.without_quantity), "line")
+            yield f"note: {lines} without a quantity, {WITHOUT['quantity']}: {_some(_ranges(self.without_quantity))}"
         for each in self.left_out[:SHOWN_MAX]:
             yield f"left out: {counted(len(each.rows), 'row')}, {each.reason}: {_some(_ranges(each.rows))}"
         if len(self.left_out) > SHOWN_MAX:
@@ -86,7 +90,7 @@ def recognize(sheet: str | None, header: TableHeader, left_out: LeftOut, updated
         if index not in roles and _looks_like_quantity(index, text, header)
     ]
     rows = [LeftOutRows(reason, numbers) for reason, numbers in left_out.rows.items()]
-    return Recognized(sheet, header.row, columns, unused, rows)
+    return Recognized(sheet, header.row, columns, unused, left_out.quantities, rows)
 
 
 def _looks_like_quantity(index: int, heading: str, header: TableHeader) -> bool:

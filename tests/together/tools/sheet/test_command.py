@@ -138,12 +138,13 @@ async def test_dry_run_prints_the_cost_and_writes_nothing(sheet: Callable[..., A
 
 
 async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "BOM.csv").write_text("Title\nMPN;Menge;Mfr\nA1;2.500;TI\nTBD;1;\n")
+    (tmp_path / "BOM.csv").write_text("Title\nMPN;Menge;Mfr\nA1;2.500;TI\nTBD;1;\nA2;;\nA3;;\n")
     found = await sheet("fill", "BOM.csv", "--columns", "price", "--dry-run", "--json")
     assert "headings: row 2\n  part number: A 'MPN'\n  manufacturer: C 'Mfr'\n  quantity: B 'Menge'\n" in found.err
     assert "not read: B3: '2.500' is 2.5 or 2500" in found.err
+    assert "note: 2 lines without a quantity, 1 is taken: 5-6\n" in found.err
     document = json.loads(found.out)
-    assert document.items() >= {"lines": 1, "queries": 1, "parts_at_most": 1, "from_cache": 0}.items()
+    assert document.items() >= {"lines": 3, "queries": 3, "parts_at_most": 3, "from_cache": 0}.items()
     assert document["recognized"] == {
         "sheet": None,
         "header_row": 2,
@@ -153,6 +154,7 @@ async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_p
             {"column": "C", "heading": "Mfr", "role": "manufacturer"},
         ],
         "unused_quantities": [],
+        "without_quantity": [5, 6],
         "left_out": [
             {"reason": "above the headings", "rows": [1]},
             {"reason": "'TBD' is not a part number", "rows": [4]},
