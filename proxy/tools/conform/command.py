@@ -159,7 +159,7 @@ class _Run:
             billed = sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
             plan = results.Plan("all", upstream.default_application.part_limit)
         cost = msgspec.structs.replace(observed.cost, billed=billed)
-        return self._document("sandbox", plan, observed.outcomes, cost, names)
+        return self._document("sandbox", plan, observed, cost, names)
 
     async def _on_account(self, settings: config.Config, upstream: config.UpstreamSettings) -> "results.RunResult":
         from proxy.tools.conform import targets
@@ -179,7 +179,7 @@ class _Run:
         ):
             observed = await self._observe(configured.target, http, selection)
             await book(observed)
-        return self._document(configured.service, configured.plan, observed.outcomes, observed.cost)
+        return self._document(configured.service, configured.plan, observed, observed.cost)
 
     def _selection(self, target: "probes.Target") -> "Selection":
         from proxy.tools.conform import runner
@@ -198,7 +198,7 @@ class _Run:
         self,
         service: "results.Service",
         plan: "results.Plan",
-        outcomes: "tuple[results.Outcome, ...]",
+        observed: "Observations",
         cost: "results.RunCost",
         deviations: tuple[str, ...] = (),
     ) -> "results.RunResult":
@@ -209,10 +209,12 @@ class _Run:
         # What was confirmed is the sandbox's behavior already.
         behavior = {
             field: outcome.got
-            for outcome in outcomes
+            for outcome in observed.outcomes
             if outcome.verdict == "contradicted" and (field := fields[outcome.id]) is not None
         }
-        return results.RunResult(service, today, proxy.__version__, plan, cost, outcomes, deviations, behavior)
+        return results.RunResult(
+            service, today, proxy.__version__, plan, cost, observed.outcomes, deviations, behavior, observed.times
+        )
 
 
 def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.SandboxSettings":
@@ -305,6 +307,7 @@ async def _booked(
 def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
     """Print a table for each tier, and the totals last, where a terminal shows them."""
     from proxy.tools.conform.page import TIERS
+    from proxy.tools.conform.runner import TIMED
 
     terminal = Console(highlight=False)
     console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH, highlight=False)
@@ -321,6 +324,8 @@ def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
         f"{counted(cost.returned, 'part')} returned, at most {cost.at_worst:,}{ledger}",
         soft_wrap=True,
     )
+    if times := [f"{TIMED[name]}: {each.bytes:,} bytes in {each.seconds:.3f} s" for name, each in result.times.items()]:
+        console.print("; ".join(times), soft_wrap=True)
 
 
 def _tier_table(tier: str, outcomes: "list[results.Outcome]", statements: dict[str, str]) -> Table:

@@ -55,12 +55,13 @@ class Target:
 
 class ProbeResponse(msgspec.Struct, frozen=True):
     """HTTP response to a probe request: what expressions observe. Header names are in lower case; `body` is decoded
-    JSON, else text; `text` is the body as received."""
+    JSON, else text; `text` is the body as received, after so many `seconds`."""
 
     status: int
     headers: dict[str, str]
     body: Any
     text: str = ""
+    seconds: float = 0.0
 
     @property
     def token(self) -> str | None:
@@ -104,7 +105,7 @@ class Prober:
         clock: Clock,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._target, self._session = target, session
+        self._target, self._session, self._clock = target, session, clock
         self._token_pacer = Pacer(target.token_interval, clock, sleep)
         self._query_pacer = Pacer(target.interval, clock, sleep)
         self._tokens: dict[Account, str | ProbeError] = {}
@@ -211,11 +212,13 @@ class Prober:
         data = None if body is None else _filled(body, values).encode()
         # aiohttp would add a type of its own to a body without one.
         skipped = ("Content-Type", "Accept")
+        began = self._clock.monotonic()
         try:
             async with self._session.request(
                 request.method, url, data=data, headers=changed, allow_redirects=False, skip_auto_headers=skipped
             ) as response:
-                return _response(response, await response.read())
+                content = await response.read()
+                return _response(response, content, self._clock.monotonic() - began)
         except TimeoutError:
             raise ProbeError("no response in time", was_sent=True) from None
         except aiohttp.ClientConnectorError:
@@ -243,10 +246,10 @@ def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
     return {name: ", ".join(response.headers.getall(name)) for name in sorted(names)}
 
 
-def _response(response: aiohttp.ClientResponse, content: bytes) -> ProbeResponse:
+def _response(response: aiohttp.ClientResponse, content: bytes, seconds: float) -> ProbeResponse:
     text = content.decode("utf-8", "replace")
     try:
         body = json.loads(text)
     except ValueError:
         body = text
-    return ProbeResponse(response.status, _headers(response), body, text)
+    return ProbeResponse(response.status, _headers(response), body, text, seconds)

@@ -35,6 +35,13 @@ class RunCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     billed: int | None = None
 
 
+class ResponseTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the response to a request took, and how large it was."""
+
+    seconds: float
+    bytes: int
+
+
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Plan of the application under test, as configured."""
 
@@ -51,7 +58,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Result of a run, which holds no credentials and nothing of an organization. `date` is that of UTC, `version` the
     program's; `deviations` are those that the sandbox was given. `behavior` is what
-    `nexar-sandbox --as` imitates: values that contradict assumptions, by the field of the sandbox's behavior."""
+    `nexar-sandbox --as` imitates: values that contradict assumptions, by the field of the sandbox's behavior. `times`
+    are those of one part, by request: whole_part and plain_part."""
 
     service: Service
     date: str
@@ -61,6 +69,7 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: tuple[Outcome, ...]
     deviations: tuple[str, ...] = ()
     behavior: dict[str, Any] = {}
+    times: dict[str, ResponseTime] = {}
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
         """Return the outcomes with this verdict."""

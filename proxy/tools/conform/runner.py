@@ -12,8 +12,13 @@ from proxy.tools.conform import expressions, part_objects, redaction
 from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.tools.conform.probes import Account, ProbeError, ProbeResponse
 from proxy.tools.conform.reading import Catalogue
-from proxy.tools.conform.results import Outcome, RunCost
+from proxy.tools.conform.results import Outcome, ResponseTime, RunCost
 
+TIMED = {
+    "whole_part": "a part with all fields",
+    "plain_part": "with the fields of a plain v3 request",
+}
+"""Requests whose times are part of the result, in words for people."""
 _TIERS = ("core", "complete", "strict")
 # The service is unavailable, or wants less traffic: no observation of what an assumption is about.
 _UNAVAILABLE = (429, 502, 503, 504)
@@ -89,11 +94,12 @@ class Sender(Protocol):
 
 class Observations(NamedTuple):
     """Outcomes of all assumptions, and what they cost. `uncertain` parts may have been billed by requests without a
-    response."""
+    response. `times` are those of the requests in TIMED."""
 
     outcomes: tuple[Outcome, ...]
     cost: RunCost
     uncertain: int
+    times: dict[str, ResponseTime]
 
 
 async def run(
@@ -135,6 +141,11 @@ async def run(
         ),
         RunCost(sent, prober.token_requests, selection.at_worst if requests else 0, parts),
         uncertain,
+        {
+            name: ResponseTime(round(response.seconds, 3), len(response.text.encode()))
+            for name in TIMED
+            if (response := responses.get(name)) is not None and name not in failures
+        },
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import urllib.request
@@ -16,6 +17,10 @@ from support import commands
 from together.terminal import terminals
 
 import nexar_sandbox
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.model import Projection
+from proxy.planning.projection_cache import ProjectionCache
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
@@ -238,3 +243,21 @@ def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Callab
     with urllib.request.urlopen(request) as response:
         assert response.status == 200
         assert json.load(response)["errors"]
+
+
+def test_a_whole_part_is_timed_beside_a_plain_one(run_command: Run) -> None:
+    ended = run_command("conform", "--against", "sandbox", "--only", "whole-part")
+    pattern = (
+        r"a part with all fields: ([\d,]+) bytes in \d+\.\d+ s; with the fields of a plain v3 request: ([\d,]+) bytes"
+    )
+    found = re.search(pattern, ended.stdout)
+    assert found, ended.stdout
+    whole, plain = (int(text.replace(",", "")) for text in found.groups())
+    assert whole > plain > 0
+
+
+@pytest.mark.parametrize("name, whole", [("whole_part", True), ("plain_part", False)])
+def test_the_timed_documents_select_what_the_service_does(name: str, whole: bool) -> None:
+    cache = ProjectionCache(loader.load(shipped.path("mappings")), whole=whole)
+    selection = cache.match(Projection(), known=frozenset()).fetched.selection
+    assert selection in " ".join(reading.load().requests[name].document.split())
