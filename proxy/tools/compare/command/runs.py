@@ -115,6 +115,7 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
         progress = _progress(ready, stack)
         for comparison in progress.comparisons() if progress else ():
             tally.add(comparison)
+        tally.drop_ended(started)
         left = _remaining(ready, progress)
         recorder = open_recorder(ready, ready.chosen.record, stack)
         # Such requests are not sent again, because their comparison is saved and parts would be spent twice.

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -168,3 +169,27 @@ async def test_terminal_asks_for_confirmation_before_parts_are_used(
     await terminal.until("2 parts")  # of the bar
     assert (await commands.wait(terminal.process)).code == 2
     assert len(services.candidate.requests) == 1
+
+
+async def test_values_of_the_new_service_end_after_a_day(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    fails = True
+
+    async def other(request: Any) -> Any:
+        if request.query["q"] == "part-1":
+            return web.json_response({"hits": 7}) if not fails else web.Response(status=503)
+        return web.json_response({"hits": 5})
+
+    async with serve(other) as url:
+        command = ("compare", *services.with_candidate(url), "--requests", make_request_file(2), "--yes")
+        await run_command(*command, "--progress", "p.jsonl")
+        saved = (tmp_path / "p.jsonl").read_text()
+        aged = re.sub(r'"at":([\d.]+)', lambda found: f'"at":{float(found[1]) - 86_400}', saved)
+        assert aged != saved
+        (tmp_path / "p.jsonl").write_text(aged)
+        fails = False
+        await run_command(*command, "--progress", "p.jsonl", "--json", "r.json")
+    groups = [each for each in json.loads((tmp_path / "r.json").read_text())["groups"] if each["path"] == "hits"]
+    assert sum(group["requests"] for group in groups) == 2
+    assert [sample["candidate"] for group in groups for sample in group["samples"]] == ["7"]
