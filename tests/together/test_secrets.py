@@ -224,6 +224,7 @@ MISPLACED = (
     "/v3/{key}/match?apikey=EXAMPLE_KEY",
     "/v3/parts/{key}?apikey=EXAMPLE_KEY",
     "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{json}%22,%22reference%22:%22{json}%22}}]",
+    "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{key}%22}}]",  # a quote in the key spoils the JSON
     "/v3/parts/match?apikey={key}&queries=[]",
 )
 
