@@ -58,6 +58,8 @@ _WORDS = tuple(
         r"[^\s\"'<>&;,(){}\[\]=:/?#@|]+",
         r"[\w-]+",
         r"[^\W_]+",
+        r"[\w+/-]+={0,2}",  # Base64 (RFC 4648)
+        r"(?<=/)[\w+/-]+={0,2}",
     )
 )
 _AROUND = "'\"`()<>[]{}.,;:!?"  # what a sentence puts around a word
@@ -254,9 +256,10 @@ def _candidates(text: str, plain: _Plain) -> Iterator[str]:
             value = parameters.decoded(piece)
             strings = _strings(value) if value[:1] in ("{", "[") else (value,)
             for string in strings:
-                yield string
-                if "%" in string:
-                    yield parameters.decoded(string)
+                for spelling in (string, parameters.decoded(string)) if "%" in string else (string,):
+                    yield spelling
+                    for word in spelling.split():
+                        yield from (word, word.strip(_AROUND))
     words = plain.text[:WORDS_MAX].decode("utf-8", "replace")
     stripped = (word.strip(_AROUND) for word in words.split())
     yield from (word for word in stripped if len(word) >= WORD_MIN)

@@ -1,8 +1,10 @@
 """Tests of redaction: API keys are removed from texts, values and bodies; other text is unchanged."""
 
+import itertools
 import json
 import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support import cases
@@ -120,8 +122,38 @@ def test_texts_of_a_client_are_shown_without_its_api_keys(text: str, shown: str)
     assert REDACTION.request("/v3/parts/match?queries=[]&apikey=S3CR%2BT&apikey=", text, 100)[1] == shown
 
 
+@pytest.mark.parametrize("key", ["aGVsbG8+d29y/bGQ==", "4f9a8c1e2b", "550e8400-e29b-41d4-a716-446655440000"])
+def test_a_key_is_hidden_between_other_words(key: str) -> None:
+    """Also one in Base64, whose punctuation separates words elsewhere."""
+    redaction = Redaction(is_key=lambda text: text == key)
+    targets = ("match;<KEY>", "match?q=a+<KEY>+b", "match?q=x,<KEY>", "match?q=(<KEY>)", "match?q=mpn:<KEY>.", "<KEY>")
+    agents = ("erp/<KEY>", "<KEY>/1.0", "erp (k=<KEY>; Windows)", "erp,<KEY>", "erp|<KEY>|", "erp '<KEY>'")
+    once = quote(key, safe="")
+    for target, spelling in itertools.product(targets, (once, quote(once, safe=""))):
+        assert redaction.request(f"/v3/parts/{target.replace('<KEY>', spelling)}", "", 1_000)[0].count("…") == 1, target
+    for agent in agents:
+        assert redaction.request("/", agent.replace("<KEY>", key), 1_000)[1] == agent.replace("<KEY>", "…")
+
+
 @pytest.mark.parametrize(
-    "repeated", ["apikey", "apikey=%26", "\\", "%25", "\\u", "apikey[", "apikey=;", "a=", "%", "{", "[", "apikey=%2525"]
+    "repeated",
+    [
+        "apikey",
+        "apikey=%26",
+        "\\",
+        "%25",
+        "\\u",
+        "apikey[",
+        "apikey=;",
+        "a=",
+        "%",
+        "{",
+        "[",
+        "apikey=%2525",
+        "a/",
+        "/%20",
+        "==",
+    ],
 )
 def test_a_hostile_target_is_shown_in_bounded_time(repeated: str) -> None:
     target = f"/v3/parts/match?q={repeated * (69_000 // len(repeated))}u"
