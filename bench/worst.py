@@ -115,19 +115,19 @@ def _send(port: int, target: str, headers: Mapping[str, str] = MappingProxyType(
 @contextmanager
 def _folder_with_callers() -> Iterator[Path]:
     """Yield the folder of a store in which each of the last days has every caller."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_record_callers(Path(folder) / "state.sqlite"))
+        yield Path(folder)
+
+
+async def _record_callers(file: Path) -> None:
     now = int(time.time())
     callers = [Caller("demo", f"key {number}", "parts/match", f"erp/{number}") for number in range(CALLERS)]
     seen = [CallerSeen(caller, now - DAYS * DAY_SECONDS, now) for caller in callers]
     counts = [CallerCount(now // DAY_SECONDS - day, each, 5, 1, 3) for each in callers for day in range(DAYS)]
-
-    async def fill(file: Path) -> None:
-        store = await SqliteStore.open(file, clock.SystemClock())
-        await store.add_callers("bench", seen, counts)
-        await store.aclose()
-
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(fill(Path(folder) / "state.sqlite"))
-        yield Path(folder)
+    store = await SqliteStore.open(file, clock.SystemClock())
+    await store.add_callers("bench", seen, counts)
+    await store.aclose()
 
 
 @contextmanager

@@ -103,14 +103,15 @@ async def read(
 ) -> ClientReport:
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
-    seen, counts = await store.caller_usage(today - days + 1, today)
-    return await asyncio.to_thread(_report, applications, counts, seen, days, now)
+    usage = [await store.caller_usage(today - days + 1, today)]
+    # The thread has the only references: to free hundreds of thousands of counts takes long, too.
+    return await asyncio.to_thread(lambda: _report(applications, *usage.pop(), days, now))
 
 
 def _report(
     applications: Mapping[str, config.ApplicationSettings],
-    counts: Iterable[CallerCount],
     seen: Sequence[CallerSeen],
+    counts: Iterable[CallerCount],
     days: int,
     now: float,
 ) -> ClientReport:

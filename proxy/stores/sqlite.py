@@ -156,9 +156,11 @@ class SqlStore:
             first_day = part[0][0] + 1
         # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
         seen = await self._transaction("BEGIN", _callers)
-        # In a thread: there may be hundreds of thousands.
+        # In a thread, which also frees the rows: there may be hundreds of thousands.
+        rows = [counts]
+        del counts, part
         known = await asyncio.to_thread(
-            lambda: [CallerCount(day, seen[id_].caller, *numbers) for day, id_, *numbers in counts if id_ in seen]
+            lambda: [CallerCount(day, seen[id_].caller, *numbers) for day, id_, *numbers in rows.pop() if id_ in seen]
         )
         return list(seen.values()), known
 

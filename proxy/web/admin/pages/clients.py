@@ -98,7 +98,7 @@ class ClientsPage(PageData, frozen=True):
 async def _data(context: AdminContext, query: Query) -> ClientsPage:
     try:
         async with context.client_reports:
-            return await _page(context, query, await _report(context, query))
+            return await _page(context, query)
     except errors.StoreUnavailable as error:
         return _without_store(context, query, error.message)
 
@@ -111,11 +111,12 @@ def _without_store(context: AdminContext, query: Query, reason: str) -> ClientsP
     return ClientsPage(days, search, 1, 1, totals, first_day, last_day, recording, None, [], [], None, None, reason)
 
 
-async def _page(context: AdminContext, query: Query, report: ClientReport) -> ClientsPage:
+async def _page(context: AdminContext, query: Query) -> ClientsPage:
     gateway = context.service.gateway
     entries = await gateway.store.all_usage()
-    # In a thread, as all that has to look at every client.
-    return await asyncio.to_thread(_shown, gateway.settings, report, entries, query, context.clock.now())
+    # In a thread, as all that has to look at every client; it has the only reference, because freeing takes long, too.
+    report, now = [await _report(context, query)], context.clock.now()
+    return await asyncio.to_thread(lambda: _shown(gateway.settings, report.pop(), entries, query, now))
 
 
 def _shown(
@@ -151,7 +152,8 @@ def _shown(
 async def _csv(context: AdminContext, query: Query) -> list[bytes]:
     async with context.client_reports:
         # In a thread: a file of many days has hundreds of thousands of lines.
-        return await asyncio.to_thread(_csv_chunks, await _report(context, query), query)
+        report = [await _report(context, query)]
+        return await asyncio.to_thread(lambda: _csv_chunks(report.pop(), query))
 
 
 def _csv_chunks(report: ClientReport, query: Query) -> list[bytes]:
