@@ -17,6 +17,7 @@ from aiohttp import web
 from together.environment import StartEnvironment, raw, target
 
 import nexar_sandbox
+from proxy import config
 from proxy.kit import event_loop
 from proxy.v3 import bounds
 from proxy.web import connections, server
@@ -118,6 +119,13 @@ async def test_client_that_reads_slowly_gets_everything() -> None:
             await asyncio.sleep(0.02)
         assert received > len(BIG)
         await close(writer)
+
+
+def test_limits_are_those_of_the_settings() -> None:
+    listen = config.ListenSettings(
+        connections=10, header_seconds=2.0, idle_seconds=3.0, write_seconds=4.0, unread_bytes=5_000_000
+    )
+    assert connections.ConnectionLimits.from_settings(listen) == (10, 2.0, 3.0, 4.0, 5_000_000)
 
 
 @pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
