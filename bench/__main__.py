@@ -32,6 +32,7 @@ from bench import (
     team_day,
     whole,
     workbook,
+    workers,
     worst,
 )
 
@@ -40,6 +41,7 @@ BENCHES = {
     "mapper": mapper,
     "service": service,
     "team_day": team_day,
+    "workers": workers,
     "latency": latency,
     "bom": bom,
     "whole": whole,

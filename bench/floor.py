@@ -1,11 +1,14 @@
 """The floor: a minimal translator for the same requests, with aiohttp, orjson, dicts, and one constant token.
 
-No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL [whole]`; prints its port. `whole`: fetches all fields that the service fetches as
-shipped.
+No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL [whole] [forked]`; prints its port. `whole`: fetches all fields that the service
+fetches as shipped. `forked`: in two processes.
 """
 
 import asyncio
+import os
+import socket
 import sys
+import threading
 import time
 from typing import Any
 
@@ -119,26 +122,44 @@ async def start(app: Any) -> Any:
     await app["session"].close()
 
 
-async def main(url: Any, match: Any = match, whole: bool = False) -> None:
+async def main(url: Any, match: Any = match, whole: bool = False, listener: Any = None) -> None:
     application = web.Application()
     if whole:
         application["document"] = DOCUMENT.replace("part {", f"part {{ {WHOLE}")
     application.router.add_get("/v3/parts/match", match)
-    await serve(application, url)
+    await serve(application, url, listener)
 
 
-async def serve(application: Any, url: Any) -> None:
+async def serve(application: Any, url: Any, listener: Any = None) -> None:
     application["url"] = url
     application.setdefault("document", DOCUMENT)
     application.cleanup_ctx.append(start)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    print(runner.addresses[0][1], flush=True)
+    if listener is None:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        print(runner.addresses[0][1], flush=True)
+    else:
+        await web.SockSite(runner, listener).start()
     await asyncio.Event().wait()
+
+
+def fork() -> None:
+    """Start a second process, which inherits the listening socket and ends with this one."""
+    end, ours = os.pipe()
+    if os.fork():
+        os.close(end)
+        return
+    os.close(ours)
+    threading.Thread(target=lambda: (os.read(end, 1), os._exit(0)), daemon=True).start()
 
 
 if __name__ == "__main__":
     import uvloop
 
-    uvloop.run(main(sys.argv[1], whole="whole" in sys.argv))
+    shared = None
+    if "forked" in sys.argv:
+        shared = socket.create_server(("127.0.0.1", 0), backlog=256)
+        print(shared.getsockname()[1], flush=True)
+        fork()
+    uvloop.run(main(sys.argv[1], whole="whole" in sys.argv, listener=shared))

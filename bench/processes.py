@@ -71,9 +71,9 @@ def _resident(pid: str) -> float:
 
 
 @contextmanager
-def upstream(milliseconds: float = 0.0, parts: int = 3) -> Iterator[Server]:
+def upstream(milliseconds: float = 0.0, parts: int = 3, core: int | None = 1) -> Iterator[Server]:
     """Start the canned upstream, with `parts` in each result, on the core of the load generator."""
-    with _process("bench.upstream", str(milliseconds), str(parts), core=1) as (line, pid):
+    with _process("bench.upstream", str(milliseconds), str(parts), core=core) as (line, pid):
         yield Server(int(line), pid)
 
 
@@ -95,9 +95,9 @@ def day_floor(behind: Server, cache_bytes: int = 0) -> Iterator[Server]:
 
 
 @contextmanager
-def floor(behind: Server, *options: str) -> Iterator[Server]:
+def floor(behind: Server, *options: str, core: int | None = 0) -> Iterator[Server]:
     """Start the floor: a minimal translator."""
-    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", *options, core=0) as (line, pid):
+    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", *options, core=core) as (line, pid):
         yield Server(int(line), pid)
 
 
@@ -142,7 +142,12 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def service(
-    behind: Server, folder: Path, changes: Changes = MappingProxyType({}), *, through: Sequence[str] = ("proxy",)
+    behind: Server,
+    folder: Path,
+    changes: Changes = MappingProxyType({}),
+    *,
+    through: Sequence[str] = ("proxy",),
+    core: int | None = 0,
 ) -> Iterator[Server]:
     """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
     log goes to a file. `through`: the module that starts it, with arguments of its own."""
@@ -151,7 +156,7 @@ def service(
     file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
     with (
         (own / "log").open("wb") as log,
-        _process(*through, "serve", "--config", str(file), core=0, log=log) as (line, pid),
+        _process(*through, "serve", "--config", str(file), core=core, log=log) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
 
@@ -201,12 +206,12 @@ class LoadResult(NamedTuple):
     load_cpu: float
 
 
-def load(server: Server, target: str, seconds: float, every: float = 0.0) -> LoadResult:
+def load(server: Server, target: str, seconds: float, every: float = 0.0, core: int | None = 1) -> LoadResult:
     """Run the load generator; with `every`, one request every so many seconds instead of as many as possible."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(seconds), str(CONNECTIONS), target, str(every)]
     before = server.cpu()
     with subprocess.Popen(command, stdout=subprocess.PIPE) as generator:
-        pin(generator.pid, 1)
+        pin(generator.pid, core)
         try:
             printed, _ = generator.communicate(timeout=seconds + TIMEOUT)
         finally:
@@ -220,14 +225,14 @@ def load(server: Server, target: str, seconds: float, every: float = 0.0) -> Loa
     )
 
 
-def pin(pid: int, core: int) -> None:
+def pin(pid: int, core: int | None) -> None:
     """Pin a process to a core, so that server and load do not share one (Linux with two cores or more)."""
-    if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
+    if core is not None and hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
         os.sched_setaffinity(pid, {core})
 
 
 @contextmanager
-def _process(module: str, *arguments: str, core: int, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
+def _process(module: str, *arguments: str, core: int | None, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
     """Start a module; yields the first line that it prints, and its process id."""
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
