@@ -426,3 +426,12 @@ async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
             await one.get(target(A, B))
         sent = [query["mpn"] for variables in environment.sent_variables for query in variables.get("queries", ())]
         assert sent.count("SN74S74N") == 1
+
+
+async def test_match_without_parts_hides_none_from_other_services(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
+        first = await one.get(target({**A, "limit": 1}))
+        await one.get(target({**A, "limit": 0}, {**A, "start": 4, "limit": 0}, {**B, "limit": 0}))
+        await stored(environment, store, 3)
+        assert same(first, await two.get(target({**A, "limit": 1})))
+        assert figures(await two.get(target({**B, "limit": 1}))) == ("miss", 1)

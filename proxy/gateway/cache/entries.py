@@ -336,9 +336,9 @@ class ResponseCache:
 
 
 def shared_name(key: Hashable) -> Hashable:
-    """Return what names the entry of a key in the shared cache: all first pages of a match are one."""
+    """Return what names the entry of a key in the shared cache: all first pages of a match that have parts are one."""
     page = _page_of(key)
-    return key if page is None or page.start else page.query
+    return page.query if page is not None and page.limit and not page.start else key
 
 
 def part_keys(key: Hashable, records: bytes) -> list[Hashable]:
