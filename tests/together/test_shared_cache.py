@@ -435,3 +435,13 @@ async def test_match_without_parts_hides_none_from_other_services(start: StartEn
         await stored(environment, store, 3)
         assert same(first, await two.get(target({**A, "limit": 1})))
         assert figures(await two.get(target({**B, "limit": 1}))) == ("miss", 1)
+
+
+async def test_rest_of_a_page_is_paid_once_by_all_services(start: StartEnvironment, store: str) -> None:
+    async with start() as environment, others(environment, *[settings(environment, store)] * 3) as (one, two, three):
+        await one.get(target({**A, "limit": 1}))
+        size = await stored(environment, store, 1)
+        environment.time.advance(200)
+        assert figures(await two.get(target({**A, "limit": 3}))) == ("miss", 2)
+        await stored(environment, store, 1, size + 1_000)
+        assert figures(await three.get(target({**A, "limit": 3}))) == ("hit", 0)

@@ -214,16 +214,16 @@ class ResponseCache:
         return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
-        """Return the records of a query for the shared cache: those that stay fresh for half of their time at least,
-        because an entry there ends with its oldest records."""
+        """Return the records of a query for the shared cache: the newest, and those that stay fresh for half of their
+        time at least, because an entry there ends with its oldest records."""
         now = self._clock.monotonic()
         stored_at_zero = self._clock.now() - now  # monotonic times mean nothing to other processes
         page = _page_of(key.key)
         limit = page.limit if page is not None and not page.start else 0
         return [
             CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored, limit)
-            for each in self._variants(key)
-            if now - each.stored <= (self._fresh_until(each) - each.stored) / 2
+            for n, each in enumerate(self._variants(key))
+            if not n or now - each.stored <= (self._fresh_until(each) - each.stored) / 2
         ]
 
     def add(self, key: CacheKey, shared_records: Sequence[CachedRecords]) -> None:
