@@ -165,31 +165,26 @@ class ResponseCache:
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
-        now = self._clock.monotonic()
-        variants = self._variants(key)
-        for variant in variants:
-            until = self._end(variant) if stale else self._fresh_until(variant)
-            if now < until and renderer.part.fields <= variant.fields:
-                try:
-                    items = self._items(variant, variants, key, renderer)
-                except errors.UpstreamUnreadable as failure:
-                    return None if stale else RenderedResult.failed(failure)
-                until = 0.0 if stale else until
-                return RenderedResult(items, variant.hits, details=variant.details, stored=variant.stored, until=until)
-        return None
+        variant = self._find(key, self._usable(renderer.part.fields, self._end if stale else self._fresh_until))
+        if variant is None:
+            return None
+        try:
+            items = self._items(variant, key, renderer)
+        except errors.UpstreamUnreadable as failure:
+            return None if stale else RenderedResult.failed(failure)
+        until = 0.0 if stale else self._fresh_until(variant)
+        return RenderedResult(items, variant.hits, details=variant.details, stored=variant.stored, until=until)
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
         """Return whether `get` has a fresh result, without making its items."""
-        now, fields = self._clock.monotonic(), renderer.part.fields
-        variants = self._variants(key)
-        return any(now < self._fresh_until(variant) and fields <= variant.fields for variant in variants)
+        return self._find(key, self._usable(renderer.part.fields, self._fresh_until)) is not None
 
     def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
         """Return what is held of a page whose other records must be fetched; None if nothing is."""
-        page, now = _page_of(key.key), self._clock.monotonic()
+        page = _page_of(key.key)
         if page is None:
             return None
-        held, _ = self._assembled(page, lambda each: now < self._fresh_until(each) and renderer.fetched <= each.fields)
+        held, _ = self._assembled(page, self._usable(renderer.fetched, self._fresh_until))
         records = [] if held is None else list(map(bytes, _records(held.records)))
         return Head(records, held.stored) if held is not None and records else None
 
@@ -198,19 +193,20 @@ class ResponseCache:
     ) -> RenderedResult:
         """Store a result with its records, or those that follow its `head`; return it with its times. Raises
         UpstreamUnreadable for a head that cannot be translated."""
-        now = self._clock.monotonic()
-        if head is not None:
+        now, page = self._clock.monotonic(), _page_of(key.key)
+        if head is not None and page is not None:
             # A part that has moved behind the head meanwhile is not listed twice.
             listed = {uid for record in head.records for uid in UID.findall(record)}
             added = [bytes(each) for each in _records(result.records) if listed.isdisjoint(UID.findall(each))]
             records, now = join_records([*head.records, *added]), min(now, head.stored)
             items = renderer.items(renderer.part.decode(records), key.context)
-            result = result._replace(items=items, records=records)
-        fields = renderer.fetched
-        variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
-        others = [other for other in self._variants(key) if not other.fields <= fields]
-        self._put(key, (variant, *others[: VARIANTS_MAX - 1]))
-        self._note(key, variant)
+            hits = max(result.hits, page.start + len(head.records) + len(added))
+            result = result._replace(items=items, hits=hits, records=records)
+            if not self._holders.get(page.query):  # they were cleared meanwhile: the head must not come back
+                return result._replace(stored=now)
+        fetched = renderer.fetched
+        variant = _Variant(fetched, result.records, result.hits, result.details, now, {renderer.key: result.items})
+        self._keep(key, [variant])
         return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
@@ -222,7 +218,7 @@ class ResponseCache:
         limit = page.limit if page is not None and not page.start else 0
         return [
             CachedRecords(each.fields, each.records, each.hits, each.details, stored_at_zero + each.stored, limit)
-            for n, each in enumerate(self._variants(key))
+            for n, each in enumerate(self._entries.get(key.key) or ())
             if not n or now - each.stored <= (self._fresh_until(each) - each.stored) / 2
         ]
 
@@ -240,14 +236,7 @@ class ResponseCache:
         ]
         if _uid_of(key.key):
             variants = [part for each in variants if (part := _part(each, key)) is not None]
-        newest_first = sorted((*variants, *self._variants(key)), key=lambda each: -each.stored)
-        useful: list[_Variant] = []
-        for variant in newest_first:
-            if not any(variant.fields <= newer.fields for newer in useful):
-                useful.append(variant)
-        if useful:
-            self._put(key, tuple(useful[:VARIANTS_MAX]))
-            self._note(key, useful[0])
+        self._keep(key, variants)
 
     def usage(self) -> tuple[int, int]:
         """Return the number of queries with an entry and the bytes of memory that they take."""
@@ -258,25 +247,47 @@ class ResponseCache:
         for cache in (self._entries, self._holders):
             cache.clear(None if application is None else lambda key: _application_of(key) == application)
 
-    def _items(self, variant: _Variant, variants: tuple[_Variant, ...], key: CacheKey, renderer: ItemRenderer) -> bytes:
+    def _keep(self, key: CacheKey, added: Sequence[_Variant]) -> None:
+        variants = self._merged(key, added)
+        if variants:
+            self._put(key, variants)
+            self._note(key, variants[0])
+
+    def _merged(self, key: CacheKey, added: Sequence[_Variant]) -> tuple[_Variant, ...]:
+        """Return the variants of a query, newest first, with those added; none whose fields a newer one has."""
+        useful: list[_Variant] = []
+        for variant in sorted((*added, *(self._entries.get(key.key) or ())), key=lambda each: -each.stored):
+            if not any(variant.fields <= newer.fields for newer in useful):
+                useful.append(variant)
+        return tuple(useful[:VARIANTS_MAX])
+
+    def _items(self, variant: _Variant, key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
         if items is None:
             items = variant.items[renderer.key] = renderer.items(renderer.part.decode(variant.records), key.context)
-            self._put(key, variants)  # its size has changed; it may have expired by now
+            self._put(key, self._merged(key, [variant]))  # its size has changed; it may have expired by now
         return items
 
-    def _variants(self, key: CacheKey) -> tuple[_Variant, ...]:
-        own = self._entries.get(key.key)
-        if own is not None:
-            return own
+    def _usable(self, fields: frozenset[str], until: Callable[[_Variant], float]) -> Callable[[_Variant], bool]:
+        """Return the test for variants with these fields that have not ended."""
+        now = self._clock.monotonic()
+        return lambda variant: now < until(variant) and fields <= variant.fields
+
+    def _find(self, key: CacheKey, usable: Callable[[_Variant], bool]) -> _Variant | None:
+        """Return a variant of a query, or what other entries hold of it."""
+        for variant in self._entries.get(key.key) or ():
+            if usable(variant):
+                return variant
         page = _page_of(key.key)
         if page is not None:
-            now = self._clock.monotonic()
-            held, is_whole = self._assembled(page, lambda each: now < self._end(each))
-            return (held,) if held is not None and is_whole else ()
-        holders = self._holders.get(key.key) or ()
-        whole = (each for holder in holders for each in self._entries.get(holder) or ())
-        return tuple(filter(None, (_part(each, key) for each in whole)))
+            held, is_whole = self._assembled(page, usable)
+            return held if held is not None and is_whole and usable(held) else None
+        for holder in self._holders.get(key.key) or ():
+            for variant in self._entries.get(holder) or ():
+                part = _part(variant, key) if usable(variant) else None
+                if part is not None:
+                    return part
+        return None
 
     def _assembled(self, page: "_Page", usable: Callable[[_Variant], bool]) -> tuple[_Variant | None, bool]:
         """Return what other pages of the query hold of a page, from its beginning on, and whether that is all of it."""
@@ -301,7 +312,7 @@ class ResponseCache:
             records += map(bytes, _records(piece[1].records)[place - piece[0].start :])
             used.append(piece[1])
         fields, stored = frozenset.intersection(*(each.fields for each in used)), min(each.stored for each in used)
-        content = join_records(records[: page.limit])
+        content = join_records(records[: max(0, wanted)])
         return _Variant(fields, content, newest.hits, newest.details, stored, {}), len(records) >= wanted
 
     def _note(self, key: CacheKey, variant: _Variant) -> None:
@@ -312,7 +323,8 @@ class ResponseCache:
         until, parts = self._end(variant), part_keys(key.key, variant.records)
         for part in parts:
             self._holders.put(part, (key.key,), memory_of(0), until)
-            if all(older.fields <= variant.fields for older in self._entries.get(part) or ()):
+            older = self._entries.get(part) or ()
+            if all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
         if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):

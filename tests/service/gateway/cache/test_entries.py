@@ -193,3 +193,71 @@ def test_clear_removes_the_entries_of_one_application_or_all(time: clock.ManualC
     assert cache.usage() == (1, size // 2)
     cache.clear(None)
     assert cache.usage() == (0, 0)
+
+
+def page(start: int, limit: int) -> CacheKey:
+    return CacheKey(("demo", "match", "SN74*", start, limit), KEY.context)
+
+
+def store_page(
+    cache: ResponseCache, renderer: ItemRenderer, key: CacheKey, numbers: Iterable[int], hits: int, head: Any = None
+) -> RenderedResult:
+    records = msgspec.json.encode([{**PART, "v3uid": f"{n:016x}", "mpn": str(n)} for n in numbers])
+    items = renderer.items(renderer.part.decode(records), key.context)
+    return cache.store(key, renderer, RenderedResult(items, hits, records=records), head)
+
+
+def numbers(result: RenderedResult | None) -> list[int] | None:
+    return result and [int(item["mpn"]) for item in json.loads(result.items)]
+
+
+def test_page_is_put_together_of_fresh_pages_beside_its_own_stale_entry(
+    time: clock.ManualClock, renderer: Renderers
+) -> None:
+    cache = memory(time)
+    store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
+    time.advance(61)
+    store_page(cache, renderer("mpn"), page(0, 4), [3, 4, 5, 6], 9)
+    assert numbers(cache.get(page(0, 2), renderer("mpn"))) == [3, 4]
+
+
+def test_page_is_put_together_of_pages_with_its_fields(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache = memory(time)
+    store_page(cache, renderer("mpn", "uid"), page(0, 4), [1, 2, 3, 4], 9)
+    store_page(cache, renderer("mpn"), page(4, 2), [5, 6], 9)
+    assert numbers(cache.get(page(1, 2), renderer("mpn", "uid"))) == [2, 3]
+
+
+def test_page_has_no_more_parts_than_hits(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache = memory(time)
+    store_page(cache, renderer("mpn"), page(0, 3), [1, 2, 3], 9)
+    head = cache.head(page(0, 5), renderer("mpn"))
+    assert head is not None
+    shrunk = store_page(cache, renderer("mpn"), page(0, 5), [], 2, head)
+    assert (numbers(shrunk), shrunk.hits) == ([1, 2, 3], 3)
+    store_page(cache, renderer("mpn"), page(3, 2), [], 2)
+    found = cache.get(page(0, 4), renderer("mpn"))
+    assert found is not None
+    assert (numbers(found), found.hits) == ([1, 2], 2)
+
+
+def test_head_of_a_page_does_not_come_back_after_a_clearing(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache = memory(time)
+    store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
+    head = cache.head(page(0, 4), renderer("mpn"))
+    cache.clear("demo")
+    result = store_page(cache, renderer("mpn"), page(0, 4), [3, 4], 9, head)
+    assert (numbers(result), result.until) == ([1, 2, 3, 4], 0.0)
+    assert cache.get(page(0, 4), renderer("mpn")) is None
+
+
+def test_older_page_does_not_replace_a_newer_part(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache, part = memory(time), CacheKey(("demo", "part", f"{1:016x}"), KEY.context)
+    store_page(cache, renderer("mpn", "uid"), page(0, 2), [1, 2], 9)
+    head = cache.head(page(0, 4), renderer("mpn", "uid"))
+    time.advance(50)
+    newer = store_page(cache, renderer("mpn", "uid"), part, [1], 1)
+    store_page(cache, renderer("mpn", "uid"), page(0, 4), [3, 4], 9, head)
+    found = cache.get(part, renderer("mpn", "uid"))
+    assert found is not None
+    assert found.stored == newer.stored
