@@ -52,7 +52,7 @@ REQUESTS = (
     '/parts/match?queries=[{"mpn":"SN74*","limit":4},{"q":"resistor","limit":1},{"limit":-1},{"mpn":"SN74S74N",'
     '"seller":"Mouser"},{"mpn":"*S74N","start":1,"limit":2}]&show[]=mpn&show[]=manufacturer.uid',
     '/parts/match?queries=[{"mpn":"ATMEGA328P-PU"},{"mpn":"atmega328ppu"},{"sku":"67K1122"},{"mpn":"SN74*","limit":2},'
-    '{"mpn_or_sku":"SN74S74N","limit":1,"start":1}]&exact_only=true&show[]=mpn&show[]=offers.sku',
+    '{"mpn":"IRFZ44N"},{"mpn_or_sku":"SN74S74N","limit":1,"start":1}]&exact_only=true&show[]=mpn&show[]=offers.sku',
     '/parts/match?queries=[{"mpn":"SN74S74N","limit":1},{"mpn":"SN74S74N","limit":1,"reference":2}]&show[]=mpn',
     "/parts/search?q=SN74S74N&limit=3&start=1" + EVERYTHING,
     "/parts/search?q=&filter[fields][brand.name][]=Texas+Instruments&sortby=mpn+desc&limit=2&show[]=mpn",

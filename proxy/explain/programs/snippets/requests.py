@@ -32,7 +32,7 @@ def main_match_number():
     token = access_token()
     result_set = graphql(token, QUERY, VARIABLES)["supSearchMpn"]
     results = result_set["results"] or []
-    parts = [each["part"] for each in results if is_number(each["part"]["mpn"]) or is_number(each["akaMpn"] or "")]
+    parts = [each["part"] for each in results if any(map(is_number, numbers_of(each["part"], each["akaMpn"])))]
     # Parts that only contain the number come last: where the page has one, it also has all that are equal to it.
     hits, shown = result_set["hits"], VARIABLES["start"] + len(parts)
     if len(parts) < len(results) and (parts or VARIABLES["start"] == 0):
@@ -96,13 +96,18 @@ def is_match_pattern(part, aka, query):
 
 def is_match_exactly(part, aka, query):
     """Whether a part has each number of the query to the letter, as exact_only demands."""
-    numbers = (part["mpn"], aka)
+    numbers = numbers_of(part, aka)
     skus = [offer["sku"] for seller in part.get("sellers", []) for offer in seller["offers"]]
     if "pattern" in query:
-        return any(re.fullmatch(query["pattern"], number or "") for number in numbers)
+        return any(re.fullmatch(query["pattern"], number or "") for number in (part["mpn"], aka))
     if query.get("mpn_or_sku") and query["mpn_or_sku"] not in (*numbers, *skus):
         return False
     return (not query.get("mpn") or query["mpn"] in numbers) and (not query.get("sku") or query["sku"] in skus)
+
+
+def numbers_of(part, aka):
+    """The numbers that a part matches by: its own, the one that Nexar matched, if any, and alternate ones."""
+    return [part["mpn"], aka or "", *part["akaMpns"]]
 
 
 def is_number(number):
