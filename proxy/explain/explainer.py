@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors
-from proxy.explain import caching, changes, envelope, response_fields, understanding
+from proxy.explain import caching, changes, response_fields, understanding
 from proxy.explain.explanation import Cost, ExplainedError, Explanation, UnderstoodClient
 from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
@@ -115,8 +115,8 @@ class Explainer:
             lists=tuple(plan.lists),
             cost=_cost(request, plan),
             cache=caching.cache_use(self.settings, plan.request, plan.queries, plan.positions),
-            items=envelope.ITEMS[endpoint.action],
-            envelope=envelope.envelope_fields(endpoint, operations),
+            items=response_fields.ITEMS[endpoint.action],
+            envelope=response_fields.envelope_fields(endpoint, operations),
             fields=response_fields.object_fields(self.mappings, endpoint.object, projection),
             changes=changes.request_changes(endpoint, self.settings, operations, plan.understood, values),
         )

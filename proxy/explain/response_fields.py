@@ -1,17 +1,34 @@
-"""Fields of the v3 objects of a response in one projection: the upstream paths, transform and plan feature of each, or
-the reason why it is empty. Read from the mapping rules that the mapping function is compiled from."""
+"""Fields of a v3 response. Those of its objects in one projection have the upstream paths, transform and plan feature
+of each, or the reason why it is empty, from the mapping rules that the mapping function is compiled from; those around
+the objects are in envelope.yaml."""
 
-from collections.abc import Iterator
+import functools
+import pathlib
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proxy.explain.explanation import ExplainedField
+import msgspec
+
+from proxy.explain.explanation import ExplainedField, ExplainedOperation
+from proxy.kit import located_yaml
 from proxy.mapping import coverage, paths, rules
 from proxy.mapping.loader import Mappings
 from proxy.mapping.rules import ComputedValue, FieldRule
 from proxy.mapping.schema import FieldType
 from proxy.model import Path, Projection
+from proxy.v3.endpoints import Action, Endpoint
 
 ANY_KEY = "<key>"
+ITEMS: dict[Action, str] = {
+    "match": "results[].items[]",
+    "search": "results[].item",
+    "get_multi": "<uid>",
+    "get": "",
+}
+"""Path of the objects in a response; empty: the response is the object."""
+
+_NAME = re.compile(r"\w+")
 
 
 class _Place(NamedTuple):
@@ -162,3 +179,24 @@ class _Walk:
 def _braces(step: paths.Step) -> str:
     """Return the selection in braces of a path's last step, which a transform reads."""
     return f"{{{' '.join(child.name + _braces(child) for child in step.below)}}}" if step.below else ""
+
+
+def envelope_fields(endpoint: Endpoint, operations: Iterable[ExplainedOperation]) -> tuple[ExplainedField, ...]:
+    """Return the fields around the objects of a response, with those of their upstream paths that the operations
+    select; none for an endpoint that returns objects only."""
+    response: str = endpoint.action
+    if response == "search":
+        response = "search of parts" if endpoint.object == "Part" else "search of a list"
+    names = {name for each in operations for name in _NAME.findall(each.document)} | {"errors", "message"}
+    return tuple(
+        msgspec.structs.replace(
+            field, upstream=tuple(path for path in field.upstream if names.issuperset(_NAME.findall(path)))
+        )
+        for field in _fields_around().get(response, ())
+    )
+
+
+@functools.cache
+def _fields_around() -> dict[str, tuple[ExplainedField, ...]]:
+    texts = located_yaml.load(pathlib.Path(__file__).with_name("envelope.yaml")).data
+    return msgspec.convert(texts, dict[str, tuple[ExplainedField, ...]])
