@@ -14,7 +14,6 @@ from proxy import model
 from proxy.mapping import drift
 
 NAME = "introspection"
-FORBIDDEN = "HC0046"  # the code of a service that allows no introspection (contract graphql.md §3.3)
 QUERY_TYPE = "Query"  # what the mappings call it, whatever its name is upstream
 # Types of fields have at most four levels, as in [SupPart!]!. Without `includeDeprecated` the fields that v3's pictures
 # are read from would seem to be gone.

@@ -95,11 +95,6 @@ class FillEnd(NamedTuple):
     stopped: str | None
     refused: bool = False
 
-    @property
-    def interrupted(self) -> bool:
-        """True after a signal."""
-        return self.stopped == INTERRUPTED
-
 
 async def fetch(
     job: FillJob,

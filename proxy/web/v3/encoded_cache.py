@@ -29,7 +29,6 @@ from proxy.web.v3 import responses
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
 
 HEADS_MAX = 4_096  # request heads that are linked with an entry, the oldest is dropped; 350 bytes each, and the target
-ENTRY_OVERHEAD = 600  # bytes of an entry without its body
 JOIN_SECONDS = 0.2  # less than coalescing.stall_seconds, after which a request counts as stalled
 RequestKey = tuple[str, bool]  # request target, which names the API key, and whether the client accepts gzip
 

@@ -79,7 +79,7 @@ async def test_stopped_run_keeps_its_results_and_the_next_run_continues() -> Non
     job, parts, stop = _Notes(), source(), asyncio.Event()
     end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 3 else None)
     # The fourth was paid for with the others of its request: it is taken from the cache.
-    assert (end.results, end.interrupted, parts.parts_spent, parts.closed) == (4, True, 4, True)
+    assert (end.results, end.stopped, parts.parts_spent, parts.closed) == (4, fill.INTERRUPTED, 4, True)
     end = await fill.fetch(_Notes(), parts, asyncio.Event())
     assert (end.stopped, parts.parts_spent, parts.upstream_requests) == (None, 10, 3)
 
@@ -90,7 +90,7 @@ async def test_signal_after_the_last_result_is_no_early_end() -> None:
     parts = MemoryPartSource({})
     job = _Notes()
     end = await fill.fetch(job, parts, stop)
-    assert (end.results, end.interrupted) == (0, True)
+    assert (end.results, end.stopped) == (0, fill.INTERRUPTED)
     stop.clear()
     end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 10 else None)
     assert end.stopped is None
@@ -129,7 +129,7 @@ async def test_stopped_run_that_fetches_everything_anew_takes_nothing_old() -> N
     parts, stop = source(), asyncio.Event()
     await fill.fetch(_Notes(), parts, asyncio.Event())
     end = await fill.fetch(_Notes(), parts, stop, refresh="everything", tell=lambda _: stop.set())
-    assert (end.results, end.interrupted, parts.parts_spent) == (1, True, 14)
+    assert (end.results, end.stopped, parts.parts_spent) == (1, fill.INTERRUPTED, 14)
 
 
 async def test_failures_are_fetched_again_and_parts_are_not() -> None:

@@ -59,9 +59,6 @@ class CellChange(NamedTuple):
     style: int | None = None
 
 
-Changes = dict[tuple[int, int], CellChange]
-
-
 class NewSheet(NamedTuple):
     """Sheet to be added behind the others. `rows` are written as they are iterated. With `header` the first row is
     bold, if the workbook has a bold cell format."""

@@ -32,7 +32,6 @@ class SheetLayout(NamedTuple):
 
     tables: tuple[Area, ...]
     merged: tuple[Area, ...]
-    table_headers: tuple[Area, ...]
 
 
 class Element(NamedTuple):

@@ -75,11 +75,10 @@ class Package:
 
     def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
         """Return the tables and merged cells of a sheet."""
-        tables = list(structure.tables(self._parts, sheet))
         merged = _MergedCells(self._failing(sheet))
         merged.load(self._source(sheet))
-        headers = tuple(header for _, header in tables if header is not None)
-        return structure.SheetLayout(tuple(area for area, _ in tables), tuple(merged.areas), headers)
+        tables = tuple(area for area, _ in structure.tables(self._parts, sheet))
+        return structure.SheetLayout(tables, tuple(merged.areas))
 
     def defined_names(self) -> Iterator[names.DefinedName]:
         """Yield the defined names of the workbook and of its sheets."""
