@@ -27,7 +27,8 @@ OFFER = {"sku": "296", "eligibleRegion": "US", "inventoryLevel": 7, "packaging":
          "multipackQuantity": 1}  # fmt: skip
 FORMATS = ("Altium", "Eagle", "Orcad", "Kicad")
 PART = {
-    "v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "manufacturer": COMPANY, "octopartUrl": "https://octopart.com/x",
+    "v3uid": "5ec397c9af088104", "mpn": "SN74S74N", "akaMpns": [], "manufacturer": COMPANY,
+    "octopartUrl": "https://octopart.com/x",
     "sellers": [
         {"company": {**COMPANY, "displayFlag": "US"}, "isAuthorized": True, "isBroker": False, "offers": [OFFER]}
     ],
@@ -44,7 +45,7 @@ HTML = b"<html><body>Bad Gateway</body></html>"
 BROKE = [{"message": "Unexpected Execution Error"}]
 REFUSES = [{"message": "limit must be between 0 and 100"}]
 
-TWO = target({"mpn": "SN74S74N"}, {"mpn": "X"}, more=MORE)
+TWO = target({"mpn": "SN74S74N"}, {"mpn": "sn74s74n"}, more=MORE)
 ONE = target({"mpn_or_sku": "SN74S74N"}, more=MORE)
 UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
 
