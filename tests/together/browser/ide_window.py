@@ -100,8 +100,13 @@ class IdeWindow:
 
         def clicked() -> bool:
             found = self.find(within).find_elements(By.XPATH, path)
-            if found:
-                found[0].click()
+            try:
+                if found:
+                    found[0].click()
+            except exceptions.WebDriverException as error:
+                if "does not belong to the document" not in str(error):  # which another page has replaced meanwhile
+                    raise
+                return False
             return bool(found)
 
         self.wait_for(text, clicked)
