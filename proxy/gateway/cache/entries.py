@@ -309,11 +309,14 @@ class ResponseCache:
             piece = next((each for each in held if each[0].start <= place < each[0].start + each[1].count), None)
             if piece is None:
                 break
-            records += map(bytes, _records(piece[1].records)[place - piece[0].start :])
+            more = [*records, *map(bytes, _records(piece[1].records)[place - piece[0].start :])][:wanted]
+            uids = UID.findall(b"".join(more)) if records else []
+            if len(set(uids)) < len(uids):  # a part has moved from one page to another meanwhile
+                break
+            records = more
             used.append(piece[1])
         fields, stored = frozenset.intersection(*(each.fields for each in used)), min(each.stored for each in used)
-        content = join_records(records[: max(0, wanted)])
-        return _Variant(fields, content, newest.hits, newest.details, stored, {}), len(records) >= wanted
+        return _Variant(fields, join_records(records), newest.hits, newest.details, stored, {}), len(records) >= wanted
 
     def _note(self, key: CacheKey, variant: _Variant) -> None:
         """Let queries by uid find the parts of a result, and other pages of a match find a page of which nothing was

@@ -241,6 +241,15 @@ def test_page_has_no_more_parts_than_hits(time: clock.ManualClock, renderer: Ren
     assert (numbers(found), found.hits) == ([1, 2], 2)
 
 
+def test_page_lists_no_part_twice_that_has_moved(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache = memory(time)
+    store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
+    store_page(cache, renderer("mpn"), page(2, 2), [2, 3], 9)
+    assert cache.get(page(0, 4), renderer("mpn")) is None
+    head = cache.head(page(0, 4), renderer("mpn"))
+    assert numbers(store_page(cache, renderer("mpn"), page(0, 4), [2, 3], 9, head)) == [1, 2, 3]
+
+
 def test_head_of_a_page_does_not_come_back_after_a_clearing(time: clock.ManualClock, renderer: Renderers) -> None:
     cache = memory(time)
     store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
