@@ -247,19 +247,10 @@ class TracedGraphQLClient(GraphQLClient):
         super().__init__(*arguments, **named)
         self._tracing = tracing
 
-    async def execute(
-        self,
-        operation: classify.GraphQLOperation[T],
-        credentials: identity.Credentials,
-        since: float | None = None,
-        partial_errors: list[model.GraphQLError] | None = None,
-        record: activities.OperationRecord | None = None,
-        *,
-        watches: Sequence[stalls.StallWatch[Any]] = (),
-    ) -> T:
+    async def execute(self, operation: classify.GraphQLOperation[T], *arguments: Any, **named: Any) -> T:
         """Do the same within a span."""
         with self._tracing.operation(operation.name):
-            return await super().execute(operation, credentials, since, partial_errors, record, watches=watches)
+            return await super().execute(operation, *arguments, **named)
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

@@ -76,15 +76,8 @@ class RecordingGraphQLClient(graphql.GraphQLClient):
         super().__init__(*arguments, **named)
         self._recorder = recorder
 
-    async def _send(
-        self,
-        operation: classify.GraphQLOperation[T],
-        token: str,
-        seconds_left: float,
-        max_bytes: int,
-        watches: Sequence[stalls.StallWatch[Any]],
-    ) -> http_post.HttpResponse:
-        reply = await super()._send(operation, token, seconds_left, max_bytes, watches)
+    async def _send(self, operation: classify.GraphQLOperation[T], *arguments: Any) -> http_post.HttpResponse:
+        reply = await super()._send(operation, *arguments)
         document, variables = _read(operation)
         self._recorder.record(
             REQUEST_ID.get(), RecordedGraphQLResponse(operation.name, variables, document, reply.status, reply.body)
