@@ -57,13 +57,15 @@ def list_(
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Print the last alerts and their deliveries, the newest first."""
+    from proxy.alerts import records
+
     settings = used_store.configured(config_file)
     if settings.upstream == "sandbox" or settings.store.reveal() == "memory:":
         raise errors.ConfigError(
             "store: nothing is stored with `upstream: sandbox` or `store: memory:`; look at the page Alerts of the "
             "admin interface"
         )
-    recent = event_loop.run(_recent(settings))
+    recent = event_loop.run(used_store.with_store(settings, records.recent))
     if as_json:
         shown.print_json(recent)
     elif not recent:
@@ -87,13 +89,6 @@ async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
         return AttemptRow(name, target, outcome.reason or "delivered", round((time.monotonic() - began) * 1000))
 
     return await asyncio.gather(*(attempt(name, receiver) for name, receiver in settings.receivers.items()))
-
-
-async def _recent(settings: config.Config) -> "list[AlertRecord]":
-    from proxy.alerts import records
-    from proxy.stores import open as opening
-
-    return await used_store.use(await opening.open_store(settings.store, clock.SystemClock()), records.recent)
 
 
 def _table(recent: "list[AlertRecord]") -> Table:

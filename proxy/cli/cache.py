@@ -67,12 +67,10 @@ def clear(
 
 async def _clear(settings: config.Config, cache: "CacheStore", application: str | None) -> int:
     from proxy.gateway.cache import clearing, shared_usage
-    from proxy.stores import open as opening
 
     # The shared cache first: a process whose memory is cleared would read its entries again.
     deleted = await shared_usage.clear(cache, application)
-    store = await opening.open_store(settings.store, clock.SystemClock())
-    await used_store.use(store, lambda opened: clearing.note_clearing(opened, application))
+    await used_store.with_store(settings, lambda store: clearing.note_clearing(store, application))
     return deleted
 
 

@@ -2,7 +2,6 @@
 read from the store that the workers share."""
 
 import datetime
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
@@ -90,15 +89,6 @@ def _without_usage(settings: config.Config) -> str | None:
     return None
 
 
-async def _read(settings: config.Config, work: "Callable[[Store], Awaitable[R]]", *, reads_only: bool = True) -> R:
-    """Return what `work` reads from the store. Raises ConfigError where it cannot be used."""
-    from proxy.stores import open as opening
-
-    return await used_store.use(
-        await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only), work
-    )
-
-
 async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
     from proxy.gateway.quota import usage as quota_usage
     from proxy.stores import open as opening
@@ -109,7 +99,7 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
             await store.clear_exhausted(reopen)
         return await store.all_usage(), await store.exhausted_quotas()
 
-    usages, exhausted = await _read(settings, read, reads_only=reopen is None)
+    usages, exhausted = await used_store.with_store(settings, read, reads_only=reopen is None)
     accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
     logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
     applications = {**logins, **settings.applications}
@@ -273,8 +263,8 @@ async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -
     if not settings.clients.days:
         why = "`clients.days: 0` records nothing."
     if why is None:
-        everything = await _read(
-            settings, lambda store: client_report.read(store, settings.applications, wanted.days, now)
+        everything = await used_store.with_store(
+            settings, lambda store: client_report.read(store, settings.applications, wanted.days, now), reads_only=True
         )
         report = wanted.of(everything)
     else:

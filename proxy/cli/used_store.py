@@ -3,14 +3,17 @@
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 import typer
 
 from proxy import config, errors
 from proxy.config import loader
-from proxy.kit import shipped
+from proxy.kit import clock, shipped
+
+if TYPE_CHECKING:
+    from proxy.stores.protocols import Store
 
 
 class Closeable(Protocol):
@@ -50,6 +53,15 @@ def service_settings(settings: config.Config, file: Path | None) -> config.Confi
         err=True,
     )
     return msgspec.structs.replace(settings, store=used[0])
+
+
+async def with_store(
+    settings: config.Config, work: "Callable[[Store], Awaitable[R]]", *, reads_only: bool = False
+) -> R:
+    """Return what `work` does with the store of a configuration. Raises ConfigError where it cannot be used."""
+    from proxy.stores import open as opening
+
+    return await use(await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only), work)
 
 
 async def use(store: S, work: Callable[[S], Awaitable[R]]) -> R:

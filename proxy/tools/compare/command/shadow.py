@@ -3,13 +3,18 @@
 import shlex
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proxy import config
+from proxy.cli import used_store
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
+
+if TYPE_CHECKING:
+    from proxy.stores.protocols import Store
+    from proxy.tools.compare.judging.tally import Tally
 
 
 class ShadowAction(StrEnum):
@@ -37,17 +42,17 @@ def shadow(
 
 async def _shadow(settings: config.Config, action: ShadowAction, config_file: Path | None) -> None:
     from proxy.shadow import results
-    from proxy.tools.compare.command import shadow_store
     from proxy.tools.compare.shadow import report
 
     # The switch is in the store, which all workers read: no signal or port is needed.
-    async with shadow_store.open_store(settings) as store:
+    async def act(store: "Store") -> "tuple[bool, Tally | None]":
         if action in (ShadowAction.ON, ShadowAction.OFF):
             await results.switch(store, action is ShadowAction.ON)
         elif action is ShadowAction.RESET:
             await results.reset(store)
-        on = (await results.control(store)).on
-        tally = await report.read_tally(store)
+        return (await results.control(store)).on, await report.read_tally(store)
+
+    on, tally = await used_store.with_store(settings, act)
     enabled = settings.shadow.enabled and any(each.shadow.share for each in settings.applications.values())
     typer.echo(f"Shadowing is {'on' if on else 'off'}{'' if enabled else '; this configuration samples no requests'}.")
     for row in () if tally is None else tally.rows.values():
