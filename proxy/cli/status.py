@@ -125,7 +125,10 @@ def _parts(rows: list[Page]) -> Table:
 def _clients(callers: Page) -> Table | Text:
     listed = callers["clients"][:CLIENTS]
     if not listed:
-        return Text(f"no client has called since {callers['first_day']}")
+        from proxy.gateway.callers import INTERVAL_SECONDS
+
+        # What a service that has just started has counted is not written yet.
+        return Text(f"no client has called since {callers['first_day']}, but for the last {INTERVAL_SECONDS:.0f} s")
     table = _table(f"clients, {callers['days']} days", "requests", "today", "parts", "last seen")
     for client in listed:
         seen = (client["last_seen"] or "")[:10]
