@@ -18,7 +18,7 @@ from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
-from proxy.v3 import encoding, unsupported
+from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parsing import match_queries, requests
 from proxy.v3.parsing import search as search_parser
@@ -68,7 +68,7 @@ class V3Actions:
         self._metrics.observe_stage("reply", executed)
         steps.lap("reply")
         if received.metadata.unsupported:
-            body = body._replace(headers=body.headers | unsupported.header(received.metadata.unsupported))
+            body = body._replace(headers=body.headers | headers.unsupported(received.metadata.unsupported))
         return body
 
     async def _match(self, received: AuthenticatedRequest) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy import __version__, model
 from proxy.mapping import loader
-from proxy.v3 import bounds, headers, unsupported
+from proxy.v3 import bounds, headers
 from proxy.v3.description import field_names, object_schemas, response_schemas
 from proxy.v3.description.response_schemas import ANY, FLAG, NULL, TEXT, WHOLE, Schema, either, list_of, ref
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
@@ -31,7 +31,7 @@ HEADERS = {
     "Link": {"description": "pages on the deprecation and the sunset", "schema": TEXT},
 }
 UNSUPPORTED = {
-    str(unsupported.HEADER): {
+    str(headers.X_V3_UNSUPPORTED): {
         "description": "parameters that the response ignores, comma-separated, percent-encoded; "
         "`+3` at the end stands for three more",
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from proxy import model
 from proxy.mapping import coverage, loader
 from proxy.planning import match, mpn_search, search_filters
-from proxy.v3 import bounds, unsupported
+from proxy.v3 import bounds, headers
 from proxy.v3.description import field_names, markdown, openapi
 from proxy.v3.description.response_schemas import Schema
 from proxy.v3.endpoints import PREFIXES
@@ -77,7 +77,7 @@ def page(mappings: loader.Mappings) -> str:
         included={operation["tags"][0]: _included(operation) for operation in operations.values()},
         groups=list(_groups(operations, shared)),
         bounds=bounds,
-        unsupported=unsupported,
+        headers=headers,
         mpns_max=mpn_search.MPNS_MAX,
         candidates=match.CANDIDATES,
         parts_max=model.PARTS_MAX,

@@ -13,11 +13,10 @@ from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import HIT, ResponseMetadata
 from proxy.mapping.loader import Mappings
 from proxy.telemetry.metrics import Metrics
-from proxy.v3 import unsupported
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.v3.headers import X_STRICT
+from proxy.v3.headers import X_STRICT, X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
@@ -207,8 +206,8 @@ class V3Routes:
     ) -> web.Response:
         """Return a 200, with the headers of usage where parts were requested."""
         response = responses.response(body)
-        if unsupported.HEADER in body.headers:
-            log.warning("parameters ignored", parameters=body.headers[unsupported.HEADER])
+        if X_V3_UNSUPPORTED in body.headers:
+            log.warning("parameters ignored", parameters=body.headers[X_V3_UNSUPPORTED])
         if metadata.source is not None:
             age = self._clock.monotonic() - (metadata.stored if stored is None else stored)
             usage = responses.usage_headers(metadata, self._pipeline.quota_status(client), age)

@@ -21,9 +21,8 @@ from proxy.telemetry.activity import Activity
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import RequestIds
 from proxy.telemetry.request_log import RequestLog
-from proxy.v3 import unsupported
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
-from proxy.v3.headers import X_EXPLAIN
+from proxy.v3.headers import X_EXPLAIN, X_V3_UNSUPPORTED
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
@@ -90,7 +89,7 @@ class UnparsedHits:
             head is not None
             and route in PATHS
             and _is_plain(request)
-            and not (cached.client.rate or unsupported.HEADER in cached.body.headers)
+            and not (cached.client.rate or X_V3_UNSUPPORTED in cached.body.headers)
         ):
             forwarded = self._context.addresses.forwarded(request)
             # Redacted here, and not when they are read: a link may be held for a day.
