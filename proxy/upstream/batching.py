@@ -147,7 +147,6 @@ class Batcher:
             steps.lap("batch", merged=results is not None)
             if results is None:
                 results = await self._send(queries, credentials, since, watches)
-            return await in_turns(queries.decoded(results))
         except errors.OversizedOperation as error:
             raise _halved(error, queries, is_alone=pending.sent_by_caller) from error
         except asyncio.CancelledError:
@@ -158,6 +157,7 @@ class Batcher:
                 pending.timer.cancel()
             if pending.sent_by_caller:
                 self._connection_freed()
+        return await in_turns(queries.decoded(results))
 
     async def close(self) -> None:
         """Wait for the requests that carry batches."""

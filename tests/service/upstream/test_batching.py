@@ -188,6 +188,22 @@ async def test_queries_that_wait_for_a_connection_are_sent_together(service: _Se
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D"], ["E"]]
 
 
+async def test_connection_is_free_while_a_response_is_decoded(service: _Service, metrics: Metrics) -> None:
+    class Large(Words):
+        """Words whose results are decoded until another request is sent."""
+
+        def decoded(self, results: list[str]) -> Slices[list[str]]:
+            while len(service.requests) < 2:
+                yield
+            return results
+
+    batches = batcher(service, metrics, connections=1)
+    tasks = [task for each in (Large(("a",)), Words(("b",))) for task in await submit(batches, each)]
+    service.let_go()
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*tasks) == [["A"], ["B"]]
+
+
 async def test_batches_get_connections_in_the_order_of_their_first_queries(service: _Service, metrics: Metrics) -> None:
     batches = batcher(service, metrics, connections=1)
     queries = Words(("a",)), Words(("b",), "other"), Words(("c",)), Words(("d",), None), Words(("e",), "other")
