@@ -24,7 +24,7 @@ VARIANTS_MAX = 4  # of one query: selections none of which includes another
 CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
-PAGES_MAX = 8  # of one query, of which others are put together
+HOLDERS_MAX = 8  # entries that are known to hold a part, or pages of one match
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
 UID = re.compile(rb'"v3uid":\s*"([0-9a-f]{16})"')  # of a record; nothing else in it has this name
@@ -282,12 +282,10 @@ class ResponseCache:
         if page is not None:
             held, is_whole = self._assembled(page, usable)
             return held if held is not None and is_whole and usable(held) else None
-        for holder in self._holders.get(key.key) or ():
-            for variant in self._entries.get(holder) or ():
-                part = _part(variant, key) if usable(variant) else None
-                if part is not None:
-                    return part
-        return None
+        names = self._holders.get(key.key) or ()
+        holding = [each for name in names for each in self._entries.get(name) or () if usable(each)]
+        parts = (_part(each, key) for each in sorted(holding, key=lambda each: -each.stored))
+        return next((part for part in parts if part is not None), None)
 
     def _assembled(self, page: "_Page", usable: Callable[[_Variant], bool]) -> tuple[_Variant | None, bool]:
         """Return what other pages of the query hold of a page, from its beginning on, and whether that is all of it."""
@@ -323,16 +321,26 @@ class ResponseCache:
         filtered out."""
         if _uid_of(key.key):
             return
-        until, parts = self._end(variant), part_keys(key.key, variant.records)
+        parts = part_keys(key.key, variant.records)
         for part in parts:
-            self._holders.put(part, (key.key,), memory_of(0), until)
+            self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
             older = self._entries.get(part) or ()
             if all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
         if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
-            others = [name for name in self._holders.get(page.query) or () if not page.covers(_page_of(name))]
-            self._holders.put(page.query, (key.key, *others[: PAGES_MAX - 1]), memory_of(0), until)
+            others = [
+                name
+                for name in self._holders.get(page.query) or ()
+                if not page.covers(_page_of(name))
+                or any(each.stored > variant.stored for each in self._entries.get(name) or ())
+            ]
+            self._hold(page.query, key, others)
+
+    def _hold(self, held: Hashable, key: CacheKey, others: list[Hashable]) -> None:
+        names = (key.key, *others[: HOLDERS_MAX - 1])
+        until = self._clock.monotonic() + self._lifetime  # of the newest of them, whichever that is
+        self._holders.put(held, names, memory_of(0) * len(names), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
         now = self._clock.monotonic()

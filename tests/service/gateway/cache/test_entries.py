@@ -241,6 +241,25 @@ def test_page_has_no_more_parts_than_hits(time: clock.ManualClock, renderer: Ren
     assert (numbers(found), found.hits) == ([1, 2], 2)
 
 
+def test_part_is_found_in_an_older_entry_with_its_fields(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache, part = memory(time), CacheKey(("demo", "part", f"{1:016x}"), KEY.context)
+    store_page(cache, renderer("mpn", "uid"), page(0, 1), [1], 9)
+    store_page(cache, renderer("mpn"), KEY, [1, 2], 2)
+    assert numbers(cache.get(part, renderer("mpn", "uid"))) == [1]
+
+
+def test_page_is_found_in_a_newer_one_than_that_which_covers_it(time: clock.ManualClock, renderer: Renderers) -> None:
+    cache = memory(time, stale_seconds=0)
+    store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
+    time.advance(50)
+    store_page(cache, renderer("mpn"), page(2, 2), [3, 4], 9)
+    head = cache.head(page(0, 5), renderer("mpn"))
+    store_page(cache, renderer("mpn"), page(0, 5), [5], 9, head)
+    time.advance(20)
+    assert cache.get(page(0, 5), renderer("mpn")) is None
+    assert numbers(cache.get(page(2, 1), renderer("mpn"))) == [3]
+
+
 def test_page_lists_no_part_twice_that_has_moved(time: clock.ManualClock, renderer: Renderers) -> None:
     cache = memory(time)
     store_page(cache, renderer("mpn"), page(0, 2), [1, 2], 9)
@@ -260,13 +279,16 @@ def test_head_of_a_page_does_not_come_back_after_a_clearing(time: clock.ManualCl
     assert cache.get(page(0, 4), renderer("mpn")) is None
 
 
-def test_older_page_does_not_replace_a_newer_part(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache, part = memory(time), CacheKey(("demo", "part", f"{1:016x}"), KEY.context)
+@pytest.mark.parametrize("newer", [("part", f"{1:016x}"), ("match", "other", 0, 1)])
+def test_older_page_does_not_replace_a_newer_part(
+    time: clock.ManualClock, renderer: Renderers, newer: tuple[Any, ...]
+) -> None:
+    cache = memory(time)
     store_page(cache, renderer("mpn", "uid"), page(0, 2), [1, 2], 9)
     head = cache.head(page(0, 4), renderer("mpn", "uid"))
     time.advance(50)
-    newer = store_page(cache, renderer("mpn", "uid"), part, [1], 1)
+    store_page(cache, renderer("mpn", "uid"), CacheKey(("demo", *newer), KEY.context), [1], 1)
     store_page(cache, renderer("mpn", "uid"), page(0, 4), [3, 4], 9, head)
-    found = cache.get(part, renderer("mpn", "uid"))
+    found = cache.get(CacheKey(("demo", "part", f"{1:016x}"), KEY.context), renderer("mpn", "uid"))
     assert found is not None
-    assert found.stored == newer.stored
+    assert found.stored == time.monotonic()
