@@ -77,8 +77,7 @@ def _count_by_prometheus_client() -> None:
 
     def set_item(self: Any, labels: tuple[str, ...], value: float) -> None:
         if id(self) not in counters:
-            name, meaning, names = self._head
-            counters[id(self)] = ClientCounter(f"ablated_{name}", meaning, names, registry=None)
+            counters[id(self)] = ClientCounter(f"ablated_{self.name}", self.meaning, self.labels, registry=None)
         counter = counters[id(self)]
         (counter.labels(*labels) if labels else counter).inc(max(0.0, value - self.get(labels, 0.0)))
         dict.__setitem__(self, labels, value)

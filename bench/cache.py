@@ -149,7 +149,7 @@ def _request(connection: HTTPConnection, number: int) -> bytes:
 
 
 def _memory(folder: Path) -> float:
-    limit = processes.configuration(9, folder, {})["cache"]["bytes"]
+    limit = config.CacheSettings().bytes
     with upstream() as behind, service(behind, folder) as server:
         connection = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
         size = len(_request(connection, 0))

@@ -109,11 +109,13 @@ WITHOUT_EACH = """
 import os, sys
 from bench import ablated
 from proxy.cli import main
+from proxy.telemetry.metrics import Counter
 sys.argv[1:] = ["--version"]
 for name, optimization in ablated.OPTIMIZATIONS.items():
     child = os.fork()
     if child == 0:
         optimization.remove()
+        Counter("counted", "Counted", "label")["value",] += 1
         sys.exit(main.main())
     _, status = os.waitpid(child, 0)
     print(f"{name}: {os.waitstatus_to_exitcode(status)}", file=sys.stderr)
