@@ -34,7 +34,7 @@ from proxy.gateway.queries import (
 from proxy.gateway.quota.reservations import Quota, QuotaStatus
 from proxy.gateway.rate_limit import RateLimits
 from proxy.kit.event_loop import in_turns
-from proxy.kit.slices import BYTES, Slices
+from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.tables import Tables
 from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
@@ -392,7 +392,7 @@ def _translate_all(queries: QuerySet, positions: list[int], results: list[QueryR
     rendered: list[RenderedResult] = []
     size = 0
     for position, result in zip(positions, results, strict=True):
-        if size > BYTES:
+        if size > SLICE_BYTES:
             size = 0
             yield
         rendered.append(_translate(queries, position, result))

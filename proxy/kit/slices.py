@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 SIZE = 1_000  # items of a slice; about a millisecond of work
-BYTES = 500_000  # of JSON that a slice decodes or translates; some milliseconds of work
+SLICE_BYTES = 500_000  # of JSON that a slice decodes or translates; some milliseconds of work
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.kit.slices import BYTES, Slices
+from proxy.kit.slices import SLICE_BYTES, Slices
 
 
 class OperationResult(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         size = 0
         try:
             for each in results:
-                if size > BYTES:
+                if size > SLICE_BYTES:
                     size = 0
                     yield
                 decoded.append(msgspec.structs.replace(each, parts=self._parts(each.records)))

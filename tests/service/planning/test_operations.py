@@ -77,7 +77,7 @@ def test_invalid_part_fails_its_own_operation_as_possibly_billed(compiled: proje
 
 def test_large_results_are_decoded_in_slices(compiled: projection_cache.CompiledMatch) -> None:
     planned = operation(compiled, "A", "supMultiMatch")
-    record = json.dumps(part("A") | {"text": "x" * (slices.BYTES // 2)}).encode()
+    record = json.dumps(part("A") | {"text": "x" * (slices.SLICE_BYTES // 2)}).encode()
     large = [OperationResult([], 3, records=[record] * 3) for _ in range(4)]
     assert len(list(planned.decoded(large))) == len(large) - 1
     assert [len(each.parts) for each in decoded(planned, large)] == [3] * 4
