@@ -340,7 +340,7 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
     cache = lookup.QueryCache(memory, in_flight, base.metrics, shared)
     if memory is not None:
-        started = clearing.CacheClearing(store, cache.clear, cache.refreshed)
+        started = clearing.CacheClearing(store, cache)
         base.resources.push_async_callback(started.close)
         await started.start()
     return cache

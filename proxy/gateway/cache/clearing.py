@@ -1,16 +1,18 @@
 """Clearing of the response cache while the service runs, in all workers and machines that use the same store.
 
 What is to be cleared is noted in the store; each process looks for new notes twice a second. What one process has
-refreshed is noted at its next look, and found at the next look of the others: within a second.
+refreshed is noted at its next look, once the shared cache has it, and found at the next look of the others: within a
+second.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 import structlog
 
 from proxy import errors
+from proxy.gateway.cache.lookup import QueryCache
 from proxy.gateway.cache.shared import SharedCache
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import NoteStore
@@ -37,15 +39,11 @@ async def clear(store: NoteStore, shared: SharedCache | None, application: str |
 
 
 class CacheClearing:
-    """Task that calls `clear_memory` with the application of each new note, None for all; and that notes the
-    applications in `refreshed`."""
+    """Task that clears the memory of this process of what new notes name, and notes what was refreshed here."""
 
-    def __init__(
-        self, store: NoteStore, clear_memory: Callable[[str | None], None], refreshed: set[str] | None = None
-    ) -> None:
+    def __init__(self, store: NoteStore, cache: QueryCache) -> None:
         self._store = store
-        self._clear = clear_memory
-        self._refreshed = set() if refreshed is None else refreshed
+        self._cache = cache
         self._known: Mapping[str, str] | None = None  # notes that were there before, or are done
         self._looking = PeriodicTask(
             "cache clearing", self.refresh, LOOK_SECONDS, delay=LOOK_SECONDS, logged=errors.StoreUnavailable
@@ -63,13 +61,19 @@ class CacheClearing:
 
     async def refresh(self) -> None:
         """Note what was refreshed here, and clear what new notes name. Raises StoreUnavailable."""
-        for application in list(self._refreshed):
-            await note_clearing(self._store, application)
-            self._refreshed.discard(application)
+        if self._cache.shared is not None and self._cache.refreshed:
+            await self._cache.shared.flush()  # else the others would read the older form there again
+        while self._cache.refreshed:
+            application = self._cache.refreshed.pop()
+            try:
+                await note_clearing(self._store, application)
+            except errors.StoreUnavailable:
+                self._cache.refreshed.add(application)
+                raise
         notes = await self._store.notes(NOTES)
         # What was cleared before this process began, its memory never had.
         known, self._known = notes if self._known is None else self._known, notes
         for application, mark in notes.items():
             if known.get(application) != mark:
-                self._clear(None if application == ALL else application)
+                self._cache.clear(None if application == ALL else application)
                 log.info("response cache cleared", application="all" if application == ALL else application)
