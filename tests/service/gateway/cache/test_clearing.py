@@ -2,20 +2,35 @@
 
 from typing import Any
 
+import prometheus_client
 import pytest
 
 from proxy import errors
 from proxy.gateway.cache import clearing
+from proxy.gateway.cache.lookup import QueryCache
 from proxy.kit.clock import ManualClock
 from proxy.stores.memory import MemoryStore
+from proxy.telemetry.metrics import Metrics
+
+
+class _Cache(QueryCache):
+    """Caches of a process that records what it clears."""
+
+    def __init__(self, shared: Any = None) -> None:
+        self.cleared: list[str | None] = []
+        super().__init__(None, None, Metrics(prometheus_client.CollectorRegistry()), shared)
+
+    def clear(self, application: str | None) -> None:
+        self.cleared.append(application)
 
 
 class _Worker(clearing.CacheClearing):
-    """A process that records what it clears."""
+    """A process with such caches."""
 
     def __init__(self, store: Any) -> None:
-        self.cleared: list[str | None] = []
-        super().__init__(store, self.cleared.append)
+        self.cache = _Cache()
+        self.cleared = self.cache.cleared
+        super().__init__(store, self.cache)
 
 
 @pytest.fixture
@@ -71,3 +86,27 @@ async def test_store_that_is_unavailable_at_the_start_clears_nothing_later(store
     await worker.refresh()
     assert worker.cleared == ["demo"]
     await worker.close()
+
+
+async def test_what_was_refreshed_is_noted_once_the_shared_cache_has_it(store: MemoryStore) -> None:
+    steps: list[Any] = []
+
+    class Shared:
+        async def flush(self) -> None:
+            steps.append(dict(await store.notes(clearing.NOTES)))
+
+    class Failing:
+        async def put_note(self, kind: str, owner: str, text: str) -> None:
+            raise errors.StoreUnavailable("away")
+
+    cache = _Cache(Shared())
+    cache.note_refresh("demo")
+    with pytest.raises(errors.StoreUnavailable):
+        await clearing.CacheClearing(Failing(), cache).refresh()  # type: ignore[arg-type]
+    other = _Worker(store)
+    await other.refresh()
+    await clearing.CacheClearing(store, cache).refresh()
+    assert steps == [{}, {}]
+    await other.refresh()
+    assert other.cleared == ["demo"]
+    assert not cache.refreshed
