@@ -110,7 +110,7 @@ class Pipeline:
         def queries(request: GatewayRequest) -> MatchQueries:
             return MatchQueries(request, parameters, self._projections, self._single_query)
 
-        results = iter(require_any(await self._resolve_parts(request, queries)))
+        results = iter(require_any(await self.resolve_parts(request, queries)))
         return [
             next(results) if query.error is None else RenderedResult(b"[]", 0, query.error)
             for query in parameters.queries
@@ -118,7 +118,7 @@ class Pipeline:
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
-        results = await self._resolve_parts(request, lambda request: UidQueries(request, uids, self._projections))
+        results = await self.resolve_parts(request, lambda request: UidQueries(request, uids, self._projections))
         known = zip(valid_uids(uids), require_all(results), strict=True)
         return {uid: result.items[1:-1] for uid, result in known if result.hits}
 
@@ -127,12 +127,12 @@ class Pipeline:
         plan = await _search_plan(self._directory, self._tables, request, parameters)
         steps.lap("plan search")
         request.metadata.ignore(plan.unsupported)
-        results = await self._resolve_parts(
+        results = await self.resolve_parts(
             request, lambda request: SearchQuery(request, parameters, plan, self._projections)
         )
         return require_all(results)[0]
 
-    async def _resolve_parts(
+    async def resolve_parts(
         self, request: GatewayRequest, queries: Callable[[GatewayRequest], QuerySet]
     ) -> list[RenderedResult]:
         """Resolve queries, of whole parts if they are configured. Those that the upstream refuses, or whose response is
@@ -231,9 +231,7 @@ class Pipeline:
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
         results = plan.results(fetched, counted)
-        if unmatched := sum(len(each.records) for each in fetched.values()) - sum(
-            len(each.records) for each in results
-        ):
+        if unmatched := sum(each.unmatched for each in results):
             self._metrics.parts_unmatched[request.client.application.name,] += unmatched
         if any(result.failure is None and result.error is None for result in results):
             request.client.application.plan.shown.update(queries.features)
@@ -330,7 +328,7 @@ class _Operations:
                 steps.add(operation=operation.document.name, queries=len(operation.positions))
                 results = await self._execute_reserved(request, operation, watch, is_whole)
         except errors.QueryRefused as refusal:
-            failure = refusal if is_whole else None  # `_resolve_parts` resolves these queries again
+            failure = refusal if is_whole else None  # `resolve_parts` resolves these queries again
             results = [OperationResult([], 0, refusal.message, failure=failure)] * len(operation.positions)
         except errors.BridgeError as failure:
             results = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
@@ -412,5 +410,11 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         log.warning("response translation failed", exc_info=failure)
         steps.lap("translate", failure)
         return RenderedResult.failed(failure)
-    records = join_records(result.records)
-    return RenderedResult(items, result.hits, details=result.details, records=records, projection=queries.renderer.key)
+    return RenderedResult(
+        items,
+        result.hits,
+        details=result.details,
+        records=join_records(result.records),
+        projection=queries.renderer.key,
+        facts=result.facts,
+    )

@@ -11,10 +11,12 @@ from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRendere
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
-from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
+from proxy.planning.operations import MATCHES, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import CompiledParts, Fetched, ProjectionCache
 
 BATCH_OPERATION: match.SingleQuery = "supMultiMatch"  # of a request's queries, however few of them are misses
+
+ONLY_MATCHES = frozenset({MATCHES})
 
 Results = Mapping[int, OperationResult]
 
@@ -53,13 +55,20 @@ class GatewayRequest(NamedTuple):
         return self.client.application.known_features if self.is_whole else None
 
     def key(self, *query: Hashable) -> CacheKey:
-        """Return the cache key of a query. Applications share no entries: each pays for its own."""
-        return CacheKey((self.client.application.cache_scope, *query), self.context)
+        """Return the cache key of a query. Applications share no entries: each pays for its own; nor do markets."""
+        application, market = self.client.application, (self.context.country, self.context.currency)
+        scope = application.cache_scope
+        if market != (application.context.country, application.context.currency):
+            scope = " ".join((scope, *market))
+        return CacheKey((scope, *query), self.context)
 
-    def renderer(self, part: CompiledObject, fetched: Fetched) -> ItemRenderer:
-        """Return the renderer of this request's projection, of records with the fetched fields."""
+    def renderer(
+        self, part: CompiledObject, fetched: Fetched, facts: frozenset[str] = match.NO_FACTS
+    ) -> ItemRenderer:
+        """Return the renderer of this request's projection, of records with the fetched fields, and of pages with these
+        facts."""
         cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
-        return ItemRenderer((self.projection, cuts), part, fetched.fields)
+        return ItemRenderer((self.projection, cuts), part, fetched.fields, facts)
 
 
 class ExecutionPlan(Protocol):
@@ -123,7 +132,7 @@ class MatchQueries:
         # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
         self.keys = [request.key(MATCH, parameters.exact_only, *query.criteria) for query in self._queries]
-        self.renderer = request.renderer(compiled.part, compiled.fetched)
+        self.renderer = request.renderer(compiled.part, compiled.fetched, ONLY_MATCHES)
 
     @property
     def ranged(self) -> Collection[int]:

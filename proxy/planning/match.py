@@ -14,9 +14,12 @@ from msgspec import structs
 
 from proxy.model import PARTS_MAX, MappingContext, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import exact_match
-from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.planning.operations import AS_SENT, Document, OperationResult, PlannedOperation, QueryResult
 
 CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
+
+NO_FACTS: frozenset[str] = frozenset()
+PAGE_AS_SENT = frozenset({AS_SENT})
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 
@@ -145,7 +148,12 @@ class MatchPlan:
         shown = query.start + len(narrowed.parts) if narrowed.parts else 0
         count = counted.get(position)
         hits = count.hits if count and count.error is None else narrowed.hits
-        return QueryResult(narrowed.parts, max(hits, shown), records=narrowed.records)
+        unmatched = len(result.records) - len(narrowed.records)
+        is_as_sent = not unmatched and position not in self._partial and position not in self._unranked
+        facts = PAGE_AS_SENT if is_as_sent and hits == result.hits >= shown else NO_FACTS
+        return QueryResult(
+            narrowed.parts, max(hits, shown), records=narrowed.records, unmatched=unmatched, facts=facts
+        )
 
 
 def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:

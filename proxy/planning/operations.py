@@ -35,9 +35,14 @@ class OperationResult(msgspec.Struct, frozen=True):
         return zip(self.parts, self.records, self.alternate_mpns or [None] * len(self.parts), strict=True)
 
 
+AS_SENT = "(as sent)"  # fact of a page: it is the upstream's own, from which nothing was left out
+MATCHES = "(matches)"  # fact of a page: all of its parts have the number that was asked for
+
+
 class QueryResult(NamedTuple):
-    """Result of one query of a v3 request: parts, total hits, an error message; `failure` and `records` as in
-    OperationResult, the `details` of a search."""
+    """Result of one query of a request: parts, total hits, an error message; `failure` and `records` as in
+    OperationResult, the `details` of a search. `unmatched` is how many parts were left out of it, `facts` what is known
+    of its page."""
 
     parts: list[Any]
     hits: int
@@ -45,6 +50,8 @@ class QueryResult(NamedTuple):
     failure: errors.BridgeError | None = None
     details: Any = None
     records: Sequence[bytes] = ()
+    unmatched: int = 0
+    facts: frozenset[str] = frozenset()
 
 
 class EncodedOperation(msgspec.Struct, frozen=True):

@@ -17,6 +17,9 @@ CHECKSUM = 4  # bytes of it in front of an entry
 
 UNREADABLE = (ValueError, zstd.ZstdError, MemoryError)  # a damaged entry may state any size
 
+# Of a search of v3, or of GraphQL: a list for each field beside the part.
+_details = msgspec.json.Decoder(SearchDetails | dict[str, list[Any]]).decode
+
 log = structlog.get_logger()
 
 
@@ -79,7 +82,7 @@ class EntryFormat:
                 self._decoded_fields(each.fields),
                 zstd.decompress(each.records) if each.records else b"",
                 each.hits,
-                msgspec.json.decode(zstd.decompress(each.details), type=SearchDetails) if each.details else None,
+                _details(zstd.decompress(each.details)) if each.details else None,
                 each.stored,
                 each.limit,
                 each.holder,

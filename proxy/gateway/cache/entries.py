@@ -6,7 +6,6 @@ them.
 """
 
 import math
-import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,10 +26,20 @@ NO_RECORDS = b"[]"
 HOLDERS_MAX = 8  # entries that are known to hold a part, or pages of one match
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
-UID = re.compile(rb'"v3uid":\s*"([0-9a-f]{16})"')  # of a record; nothing else in it has this name
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
+
+
+class _PartIds(msgspec.Struct, gc=False):
+    """The ids of a part, by both of which the upstream finds it; "" for one that its record does not have."""
+
+    v3uid: str = ""
+    id: str = ""
+
+
 _encode_items = JsonEncoder().encode
+_ids = msgspec.json.Decoder(list[_PartIds]).decode
+_id = msgspec.json.Decoder(_PartIds).decode
 _records = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -42,12 +51,18 @@ class CacheKey(NamedTuple):
 
 
 class ItemRenderer(NamedTuple):
-    """Renders records as v3 items in one projection; `key` identifies the projection, `fetched` are the fields that
-    are fetched for it: those that it reads, and others."""
+    """Renders records as items in one projection; `key` identifies the projection, `fetched` are the fields that are
+    fetched for it: those that it reads, and others. `facts` must be known of a page that it renders."""
 
     key: Hashable
     part: CompiledObject
     fetched: frozenset[str]
+    facts: frozenset[str] = frozenset()
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """What an entry must have to be rendered."""
+        return self.part.fields | self.facts if self.facts else self.part.fields
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
@@ -63,7 +78,7 @@ class RenderedResult(NamedTuple):
 
     `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
     all. `records` are what it was made of, in the projection of a renderer, until it is stored. `failure` is why there
-    is no result where that is not the query's own `error`.
+    is no result where that is not the query's own `error`; `facts` are those of its page.
     """
 
     items: bytes
@@ -75,6 +90,7 @@ class RenderedResult(NamedTuple):
     until: float = 0.0
     records: bytes = b""
     projection: Hashable = None
+    facts: frozenset[str] = frozenset()
 
     @property
     def has_failed(self) -> bool:
@@ -165,7 +181,7 @@ class ResponseCache:
     def get(self, key: CacheKey, renderer: ItemRenderer, *, stale: bool = False) -> RenderedResult | None:
         """Return the result: a fresh one, or with `stale` one within its lifetime; a failure if its records cannot be
         translated in this projection."""
-        variant = self._find(key, self._usable(renderer.part.fields, self._end if stale else self._fresh_until))
+        variant = self._find(key, self._usable(renderer.needed, self._end if stale else self._fresh_until))
         if variant is None:
             return None
         try:
@@ -177,14 +193,14 @@ class ResponseCache:
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
         """Return whether `get` has a fresh result, without making its items."""
-        return self._find(key, self._usable(renderer.part.fields, self._fresh_until)) is not None
+        return self._find(key, self._usable(renderer.needed, self._fresh_until)) is not None
 
     def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
         """Return what is held of a page whose other records must be fetched; None if nothing is."""
         page = _page_of(key.key)
         if page is None:
             return None
-        held, _ = self._assembled(page, self._usable(renderer.fetched, self._fresh_until))
+        held, _ = self._assembled(page, self._usable(renderer.fetched | renderer.facts, self._fresh_until))
         records = [] if held is None else list(map(bytes, _records(held.records)))
         return Head(records, held.stored) if held is not None and records else None
 
@@ -196,16 +212,18 @@ class ResponseCache:
         now, page = self._clock.monotonic(), _page_of(key.key)
         if head is not None and page is not None:
             # A part that has moved behind the head meanwhile is not listed twice.
-            listed = {uid for record in head.records for uid in UID.findall(record)}
-            added = [bytes(each) for each in _records(result.records) if listed.isdisjoint(UID.findall(each))]
+            listed = {uid for record in head.records if (uid := _id(record).v3uid)}
+            added = [bytes(each) for each in _records(result.records) if _id(each).v3uid not in listed]
             records, now = join_records([*head.records, *added]), min(now, head.stored)
             items = renderer.items(renderer.part.decode(records), key.context)
             hits = max(result.hits, page.start + len(head.records) + len(added))
             result = result._replace(items=items, hits=hits, records=records)
             if not self._holders.get(page.query):  # they were cleared meanwhile: the head must not come back
                 return result._replace(stored=now)
-        fetched = renderer.fetched
-        variant = _Variant(fetched, result.records, result.hits, result.details, now, {renderer.key: result.items})
+        # Of the head no other facts are known than those that it was chosen by.
+        facts = renderer.facts if head is not None else renderer.facts | result.facts
+        fields = renderer.fetched | facts if facts else renderer.fetched
+        variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         self._keep(key, [variant])
         return result._replace(stored=now, until=self._fresh_until(variant))
 
@@ -308,7 +326,7 @@ class ResponseCache:
             if piece is None:
                 break
             more = [*records, *map(bytes, _records(piece[1].records)[place - piece[0].start :])][:wanted]
-            uids = UID.findall(b"".join(more)) if records else []
+            uids = [uid for record in more if (uid := _id(record).v3uid)] if records else []
             if len(set(uids)) < len(uids):  # a part has moved from one page to another meanwhile
                 break
             records = more
@@ -321,14 +339,13 @@ class ResponseCache:
         filtered out."""
         if _uid_of(key.key):
             return
-        parts = part_keys(key.key, variant.records)
-        for part in parts:
+        for part in part_keys(key.key, variant.records):
             self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
             older = self._entries.get(part) or ()
             if all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
-        if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
+        if page is not None and page.limit and variant.count == min(page.limit, max(0, variant.hits - page.start)):
             others = [
                 name
                 for name in self._holders.get(page.query) or ()
@@ -368,7 +385,8 @@ def part_keys(key: Hashable, records: bytes) -> list[Hashable]:
     """Return the keys of queries by uid for the parts in the records of another query."""
     if _uid_of(key):
         return []
-    return [(key[0], PART, uid.decode()) for uid in UID.findall(records)]  # type: ignore[index]
+    scope = key[0]  # type: ignore[index]
+    return [(scope, PART, name) for part in _ids(records) for name in (part.v3uid, part.id) if name]
 
 
 class _Page(NamedTuple):
@@ -392,10 +410,13 @@ def _page_of(key: Hashable) -> _Page | None:
 
 
 def _part(variant: _Variant, key: CacheKey) -> _Variant | None:
-    """Return the part with this key as part of the result of another query."""
-    uid = _uid_of(key.key).encode()
-    found = [record for record in _records(variant.records) if UID.findall(record) == [uid]]
-    return _Variant(variant.fields, b"[%b]" % bytes(found[0]), 1, None, variant.stored, {}) if found else None
+    """Return the part with this key as part of the result of another query, or of its own."""
+    uid = _uid_of(key.key)
+    found = [n for n, part in enumerate(_ids(variant.records)) if uid in (part.v3uid, part.id)]
+    if not found:
+        return None
+    record = bytes(_records(variant.records)[found[0]])
+    return _Variant(variant.fields, b"[%b]" % record, 1, None, variant.stored, {})
 
 
 def _uid_of(key: Hashable) -> str:
