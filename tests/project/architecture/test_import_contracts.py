@@ -71,6 +71,7 @@ INNER = [
     "stores.memory",
     "stores.redis",
     "stores.sqlite",
+    "v4.rewrite",
     "web.app",
     "web.v3",
 ]

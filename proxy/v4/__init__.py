@@ -1,0 +1,1 @@
+"""The v4 dialect: GraphQL documents with the names of the retired v4 API, and its REST wrapper."""

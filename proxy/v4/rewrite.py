@@ -1,0 +1,115 @@
+"""Rewriting of v4 documents to the names of the Nexar API (contract v4.md). Pure.
+
+A field gets its old name as alias, so that a response has the v4 shape as it comes. What remains are the values of
+`__typename`, which `type_names` turns back.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import graphql
+
+ROOT = "Query"
+# Names that are the same in both; all other types have a prefix there.
+SHARED_TYPES = frozenset({ROOT, "Map", "Time", *graphql.specified_scalar_types})
+# Words of v4 names that the Nexar API divides in another way.
+DIVIDED_WORDS = {"distributorapi": "distributor_api"}
+
+
+@functools.cache
+def schema() -> graphql.GraphQLSchema:
+    """Return the v4 schema. Built on first use: few services are asked for it."""
+    return graphql.build_schema(Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8"))
+
+
+def type_name(name: str) -> str:
+    """Return the Nexar name of a v4 type."""
+    return name if name in SHARED_TYPES or name.startswith("__") else f"Sup{name}"
+
+
+def member_name(name: str) -> str:
+    """Return the Nexar name of an argument, of an input field, or of a field of any type but the root."""
+    for word, divided in DIVIDED_WORDS.items():
+        name = name.replace(word, divided)
+    head = name[: len(name) - len(name.lstrip("_"))]
+    first, *others = name.removeprefix(head).split("_")
+    return head + first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
+def field_name(parent: str, name: str) -> str:
+    """Return the Nexar name of a field of the v4 type `parent`."""
+    if name.startswith("__"):
+        return name
+    renamed = member_name(name)
+    return f"sup{renamed[:1].upper()}{renamed[1:]}" if parent == ROOT else renamed
+
+
+@functools.cache
+def type_names() -> Mapping[str, str]:
+    """Return the v4 name of each Nexar type that has one of its own, for values of `__typename`."""
+    return MappingProxyType({new: name for name in schema().type_map if (new := type_name(name)) != name})
+
+
+def rewrite(document: graphql.DocumentNode) -> graphql.DocumentNode:
+    """Return a document that is valid in the v4 schema with the names of the Nexar API. Locations are the v4 ones."""
+    types = graphql.TypeInfo(schema())
+    rewritten: graphql.DocumentNode = graphql.visit(document, graphql.TypeInfoVisitor(types, _Renaming(types)))
+    return rewritten
+
+
+def rewrite_variables(operation: graphql.OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an operation's variables with the Nexar names of input fields.
+
+    `operation` is that of the v4 document. Values of other variables are left out, as GraphQL ignores them.
+    """
+    types = {
+        definition.variable.name.value: graphql.type_from_ast(schema(), definition.type)
+        for definition in operation.variable_definitions or ()
+    }
+    return {name: _value(variables[name], kind) for name, kind in types.items() if name in variables}
+
+
+def _value(value: Any, kind: Any) -> Any:
+    kind = graphql.get_nullable_type(kind)
+    if isinstance(kind, graphql.GraphQLList):
+        if not isinstance(value, list):  # a single value stands for a list with it
+            return _value(value, kind.of_type)
+        return [_value(item, kind.of_type) for item in value]
+    if isinstance(kind, graphql.GraphQLInputObjectType) and isinstance(value, dict):
+        return {member_name(name): _value(inner, kind.fields[name].type) for name, inner in value.items()}
+    return value  # scalars, the keys of a Map among them, are the client's own
+
+
+class _Renaming(graphql.Visitor):
+    """Renames nodes when they are left, so that `types` still follows the v4 names when their children are entered."""
+
+    def __init__(self, types: graphql.TypeInfo) -> None:
+        super().__init__()
+        self._types = types
+
+    def leave_field(self, node: graphql.FieldNode, *_: Any) -> graphql.FieldNode | None:
+        parent = self._types.get_parent_type()
+        name = field_name(parent.name if parent else "", node.name.value)
+        if name == node.name.value:
+            return None
+        return replace(node, name=_name(node.name, name), alias=node.alias or node.name)
+
+    def leave_argument(self, node: graphql.ArgumentNode, *_: Any) -> graphql.ArgumentNode:
+        return replace(node, name=_name(node.name, member_name(node.name.value)))
+
+    def leave_object_field(self, node: graphql.ObjectFieldNode, *_: Any) -> graphql.ObjectFieldNode | None:
+        # Named: the object may be a single value that stands for a list.
+        if not isinstance(graphql.get_named_type(self._types.get_parent_input_type()), graphql.GraphQLInputObjectType):
+            return None  # a key of a Map
+        return replace(node, name=_name(node.name, member_name(node.name.value)))
+
+    def leave_named_type(self, node: graphql.NamedTypeNode, *_: Any) -> graphql.NamedTypeNode:
+        return replace(node, name=_name(node.name, type_name(node.name.value)))
+
+
+def _name(node: graphql.NameNode, value: str) -> graphql.NameNode:
+    return replace(node, value=value)

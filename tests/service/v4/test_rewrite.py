@@ -1,0 +1,284 @@
+"""Tests of rewriting v4 documents: by examples, name by name, and with random documents."""
+
+import hashlib
+import re
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import graphql
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+from support import random_documents
+
+from proxy.v4 import rewrite
+
+ROOT = Path(__file__).parents[3]
+V4 = rewrite.schema()
+COMPLETE = (ROOT / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql").read_text(encoding="utf-8")
+NEXAR = graphql.build_schema(COMPLETE, assume_valid_sdl=True)
+
+
+def rewritten(text: str) -> str:
+    """A document after rewriting, in one line; it is valid before and after."""
+    document = graphql.parse(text)
+    assert graphql.validate(V4, document) == []
+    result = rewrite.rewrite(document)
+    assert graphql.validate(NEXAR, result) == []
+    return " ".join(graphql.print_ast(result).split())
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        # The old name is the alias, unless there is an alias, or the name is the same.
+        (
+            '{ parts(ids: "1") { mpn short_description text: short_description } }',
+            '{ parts: supParts(ids: "1") { mpn short_description: shortDescription text: shortDescription } }',
+        ),
+        # Parts of names that are no ordinary words.
+        (
+            "{ search { results { _cache_id part { v3uid median_price_1000 { _cache_id } images { url_55px } "
+            "cad { has_3d_model } manufacturer { is_distributorapi } } } } }",
+            "{ search: supSearch { results { _cache_id: _cacheId part { v3uid median_price_1000: medianPrice1000 "
+            "{ _cache_id: _cacheId } images { url_55px: url55px } cad { has_3d_model: has3dModel } "
+            "manufacturer { is_distributorapi: isDistributorApi } } } } }",
+        ),
+        # Arguments and input fields, also of a single value that stands for a list.
+        (
+            '{ multi_match(queries: { mpn_or_sku: "1" }, distributorapi_timeout: "1s", options: '
+            "{ require_stock_available: true }) { hits } }",
+            '{ multi_match: supMultiMatch( queries: { mpnOrSku: "1" } distributorApiTimeout: "1s" options: '
+            "{ requireStockAvailable: true } ) { hits } }",
+        ),
+        # Keys of an open object are values.
+        (
+            "{ search_mpn(sort_dir: desc, filters: { manufacturer_id: { in_stock: [1] } }) { hits } }",
+            "{ search_mpn: supSearchMpn( sortDir: desc filters: { manufacturer_id: { in_stock: [1] } } ) { hits } }",
+        ),
+        # Types of variables, and defaults.
+        (
+            'query Q($some_q: [PartMatchQuery!]! = { mpn_or_sku: "1" }, $dir: SortDirection = asc) '
+            "{ multi_match(queries: $some_q) { hits } search(sort_dir: $dir) { hits } }",
+            'query Q($some_q: [SupPartMatchQuery!]! = { mpnOrSku: "1" }, $dir: SupSortDirection = asc) '
+            "{ multi_match: supMultiMatch(queries: $some_q) { hits } search: supSearch(sortDir: $dir) { hits } }",
+        ),
+        # Fragments and their types.
+        (
+            "{ search { ... on PartResultSet @include(if: true) { ...a_b @skip(if: false) } } } "
+            "fragment a_b on PartResultSet { __typename applied_filters { display_values } }",
+            "{ search: supSearch { ... on SupPartResultSet @include(if: true) { ...a_b @skip(if: false) } } } "
+            "fragment a_b on SupPartResultSet { __typename applied_filters: appliedFilters "
+            "{ display_values: displayValues } }",
+        ),
+        # Introspection is left as it is.
+        (
+            '{ __typename __schema { types { is: isOneOf } } __type(name: "Part") { name } }',
+            '{ __typename __schema { types { is: isOneOf } } __type(name: "Part") { name } }',
+        ),
+    ],
+)
+def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> None:
+    assert rewritten(before) == after
+
+
+def test_locations_are_those_of_the_v4_document() -> None:
+    document = graphql.parse("{\n  search_mpn { hits }\n}")
+    (field,) = graphql.get_operation_ast(rewrite.rewrite(document)).selection_set.selections  # type: ignore[union-attr]
+    assert graphql.get_location(field.loc.source, field.loc.start) == (2, 3)  # type: ignore[union-attr]
+
+
+def test_variables_get_the_names_of_the_nexar_api() -> None:
+    document = graphql.parse(
+        "query ($q: [PartMatchQuery!]!, $one: [PartMatchQuery!], $filters: Map, $none: PartMatchOptions, $left: Int)"
+        "{ multi_match(queries: $q) { hits } }"
+    )
+    operation = graphql.get_operation_ast(document)
+    assert operation is not None
+    variables = {
+        "q": [{"mpn_or_sku": "1"}, {"mpn": "2", "limit": 3}],
+        "one": {"mpn_or_sku": "3"},
+        "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
+        "none": None,
+        "undeclared": 6,
+    }
+    assert rewrite.rewrite_variables(operation, variables) == {
+        "q": [{"mpnOrSku": "1"}, {"mpn": "2", "limit": 3}],
+        "one": {"mpnOrSku": "3"},
+        "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
+        "none": None,
+    }
+
+
+def test_every_name_of_v4_has_a_namesake_of_the_same_type() -> None:
+    """Fields, arguments, input fields, values and defaults: nothing has to be refused, and nothing is required anew."""
+    different, same = [], 0
+    for name, kind in V4.type_map.items():
+        namesake: Any = NEXAR.type_map.get(rewrite.type_name(name))
+        if type(namesake) is not type(kind):
+            different.append(name)
+        for member, definition in getattr(kind, "fields", {}).items():
+            same += 1
+            if not name.startswith("__") and _differs(name, member, definition, namesake):
+                different.append(f"{name}.{member}")
+        if not set(getattr(kind, "values", ())) <= set(getattr(namesake, "values", ())):
+            different.append(f"{name} values")
+    assert different == []
+    assert same > 200
+
+
+def _described(definition: Any) -> Any:
+    """The type and default of a field, argument or input field."""
+    default = getattr(definition, "default", None)
+    return str(definition.type), default and graphql.print_ast(default.literal)
+
+
+def _differs(name: str, member: str, definition: Any, namesake: Any) -> bool:
+    """Whether a member of a v4 type has no equal one in a Nexar type, or one that needs arguments that v4 lacks."""
+    new = namesake.fields.get(rewrite.field_name(name, member))
+    if new is None or _described(new) != _renamed(definition):
+        return True
+    old_arguments = {rewrite.member_name(known): each for known, each in getattr(definition, "args", {}).items()}
+    new_arguments = getattr(new, "args", {})
+    return any(
+        known not in new_arguments or _described(new_arguments[known]) != _renamed(each)
+        for known, each in old_arguments.items()
+    ) or any(known not in old_arguments for known, each in new_arguments.items() if graphql.is_required_argument(each))
+
+
+def _renamed(definition: Any) -> Any:
+    kind, default = _described(definition)
+    named = str(graphql.get_named_type(definition.type))
+    return kind.replace(named, rewrite.type_name(named)), default
+
+
+def test_shipped_schema_is_that_of_the_contract() -> None:
+    shipped = Path(rewrite.__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+    assert shipped == (ROOT / "contract" / "v4-supply.graphql").read_text(encoding="utf-8")
+
+
+@given(st.randoms())
+def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_shape(random: Random) -> None:
+    made = random_documents.random_document(V4, random)
+    note(made.text)
+    before = graphql.parse(made.text)
+    assert graphql.validate(V4, before) == []
+    after = rewrite.rewrite(before)
+    assert graphql.validate(NEXAR, after) == []
+    operation = graphql.get_operation_ast(before, made.operation_name)
+    assert operation is not None
+    variables = rewrite.rewrite_variables(operation, made.variables)
+    expected = _executed(V4, before, made.variables, made.operation_name)
+    got = _executed(NEXAR, after, variables, made.operation_name)
+    assert _ordered(_with_v4_types(got.data, operation, before)) == _ordered(expected.data)
+    assert [(error.path, error.locations) for error in got.errors or ()] == [
+        (error.path, error.locations) for error in expected.errors or ()
+    ]
+
+
+@given(st.randoms())
+def test_random_documents_of_the_nexar_api_are_valid(random: Random) -> None:
+    made = random_documents.random_document(NEXAR, random, selects=lambda _type, name: not name.startswith("adm"))
+    note(made.text)
+    document = graphql.parse(made.text)
+    assert graphql.validate(NEXAR, document) == []
+    assert not re.search(r"\badm\w++(?!:)", made.text)  # but an alias may be any name
+    result = _executed(NEXAR, document, made.variables, made.operation_name)
+    assert result.errors is None
+
+
+def _executed(schema: Any, document: Any, variables: Any, operation: str | None) -> graphql.ExecutionResult:
+    """Execute a document with values that depend on names and arguments, and are equal for both names of a field."""
+    result = graphql.execute_sync(
+        schema,
+        document,
+        {"value": ""},
+        variable_values=variables,
+        operation_name=operation,
+        field_resolver=_resolve,
+        type_resolver=lambda _value, _info, kind: min(each.name for each in schema.get_possible_types(kind)),
+    )
+    assert isinstance(result, graphql.ExecutionResult)
+    return result
+
+
+def _resolve(source: Any, info: graphql.GraphQLResolveInfo[Any], **arguments: Any) -> Any:
+    definitions = info.parent_type.fields[info.field_name].args
+    sent = sorted((_plain(name), _plain_value(value, definitions[name].type)) for name, value in arguments.items())
+    # Arguments that v4 lacks, which have a default.
+    sent = [(name, value) for name, value in sent if name != "attributeselection"]
+    name = _plain(info.field_name).removeprefix("sup")
+    return _made(info.return_type, f"{source['value']}/{name}{sent}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _plain_value(value: Any, kind: Any) -> Any:
+    """Return an input value with names that do not depend on the API."""
+    kind = graphql.get_nullable_type(kind)
+    if isinstance(kind, graphql.GraphQLList) and isinstance(value, list):
+        return [_plain_value(item, kind.of_type) for item in value]
+    if isinstance(kind, graphql.GraphQLInputObjectType) and value is not None:
+        return sorted((_plain(name), _plain_value(inner, kind.fields[name].type)) for name, inner in value.items())
+    return value
+
+
+def _made(kind: Any, seed: str) -> Any:
+    number = int(hashlib.sha256(seed.encode()).hexdigest()[:8], 16)
+    if not isinstance(kind, graphql.GraphQLNonNull) and number % 5 == 0:
+        return None
+    kind = graphql.get_nullable_type(kind)
+    if isinstance(kind, graphql.GraphQLList):
+        return [_made(kind.of_type, f"{seed}[{n}]") for n in range(number % 3)]
+    if graphql.is_leaf_type(kind):
+        values = getattr(kind, "values", None)
+        return _SCALARS.get(kind.name, str)(number) if values is None else [*values][number % len(values)]
+    return {"value": seed}
+
+
+_SCALARS: dict[str, Any] = {
+    "Int": lambda number: number % 1000,
+    "Float": lambda number: number / 8,
+    "Boolean": lambda number: number % 2 == 0,
+    "Map": lambda number: {"some_key": number},
+}
+
+
+def _with_v4_types(data: Any, operation: Any, document: graphql.DocumentNode) -> Any:
+    """Return result data with the v4 names of types, where fields of `__typename` are."""
+    fragments = {
+        node.name.value: node for node in document.definitions if isinstance(node, graphql.FragmentDefinitionNode)
+    }
+    return _typed(data, [operation], fragments)
+
+
+def _typed(data: Any, nodes: list[Any], fragments: dict[str, Any]) -> Any:
+    if isinstance(data, list):
+        return [_typed(item, nodes, fragments) for item in data]
+    if not isinstance(data, dict) or not any(node.selection_set for node in nodes):
+        return data
+    fields: dict[str, list[Any]] = {}
+    waiting = [selection for node in nodes for selection in node.selection_set.selections]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, graphql.FieldNode):
+            fields.setdefault((node.alias or node.name).value, []).append(node)
+        else:
+            found = fragments[node.name.value] if isinstance(node, graphql.FragmentSpreadNode) else node
+            waiting += found.selection_set.selections
+    return {
+        key: rewrite.type_names().get(value, value)
+        if fields[key][0].name.value == "__typename"
+        else _typed(value, fields[key], fragments)
+        for key, value in data.items()
+    }
+
+
+def _ordered(data: Any) -> Any:
+    """Return data in which the order of keys counts when it is compared."""
+    if isinstance(data, dict):
+        return [(key, _ordered(value)) for key, value in data.items()]
+    return [_ordered(item) for item in data] if isinstance(data, list) else data
