@@ -43,7 +43,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 _NAMES_MAX, _NAME_MAX = 50, 300  # names in the message of an Unsupported, and characters of each
 
@@ -242,13 +242,22 @@ class QueryRefused(ServerError):
     """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
 
     `fields` are the names that it gives beside the message: the path of fields that failed, or an unknown field.
+    `reported` are its errors as it sent them.
     """
 
     status = 502
 
-    def __init__(self, message: str, *, fields: frozenset[str] = frozenset(), may_be_billed: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        fields: frozenset[str] = frozenset(),
+        may_be_billed: bool = False,
+        reported: Sequence[Any] = (),
+    ) -> None:
         super().__init__(message, may_be_billed=may_be_billed)
         self.fields = fields
+        self.reported = reported
 
 
 class OversizedOperation(UpstreamUnreadable):

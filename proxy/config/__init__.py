@@ -42,6 +42,7 @@ from proxy.config.settings import (
     CoalescingSettings,
     Config,
     Feature,
+    GraphQLSettings,
     ListenSettings,
     ListSettings,
     LogSettings,

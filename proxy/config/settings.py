@@ -7,7 +7,7 @@ config/loader.py.
 import datetime
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
 from proxy.config.base import BLOCK, Flag, Name, OutgoingProxy, PemFile, Port, Settings, above_zero, limits
@@ -162,6 +162,9 @@ _Sunset = SunsetSettings | Literal["never"] | None
 _SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or a block with date, since and link"
 
 
+ExhaustedStatus = Annotated[Literal[200, 429], Meta(description="200, as the upstream, or 429")]
+
+
 class ApiKeySettings(Settings, frozen=True):
     """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
     list."""
@@ -176,6 +179,7 @@ class ApiKeySettings(Settings, frozen=True):
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
     strict: Flag = False
     refresh: Flag = False
+    exhausted_status: ExhaustedStatus | None = None
 
 
 class ReconciliationSettings(Settings, frozen=True):
@@ -305,6 +309,13 @@ class CacheSettings(Settings, frozen=True):
         return min(self.seconds + self.stale_seconds, CACHED_MAX)
 
 
+class GraphQLSettings(Settings, frozen=True):
+    """GraphQL at /graphql, with the same API keys and the same records as v3."""
+
+    exhausted_status: ExhaustedStatus = 200
+    exhausted_by_agent: dict[str, ExhaustedStatus] = field(default_factory=dict)
+
+
 class ListSettings(Settings, frozen=True):
     """Lists of brands, sellers, categories and specs, which are fetched whole, free of charge, and searched in
     memory."""
@@ -378,6 +389,7 @@ class Config(Settings, frozen=True):
     coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
     lists: ListSettings = ListSettings()
+    graphql: GraphQLSettings = GraphQLSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()

@@ -6,7 +6,7 @@ last ones (telemetry/activity.py) do. Built once from the configuration.
 
 import hashlib
 import math
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
@@ -88,8 +88,8 @@ class Application:
 class Client:
     """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
     (empty: none), its sunset if there is one, whether all of its requests are strict, whether they may ask for fresher
-    results, and the key's last day of service. `end` is when its requests begin to be refused, in seconds since
-    1970."""
+    results, the key's last day of service, and the HTTP status of its GraphQL responses without parts left. `end` is
+    when its requests begin to be refused, in seconds since 1970."""
 
     application: Application
     key: str
@@ -99,6 +99,7 @@ class Client:
     strict: bool = False
     refresh: bool = False
     expires: date | None = None
+    exhausted_status: int | None = None
     end: float = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -111,9 +112,15 @@ class Client:
         if now < self.end:
             return None
         # First: a key that has been replaced gets no advice about the end of v3.
-        if self.expires is not None and now >= _end_of(self.expires):
-            return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
+        if (expired := self.expiry(now)) is not None:
+            return expired
         return None if self.sunset is None else errors.Gone(self.sunset.message)
+
+    def expiry(self, now: float) -> errors.ExpiredKey | None:
+        """Return why a request at `now` is refused after the last day of the key; the sunset is that of v3 only."""
+        if self.expires is None or now < _end_of(self.expires):
+            return None
+        return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
 
 
 class Applications:
@@ -145,6 +152,11 @@ class Applications:
         return config.digest(text) in self._by_digest
 
     @property
+    def by_digest(self) -> Mapping[config.Digest, Client]:
+        """Clients by the digests of their API keys."""
+        return self._by_digest
+
+    @property
     def digests(self) -> Set[config.Digest]:
         """The digests of all API keys."""
         return self._by_digest.keys()
@@ -166,6 +178,7 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             key.strict,
             key.refresh,
             key.expires,
+            key.exhausted_status,
         )
         for key_name, key in entry.clients.items()
     }

@@ -71,7 +71,7 @@ class Pipeline:
         single_query: match.SingleQuery,
         metrics: Metrics,
     ) -> None:
-        self._projections = projections
+        self.projections = projections
         self._cache = cache
         self._quota = quota
         self._rate_limits = rate_limits
@@ -108,7 +108,7 @@ class Pipeline:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
 
         def queries(request: GatewayRequest) -> MatchQueries:
-            return MatchQueries(request, parameters, self._projections, self._single_query)
+            return MatchQueries(request, parameters, self.projections, self._single_query)
 
         results = iter(require_any(await self.resolve_parts(request, queries)))
         return [
@@ -118,7 +118,7 @@ class Pipeline:
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
-        results = await self.resolve_parts(request, lambda request: UidQueries(request, uids, self._projections))
+        results = await self.resolve_parts(request, lambda request: UidQueries(request, uids, self.projections))
         known = zip(valid_uids(uids), require_all(results), strict=True)
         return {uid: result.items[1:-1] for uid, result in known if result.hits}
 
@@ -128,7 +128,7 @@ class Pipeline:
         steps.lap("plan search")
         request.metadata.ignore(plan.unsupported)
         results = await self.resolve_parts(
-            request, lambda request: SearchQuery(request, parameters, plan, self._projections)
+            request, lambda request: SearchQuery(request, parameters, plan, self.projections)
         )
         return require_all(results)[0]
 
@@ -151,7 +151,7 @@ class Pipeline:
         kept = {n: result for n, result in enumerate(results) if n not in refused}
         narrow = queries(as_shown)
         is_whole = application.plan.adapt(
-            application.name, refused.values(), narrow.features, self._projections.features_named
+            application.name, refused.values(), narrow.features, self.projections.features_named
         )
         if is_whole:
             results = await self.resolve(request, queries(request), kept)
@@ -226,7 +226,7 @@ class Pipeline:
         steps.lap("plan")
 
         watch = None if claim is None else stalls.StallWatch(self._stalls, (claim, positions))
-        is_whole = self._projections.is_whole and request.known_features is not None
+        is_whole = self.projections.is_whole and request.known_features is not None
         fetched = await self._operations.execute(request, plan.operations, watch, is_whole=is_whole)
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
@@ -278,7 +278,7 @@ class Pipeline:
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
-        compiled = self._projections.list_item(name, request.projection)
+        compiled = self.projections.list_item(name, request.projection)
         records = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, request.context) for uid, record in records if record is not None}
 
@@ -290,7 +290,7 @@ class Pipeline:
         result = await in_turns(listing.search(parameters))
         steps.lap("search list")
         request.metadata.ignore(result.unknown)
-        compiled = self._projections.list_item(name, request.projection)
+        compiled = self.projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
 
 
@@ -329,7 +329,8 @@ class _Operations:
                 results = await self._execute_reserved(request, operation, watch, is_whole)
         except errors.QueryRefused as refusal:
             failure = refusal if is_whole else None  # `resolve_parts` resolves these queries again
-            results = [OperationResult([], 0, refusal.message, failure=failure)] * len(operation.positions)
+            refused = OperationResult([], 0, refusal.message, failure=failure, refusal=refusal)
+            results = [refused] * len(operation.positions)
         except errors.BridgeError as failure:
             results = [OperationResult([], 0, failure.message, failure=failure)] * len(operation.positions)
         return dict(zip(operation.positions, results, strict=True))

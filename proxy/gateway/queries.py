@@ -62,9 +62,7 @@ class GatewayRequest(NamedTuple):
             scope = " ".join((scope, *market))
         return CacheKey((scope, *query), self.context)
 
-    def renderer(
-        self, part: CompiledObject, fetched: Fetched, facts: frozenset[str] = match.NO_FACTS
-    ) -> ItemRenderer:
+    def renderer(self, part: CompiledObject, fetched: Fetched, facts: frozenset[str] = match.NO_FACTS) -> ItemRenderer:
         """Return the renderer of this request's projection, of records with the fetched fields, and of pages with these
         facts."""
         cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
@@ -141,7 +139,7 @@ class MatchQueries:
 
     def plan(self, positions: list[int], heads: Mapping[int, Head]) -> match.MatchPlan:
         is_whole = len(positions) == len(self._parameters.queries) and not heads
-        queries = tuple(_behind(self._queries[n], heads.get(n)) for n in positions)
+        queries = tuple(behind(self._queries[n], heads.get(n)) for n in positions)
         misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
         batch = self._knowledge.batch_parts
         return match.MatchPlan(
@@ -149,7 +147,7 @@ class MatchQueries:
         )
 
 
-def _behind(query: model.PartsMatchQuery, head: Head | None) -> model.PartsMatchQuery:
+def behind(query: model.PartsMatchQuery, head: Head | None) -> model.PartsMatchQuery:
     """Return the query for what follows the head of its page."""
     if head is None:
         return query

@@ -110,6 +110,12 @@ class FoundPart(msgspec.Struct, gc=False):
     akaMpn: str | None = None  # noqa: N815 - the service's name
 
 
+class FoundPartWithSnippet(FoundPart, kw_only=True, gc=False):
+    """SupPartResult with all that a page shows of it."""
+
+    description: str
+
+
 class DescribedPart(msgspec.Struct, gc=False):
     """SupPartResult with its snippet."""
 
@@ -190,6 +196,15 @@ def page(selection: str, counted: frozenset[str]) -> Document:
 def count(counted: frozenset[str]) -> Document:
     """Return the document of supSearch that selects only hits and aggregations."""
     return _counting(counted, "hits", None)
+
+
+def found(name: str, selection: str) -> Document:
+    """Return the document of supSearch or supSearchMpn with all arguments of a page, which variables without a value
+    leave out: parts, the alternate MPNs that matched, and snippets."""
+    signature = f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, {SORTING}"
+    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
+    below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
+    return Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, [])).document()
 
 
 def parts(selection: str) -> Document:

@@ -21,6 +21,9 @@ CANDIDATES = 20  # parts to request if upstream does not rank matches first; mat
 NO_FACTS: frozenset[str] = frozenset()
 PAGE_AS_SENT = frozenset({AS_SENT})
 
+Chunk = tuple[tuple[int, PartsMatchQuery, int], ...]
+"""Queries of one operation: the position of each in its request, and its limit."""
+
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 
 
@@ -112,11 +115,8 @@ class MatchPlan:
             document, variables, query.limit, _read_search(document.name), (position,), self._decode
         )
 
-    def _multi(self, document: Document, chunk: tuple[tuple[int, PartsMatchQuery, int], ...]) -> PlannedOperation:
-        variables = {"queries": [_match_query(query, limit) for _, query, limit in chunk], **self._market}
-        parts_max = sum(limit for _, _, limit in chunk)
-        positions = tuple(position for position, _, _ in chunk)
-        return PlannedOperation(document, variables, parts_max, read_multi_match, positions, self._decode)
+    def _multi(self, document: Document, chunk: Chunk) -> PlannedOperation:
+        return multi_match(document, chunk, self._market, self._decode)
 
     def _certain(self, position: int, result: OperationResult) -> bool:
         query = self._request.queries[position]
@@ -151,9 +151,7 @@ class MatchPlan:
         unmatched = len(result.records) - len(narrowed.records)
         is_as_sent = not unmatched and position not in self._partial and position not in self._unranked
         facts = PAGE_AS_SENT if is_as_sent and hits == result.hits >= shown else NO_FACTS
-        return QueryResult(
-            narrowed.parts, max(hits, shown), records=narrowed.records, unmatched=unmatched, facts=facts
-        )
+        return QueryResult(narrowed.parts, max(hits, shown), records=narrowed.records, unmatched=unmatched, facts=facts)
 
 
 def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
@@ -163,9 +161,21 @@ def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
     return not (number or query.sku) or exact_match.is_ranked(number, exact_only)
 
 
-def chunks(
-    queries: list[tuple[int, PartsMatchQuery, int]], parts_max: int
-) -> Iterator[tuple[tuple[int, PartsMatchQuery, int], ...]]:
+def multi_match(
+    document: Document,
+    chunk: Chunk,
+    variables: dict[str, Any],
+    decode: Callable[[bytes], list[Any]],
+) -> PlannedOperation:
+    """Return the operation for some queries; `variables` are those beside them."""
+    queries = [_match_query(query, limit) for _, query, limit in chunk]
+    parts_max = sum(limit for _, _, limit in chunk)
+    positions = tuple(position for position, _, _ in chunk)
+    variables = {"queries": queries, **variables}
+    return PlannedOperation(document, variables, parts_max, read_multi_match, positions, decode)
+
+
+def chunks(queries: list[tuple[int, PartsMatchQuery, int]], parts_max: int) -> Iterator[Chunk]:
     """Yield the queries in order, in groups of at most so many queries, and so many parts in total."""
     group: list[tuple[int, PartsMatchQuery, int]] = []
     parts = 0

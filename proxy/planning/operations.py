@@ -18,7 +18,8 @@ class OperationResult(msgspec.Struct, frozen=True):
 
     `records` are the parts as JSON, as the upstream sent them; `parts` is empty until they are decoded.
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
-    `failure` is the error of an operation that was not executed, or failed as a whole.
+    `failure` is the error of an operation that was not executed, or failed as a whole; `refusal` that of one that the
+    upstream refused.
     """
 
     parts: list[Any]
@@ -28,6 +29,7 @@ class OperationResult(msgspec.Struct, frozen=True):
     result_set: Any = None
     failure: errors.BridgeError | None = None
     records: list[bytes] = []
+    refusal: errors.QueryRefused | None = None
 
     def candidates(self) -> Iterator[tuple[Any, bytes, str | None]]:
         """Yield each part with its record and the alternate MPN that the query matched, None if it matched the MPN

@@ -3,7 +3,7 @@
 Clients use few projections and repeat them; the least recently used are evicted.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Hashable, Iterable, Set
 from typing import Any, NamedTuple, TypeVar
 
 import cachetools
@@ -153,10 +153,10 @@ class ProjectionCache:
     def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str] | None) -> CompiledMatch:
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if skus else ()))
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
-        fetched = self._fetched(part, known)
-        return CompiledMatch(self._match_documents(fetched.selection), part, fetched)
+        fetched = self.fetched(part, known)
+        return CompiledMatch(self.match_documents(fetched.selection), part, fetched)
 
-    def _match_documents(self, selection: str) -> Documents:
+    def match_documents(self, selection: str) -> Documents:
         """Return documents that are shared by all projections that fetch the same: their queries can be batched."""
 
         def make() -> Documents:
@@ -177,15 +177,22 @@ class ProjectionCache:
         document: Callable[[str], Document],
     ) -> CompiledParts:
         part = compiler.compile_object(self._mappings, "Part", projection, needs)
-        fetched = self._fetched(part, known)
+        fetched = self.fetched(part, known)
         return CompiledParts(document(fetched.selection), part, fetched)
 
-    def _fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
-        """Return what is fetched for the mapping of a part."""
+    def document(self, key: Hashable, make: Callable[[], Document]) -> Document:
+        """Return the document of another dialect, which is made once."""
+        return self._cached(("document", key), make)
+
+    def fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
+        """Return what is fetched for a part: all that is fetched of any, and what else this one reads."""
         asked = frozenset({feature for feature, fields in self._gated().items() if part.fields & fields})
         if known is None or not self.is_whole:
             return Fetched(part.selection, part.fields, asked)
-        return self._whole(known & self._features | asked)
+        whole = self._whole(known & self._features | asked)
+        if part.fields <= whole.fields:
+            return whole
+        return Fetched(f"{whole.selection} {part.selection}", whole.fields | part.fields, whole.features)
 
     def _gated(self) -> dict[str, frozenset[str]]:
         """Return the fields that each feature adds to a part."""

@@ -187,7 +187,9 @@ def _refusal(message: str, graphql_errors: Sequence[model.GraphQLError]) -> erro
     failed = _failed_fields(graphql_errors)
     unknown = {(each.extensions or {}).get("field") for each in graphql_errors}
     fields = failed | {field for field in unknown if isinstance(field, str)}
-    return errors.QueryRefused(message, fields=frozenset(fields), may_be_billed=bool(failed))
+    return errors.QueryRefused(
+        message, fields=frozenset(fields), may_be_billed=bool(failed), reported=tuple(graphql_errors)
+    )
 
 
 def _failed_fields(graphql_errors: Sequence[model.GraphQLError]) -> set[str]:

@@ -14,12 +14,17 @@ from aiohttp import web
 
 from proxy import config
 from proxy.gateway import assembly, process
+from proxy.graphql import schema
+from proxy.graphql.passing_on import PassingOn
+from proxy.graphql.service import GraphQLService
+from proxy.graphql.tokens import AccessTokens
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.mapping.loader import Mappings
 from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids, request_log
 from proxy.upstream import services
+from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
 from proxy.web import (
@@ -28,6 +33,7 @@ from proxy.web import (
     cluster_metrics,
     connections,
     fast_path,
+    graphql,
     legacy_proxy,
     middleware,
     operator_endpoints,
@@ -163,6 +169,7 @@ class ServiceBuilder:
             traced_requests=traced_requests.TracedRequests(gateway, authenticator),
             metrics=metrics,
         ).add_to(app)
+        _add_graphql(app, gateway, authenticator)
         app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
         if not (outer or inner):  # the fast path runs no middleware but the request's own
             wrapped = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
@@ -182,6 +189,21 @@ class ServiceBuilder:
         cluster.start()
         closing.push_async_callback(cluster.close)
         return cluster
+
+
+def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:
+    settings, upstream = gateway.settings, gateway.settings.upstream
+    assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
+    store = EncryptedTokenStore(gateway.store, settings.store_key)
+    graphql.GraphQLRoutes(
+        GraphQLService(gateway.pipeline, schema.load(upstream.site)),
+        gateway.pipeline,
+        authenticator,
+        tokens=AccessTokens(store, gateway.applications, gateway.clock),
+        passing_on=PassingOn(gateway.services.http, upstream.graphql_url, upstream.response_bytes),
+        settings=settings.graphql,
+        clock=gateway.clock,
+    ).add_to(app)
 
 
 def _add_description(app: web.Application, mappings: Mappings) -> None:

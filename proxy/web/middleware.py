@@ -29,6 +29,10 @@ log = structlog.get_logger()
 
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 
+# Of a dialect that is not v3: renders its errors.
+ErrorRenderer = Callable[[errors.BridgeError, web.Request], web.Response]
+ERRORS: web.RequestKey[ErrorRenderer] = web.RequestKey("errors")
+
 Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -83,7 +87,7 @@ class RequestMiddleware:
                 client_error = self._client_error(error, request)
                 response, kind = error_response(client_error, request), type(client_error).__name__
             client = request.get(CLIENT)
-            if client is not None and client.sunset is not None:
+            if client is not None and client.sunset is not None and ERRORS not in request:  # that of v3
                 response.headers.update(client.sunset.headers)
             response.headers[X_REQUEST_ID] = request_id
             self._record(request, response.status, route, kind, self._clock.monotonic() - started)
@@ -181,6 +185,9 @@ def _route(request: web.Request) -> str:
 
 
 def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
+    renderer: ErrorRenderer | None = request.get(ERRORS)
+    if renderer is not None:
+        return renderer(error, request)
     try:
         response_format = RequestParameters(request.raw_path).response_format()
     except errors.BridgeError:

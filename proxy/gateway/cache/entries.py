@@ -29,7 +29,6 @@ MATCH = "match"  # those of queries of parts/match, which end with `start` and `
 OVERHEAD = 400  # bytes that an entry takes beside its content
 
 
-
 class _PartIds(msgspec.Struct, gc=False):
     """The ids of a part, by both of which the upstream finds it; "" for one that its record does not have."""
 
@@ -367,7 +366,8 @@ class ResponseCache:
             self._entries.put(key.key, usable, sum([variant.size() for variant in usable]), max(map(self._end, usable)))
 
     def _fresh_until(self, variant: _Variant) -> float:
-        seconds = self._seconds if variant.records != NO_RECORDS else min(self._seconds, EMPTY_SECONDS)
+        is_free = not variant.hits or variant.records == NO_RECORDS
+        seconds = min(self._seconds, EMPTY_SECONDS) if is_free else self._seconds
         return variant.stored + seconds
 
     def _end(self, variant: _Variant) -> float:

@@ -114,7 +114,7 @@ class V3Routes:
             client = admitted
         request[METADATA] = metadata = ResponseMetadata(started, client.strict or target[0].startswith(STRICT))
         if client.refresh:
-            metadata.max_age = _max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
+            metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         leader, result = self._in_flight.begin(target, client), None
         try:
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
@@ -225,7 +225,7 @@ def is_strict(request: web.Request) -> bool:
     return request.headers.get(X_STRICT, "0") != "0"
 
 
-def _max_age(cache_control: str) -> float:
+def max_age(cache_control: str) -> float:
     """Return the seconds that results may be old by a Cache-Control header (RFC 9111 §5.2.1)."""
     directives = [each.strip().lower() for each in cache_control.split(",")]
     if "no-cache" in directives or "no-store" in directives:

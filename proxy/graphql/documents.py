@@ -1,0 +1,176 @@
+"""Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import cachetools
+import graphql
+from graphql.language import ast
+
+DOCUMENTS_MAX = 512  # that are remembered; a program has a handful
+TEXT_MAX = 100_000  # characters of a document
+TOKENS_MAX = 10_000
+DEPTH_MAX = 24  # of fields, the root fields included
+ROOTS_MAX = 20  # root fields, aliases included
+FIELDS_MAX = 2_000  # fields with those of fragments wherever they are spread
+
+INTROSPECTION = frozenset({"__schema", "__type", "__typename"})
+SUPPLY = "sup"  # begins the root fields for parts and their lists,
+OWN = ("des", "adm")  # and these those for design data and the organization of the caller
+ERRORS_MAX = 20  # of a response
+NO_TYPE_NAMES: Mapping[str, str] = {}
+
+
+class InvalidDocumentError(Exception):
+    """A document that cannot be executed; `errors` are those of the response."""
+
+    def __init__(self, *errors: graphql.GraphQLError) -> None:
+        super().__init__("; ".join(error.message for error in errors))
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClientDocument:
+    """Valid document: its operations by name, and its fragments. `type_names` are those that `__typename` shows instead
+    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here."""
+
+    operations: dict[str | None, ast.OperationDefinitionNode]
+    fragments: dict[str, ast.FragmentDefinitionNode]
+    type_names: Mapping[str, str]
+    is_passed_on: bool
+
+    def operation(self, name: str | None) -> ast.OperationDefinitionNode:
+        """Return the operation with a name; without one the only operation. Raises InvalidDocumentError."""
+        if name is None and len(self.operations) == 1:
+            return next(iter(self.operations.values()))
+        found = self.operations.get(name) if name is not None else None
+        if found is None:
+            wrong = "Must provide operation name if query contains multiple operations."
+            raise InvalidDocumentError(
+                graphql.GraphQLError(wrong if name is None else f"Unknown operation named '{name[:60]}'.")
+            )
+        return found
+
+
+class DocumentReader:
+    """Reads documents, once by their text. What is passed on, and checked by the upstream, is not validated."""
+
+    def __init__(self, schema: graphql.GraphQLSchema) -> None:
+        self.schema = schema
+        self._known: cachetools.LRUCache[str, ClientDocument] = cachetools.LRUCache(DOCUMENTS_MAX)
+
+    def read(self, text: str) -> ClientDocument:
+        """Parse, measure and validate a document. Raises InvalidDocumentError."""
+        document = self._known.get(text)
+        if document is None:
+            document = self._known[text] = self.validated(parse(text))
+        return document
+
+    def validated(self, node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAMES) -> ClientDocument:
+        """Measure and validate a parsed document. Raises InvalidDocumentError, also for one that mixes supply data with
+        what is passed on."""
+        document = _definitions(node, type_names)
+        for operation in document.operations.values():
+            _measure(operation, document.fragments)
+        if document.is_passed_on:
+            for operation in document.operations.values():
+                _check_unmixed(operation, document.fragments)
+            return document
+        problems = graphql.validate(self.schema, node, max_errors=ERRORS_MAX)
+        if problems:
+            raise InvalidDocumentError(*problems)
+        return document
+
+
+def parse(text: str) -> ast.DocumentNode:
+    """Parse a document. Raises InvalidDocumentError."""
+    if len(text) > TEXT_MAX:
+        raise _too_much(f"The document has {len(text)} characters", f"{TEXT_MAX}")
+    try:
+        return graphql.parse(text, max_tokens=TOKENS_MAX)
+    except graphql.GraphQLSyntaxError as error:
+        raise InvalidDocumentError(error) from error
+    except RecursionError as error:
+        raise InvalidDocumentError(graphql.GraphQLError("The document is nested too deeply.")) from error
+
+
+def _is_passed_on(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> bool:
+    """Return whether an operation is the caller's own: a mutation, or one for design data or the organization."""
+    return operation.operation is not graphql.OperationType.QUERY or any(
+        name.startswith(OWN) for name in root_names(operation.selection_set, fragments)
+    )
+
+
+def _check_unmixed(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
+    supply = [name for name in root_names(operation.selection_set, fragments) if name.startswith(SUPPLY)]
+    if supply:
+        message = (
+            f"{supply[0]} is charged to the API key, the other fields are your own data: send them in two requests."
+        )
+        raise InvalidDocumentError(graphql.GraphQLError(message))
+
+
+def root_names(
+    selections: ast.SelectionSetNode,
+    fragments: dict[str, ast.FragmentDefinitionNode],
+    seen: frozenset[str] = frozenset(),
+) -> Iterator[str]:
+    """Yield the names of the root fields of an operation, also of those in fragments."""
+    for node in selections.selections:
+        if isinstance(node, ast.FieldNode):
+            yield node.name.value
+        elif isinstance(node, ast.InlineFragmentNode):
+            yield from root_names(node.selection_set, fragments, seen)
+        elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in seen:
+            fragment = fragments.get(node.name.value)
+            if fragment is not None:
+                yield from root_names(fragment.selection_set, fragments, seen | {node.name.value})
+
+
+def _definitions(node: ast.DocumentNode, type_names: Mapping[str, str]) -> ClientDocument:
+    operations: dict[str | None, ast.OperationDefinitionNode] = {}
+    fragments: dict[str, ast.FragmentDefinitionNode] = {}
+    for definition in node.definitions:
+        if isinstance(definition, ast.OperationDefinitionNode):
+            operations[definition.name.value if definition.name else None] = definition
+        elif isinstance(definition, ast.FragmentDefinitionNode):
+            fragments[definition.name.value] = definition
+    if not operations:
+        raise InvalidDocumentError(graphql.GraphQLError("The document has no operation."))
+    is_passed_on = any(_is_passed_on(operation, fragments) for operation in operations.values())
+    return ClientDocument(operations, fragments, type_names, is_passed_on)
+
+
+class _Measures:
+    def __init__(self, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
+        self._fragments = fragments
+        self.fields = 0
+
+    def add(self, selections: ast.SelectionSetNode, depth: int, spread: tuple[str, ...]) -> None:
+        if depth > DEPTH_MAX:
+            raise _too_much("The document is nested deeper", f"{DEPTH_MAX} fields")
+        for node in selections.selections:
+            if isinstance(node, ast.FragmentSpreadNode):
+                name = node.name.value
+                fragment = self._fragments.get(name)
+                if fragment is not None and name not in spread:  # else validation says what is wrong
+                    self.add(fragment.selection_set, depth, (*spread, name))
+                continue
+            if isinstance(node, ast.FieldNode):
+                self.fields += 1
+                if self.fields > FIELDS_MAX:
+                    raise _too_much("The document has more fields, with those of its fragments", f"{FIELDS_MAX}")
+            if isinstance(node, ast.FieldNode | ast.InlineFragmentNode) and node.selection_set is not None:
+                self.add(node.selection_set, depth + isinstance(node, ast.FieldNode), spread)
+
+
+def _measure(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
+    """Refuse a document that would take long to validate or to answer. Raises InvalidDocumentError."""
+    _Measures(fragments).add(operation.selection_set, 1, ())
+    roots = sum(1 for _ in root_names(operation.selection_set, fragments))
+    if roots > ROOTS_MAX:
+        raise _too_much(f"The document has {roots} root fields", f"{ROOTS_MAX}; send several requests")
+
+
+def _too_much(what: str, limit: str) -> InvalidDocumentError:
+    return InvalidDocumentError(graphql.GraphQLError(f"{what} than allowed: the limit is {limit}."))

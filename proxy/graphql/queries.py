@@ -1,0 +1,188 @@
+"""Queries of root fields for parts, as the pipeline resolves them (gateway/queries.py). Pure.
+
+Their keys are those of v3's queries wherever both ask the upstream for the same page, so that both share its records.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import model
+from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer
+from proxy.gateway.queries import GatewayRequest, behind
+from proxy.mapping.compiler import CompiledObject
+from proxy.planning import documents, exact_match, match, parts
+from proxy.planning.operations import (
+    AS_SENT,
+    MATCHES,
+    OperationResult,
+    PlannedOperation,
+    QueryResult,
+    join_records,
+)
+from proxy.planning.projection_cache import Fetched, ProjectionCache
+
+SEARCH_LIMIT = 10  # parts of a search without `limit` (contract graphql.md §2.1)
+AKA_MPNS, DESCRIPTIONS = "akaMpns", "descriptions"  # of the results of a search, by their order
+
+Results = dict[int, OperationResult]
+
+
+class _Numbers(msgspec.Struct, gc=False):
+    """The numbers that a part matches by."""
+
+    mpn: str
+    akaMpns: list[str]  # noqa: N815 - the service's name
+
+
+_numbers = msgspec.json.Decoder(list[_Numbers]).decode
+
+
+class _Plan(NamedTuple):
+    """Execution plan of operations whose results need no further request."""
+
+    operations: list[PlannedOperation]
+    read: Any
+
+    def count_operations(self, _: Results) -> list[PlannedOperation]:
+        return []
+
+    def results(self, results: Results, _: Results) -> list[QueryResult]:
+        return [self.read(n, results[n]) for n in sorted(results)]
+
+
+class _Queries:
+    """What all have in common: the request, the renderer of the selection, and what is fetched for it."""
+
+    ranged: Collection[int] = ()
+    keys: Sequence[CacheKey] = ()
+
+    def __init__(
+        self,
+        request: GatewayRequest,
+        part: CompiledObject,
+        projections: ProjectionCache,
+        facts: frozenset[str] = match.NO_FACTS,
+    ) -> None:
+        self._fetched: Fetched = projections.fetched(part, request.known_features)
+        self._projections = projections
+        self._decode = part.decode
+        self._context = request.context
+        self._batch_parts = request.client.application.plan.batch_parts
+        self.features = self._fetched.features
+        self.renderer = ItemRenderer(part.source, part, self._fetched.fields, facts)
+
+    @property
+    def _market(self) -> dict[str, Any]:
+        return {"country": self._context.country, "currency": self._context.currency}
+
+
+class MultiMatchQueries(_Queries):
+    """Queries of a supMultiMatch; `options` are those of all of them."""
+
+    def __init__(
+        self,
+        request: GatewayRequest,
+        part: CompiledObject,
+        projections: ProjectionCache,
+        queries: Sequence[model.PartsMatchQuery],
+        options: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(request, part, projections, frozenset({AS_SENT}))
+        self._queries = queries
+        self._options = options
+        kind = (MATCH, False) if options is None else (MATCH, msgspec.json.encode(options, order="sorted").decode())
+        self.keys = [request.key(*kind, *query.criteria) for query in queries]
+        self.ranged = range(len(queries))
+
+    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> _Plan:
+        sent = [behind(self._queries[n], heads.get(n)) for n in positions]
+        batched = [(place, query, query.limit) for place, query in enumerate(sent)]
+        selection, variables = self._fetched.selection, self._market
+        if self._options is None:
+            document = self._projections.match_documents(selection).multi_match
+        else:
+            key = ("match with options", selection)
+            document = self._projections.document(key, lambda: documents.multi_match(selection, options=True))
+            variables |= {"options": self._options}
+        operations = [
+            match.multi_match(document, chunk, variables, self._decode)
+            for chunk in match.chunks(batched, self._batch_parts)
+        ]
+
+        def read(place: int, result: OperationResult) -> QueryResult:
+            facts = frozenset({MATCHES}) if self._are_matches(sent[place], result) else match.NO_FACTS
+            return _query_result(result)._replace(facts=facts)
+
+        return _Plan(operations, read)
+
+    def _are_matches(self, query: model.PartsMatchQuery, result: OperationResult) -> bool:
+        """Return whether v3 would leave nothing out of a page."""
+        keep = exact_match.match_test(query, exact_only=False)
+        if keep is None or not result.records:
+            return True
+        try:
+            numbers = _numbers(join_records(result.records))
+        except msgspec.MsgspecError:  # without its numbers, where only what is shown is fetched
+            return False
+        return all(keep(each, None) for each in numbers)
+
+
+class IdQueries(_Queries):
+    """Parts by id, of either kind, each a query of its own."""
+
+    def __init__(
+        self, request: GatewayRequest, part: CompiledObject, projections: ProjectionCache, ids: Sequence[str]
+    ) -> None:
+        super().__init__(request, part, projections)
+        self._ids = ids
+        self.keys = [request.key(PART, each) for each in ids]
+
+    def plan(self, positions: list[int], _: Mapping[int, Head]) -> _Plan:
+        selection = self._fetched.selection
+        document = self._projections.document(("parts", selection), lambda: documents.parts(selection))
+        ids = [self._ids[n] for n in positions]
+        operations = parts.operations(ids, document, self._decode, self._context, self._batch_parts)
+        return _Plan(operations, lambda _, result: parts.query_result(result))
+
+
+class PageQuery(_Queries):
+    """The one query of a supSearch or supSearchMpn; `arguments` are those that the client gave."""
+
+    def __init__(
+        self,
+        request: GatewayRequest,
+        part: CompiledObject,
+        projections: ProjectionCache,
+        name: str,
+        arguments: Mapping[str, Any],
+    ) -> None:
+        super().__init__(request, part, projections)
+        self._name = name
+        self._arguments = arguments
+        self.keys = [request.key(name, msgspec.json.encode(arguments, order="sorted").decode())]
+
+    def plan(self, _: list[int], heads: Mapping[int, Head]) -> _Plan:  # noqa: ARG002 - one entry, no pages
+        selection, name = self._fetched.selection, self._name
+        document = self._projections.document((name, selection), lambda: documents.found(name, selection))
+        limit = self._arguments.get("limit")
+        parts_max = SEARCH_LIMIT if limit is None else max(limit, 0)
+        variables = {**self._arguments, **self._market}
+        operation = PlannedOperation(document, variables, parts_max, self._read, (0,), self._decode)
+        return _Plan([operation], lambda _, result: _query_result(result)._replace(details=result.result_set))
+
+    def _read(self, data: Any) -> list[OperationResult]:
+        page = getattr(data, self._name)
+        if page.results is None:
+            return [OperationResult([], max(page.hits, 0))]
+        details = {
+            AKA_MPNS: [each.akaMpn for each in page.results],
+            DESCRIPTIONS: [each.description for each in page.results],
+        }
+        records = [bytes(each.part) for each in page.results]
+        return [OperationResult([], max(page.hits, 0), result_set=details, records=records)]
+
+
+def _query_result(result: OperationResult) -> QueryResult:
+    return QueryResult(result.parts, result.hits, result.error, result.failure, records=result.records)

@@ -1,0 +1,226 @@
+"""Execution of a GraphQL request: read the document, measure what it may cost, resolve its root fields, put the
+response together (contract graphql.md §3).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import cachetools
+import graphql
+import msgspec
+from graphql.execution import values
+from graphql.language import ast
+
+from proxy import errors, model
+from proxy.gateway.applications import Client
+from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.graphql.documents import (
+    ERRORS_MAX,
+    INTROSPECTION,
+    ClientDocument,
+    DocumentReader,
+    InvalidDocumentError,
+)
+from proxy.graphql.roots import RootField, Value
+from proxy.graphql.selection import Field, Selections
+
+OPERATIONS_MAX = 512  # compiled operations that are kept
+DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
+NULL = b"null"
+PART_LIMIT = "You have exceeded your part limit"
+# Codes of the upstream where it has one (contract graphql.md §3.2).
+CODES: Mapping[type[errors.BridgeError], str] = {
+    errors.MissingKey: "AuthInvalidToken",
+    errors.ForbiddenKey: "AuthInvalidToken",
+    errors.ExpiredKey: "AuthExpiredToken",
+}
+NO_PROJECTION = model.Projection()  # of v3
+
+
+class DocumentRequest(NamedTuple):
+    """Request of a client, whose document is read already."""
+
+    document: ClientDocument
+    operation_name: str | None = None
+    variables: Mapping[str, Any] = {}
+
+
+class GraphQLResponse(NamedTuple):
+    """Body of a response, and the error of a root field that has no value."""
+
+    body: bytes
+    failure: errors.BridgeError | None = None
+
+
+class _Operation(NamedTuple):
+    """Compiled operation: its fields in the order of the response, without a root field those of introspection."""
+
+    fields: list[tuple[Field, RootField | None]]
+
+
+class GraphQLService:
+    """Executes the documents of clients on a pipeline."""
+
+    def __init__(self, pipeline: Pipeline, schema: graphql.GraphQLSchema) -> None:
+        self.documents = DocumentReader(schema)
+        self._pipeline = pipeline
+        self._schema = schema
+        self._operations: cachetools.LRUCache[Any, _Operation] = cachetools.LRUCache(OPERATIONS_MAX)
+
+    async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
+        """Return the response. Raises InvalidDocumentError before anything is sent."""
+        document, node = request.document, request.document.operation(request.operation_name)
+        variables = values.get_variable_values(
+            self._schema, node.variable_definitions or (), dict(request.variables), max_errors=ERRORS_MAX
+        )
+        if isinstance(variables, list):
+            raise InvalidDocumentError(*variables)
+        operation = self._compiled(document, node, variables)
+        try:
+            arguments = [{} if root is None else root.arguments(variables) for _, root in operation.fields]
+        except graphql.GraphQLError as error:
+            raise InvalidDocumentError(error) from error
+        _check_cost(operation, arguments)
+        gateway_request = GatewayRequest.of(client, NO_PROJECTION, {}, metadata)
+        resolved = await asyncio.gather(
+            *(
+                self._introspected(document, node, field, request.variables)
+                if root is None
+                else root.resolve(self._pipeline, gateway_request, each, request.variables)
+                for (field, root), each in zip(operation.fields, arguments, strict=True)
+            ),
+            return_exceptions=True,
+        )
+        return _response(operation, resolved)
+
+    def _compiled(
+        self, document: ClientDocument, node: ast.OperationDefinitionNode, variables: values.VariableValues
+    ) -> _Operation:
+        # Values of variables change what is selected only in directives, and in arguments of fields of parts.
+        shape = {name: variables.coerced.get(name) for name in _shape_variables(document, node)}
+        key = (document, node.name and node.name.value, msgspec.json.encode(shape, order="sorted"))
+        operation = self._operations.get(key)
+        if operation is None:
+            selections = Selections(self._schema, document.fragments, variables, document.type_names)
+            operation = self._operations[key] = _Operation(
+                [
+                    (
+                        field,
+                        None if field.name in INTROSPECTION else RootField(selections, document, node, field),
+                    )
+                    for field in selections.fields(node.selection_set)
+                ]
+            )
+        return operation
+
+    async def _introspected(
+        self, document: ClientDocument, node: ast.OperationDefinitionNode, field: Field, variables: Mapping[str, Any]
+    ) -> Value:
+        """Return the value of a field of introspection, from the shipped schema."""
+        operation = ast.OperationDefinitionNode(
+            operation=graphql.OperationType.QUERY,
+            name=None,
+            variable_definitions=node.variable_definitions,
+            directives=(),
+            selection_set=ast.SelectionSetNode(selections=field.nodes),
+        )
+        whole = ast.DocumentNode(definitions=(operation, *document.fragments.values()))
+        result = graphql.execute_sync(self._schema, whole, variable_values=dict(variables))
+        return Value(msgspec.json.encode((result.data or {}).get(field.key)))
+
+
+def _check_cost(operation: _Operation, arguments: Sequence[Mapping[str, Any]]) -> None:
+    """Check what a document may cost. Raises InvalidDocumentError."""
+    costs = (root.parts_max(each) for (_, root), each in zip(operation.fields, arguments, strict=True) if root)
+    if (parts := sum(costs)) > DOCUMENT_PARTS_MAX:
+        raise InvalidDocumentError(
+            graphql.GraphQLError(
+                f"The document may cost {parts} parts, one may cost {DOCUMENT_PARTS_MAX}: ask for fewer, or in several"
+                " requests."
+            )
+        )
+
+
+def _response(operation: _Operation, resolved: Sequence[Value | BaseException]) -> GraphQLResponse:
+    """Put the values of root fields together. A field without a value is null, and so is all data where it must not
+    be null (GraphQL October 2021 §6.4.4)."""
+    members, reported, failure = [], [], None
+    is_null = False
+    for (field, root), value in zip(operation.fields, resolved, strict=True):
+        json = NULL
+        if isinstance(value, Value):
+            json = value.json
+            reported += [_at(field.key, each) for each in value.reported]
+        elif isinstance(value, errors.BridgeError):
+            failure = failure or value
+            reported.append(error_of(value, [field.key]))
+        else:
+            raise value
+        is_null = is_null or (json == NULL and root is not None and not root.is_nullable)
+        members.append(b"%b:%b" % (msgspec.json.encode(field.key), json))
+    data = NULL if is_null else b"{%b}" % b",".join(members)
+    listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""
+    return GraphQLResponse(b'{%b"data":%b}' % (listed, data), failure)
+
+
+def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:
+    """Return an error of this service as one of the response. That of exhausted parts begins as the upstream's does:
+    clients recognize it by that (contract graphql.md §3.2)."""
+    message, code = error.message, CODES.get(type(error))
+    if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
+        message = f"{PART_LIMIT}: {message}"
+    placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
+    return placed | {"extensions": {"code": code or type(error).__name__}}
+
+
+def _at(key: str, error: model.GraphQLError) -> dict[str, Any]:
+    """Return an error of the upstream with the path that the client knows."""
+    placed: dict[str, Any] = {"message": error.message}
+    if isinstance(error.path, list) and error.path:
+        placed["path"] = [key, *error.path[1:]]
+    if error.extensions:
+        placed["extensions"] = error.extensions
+    return placed
+
+
+def _shape_variables(document: ClientDocument, node: ast.OperationDefinitionNode) -> list[str]:
+    """Return the names of the variables that an operation uses elsewhere than as arguments of its root fields."""
+    used = _UsedBelowRoots(document.fragments)
+    used.visit(node.selection_set, is_root=True)
+    return sorted(used.names)
+
+
+class _UsedBelowRoots:
+    def __init__(self, fragments: Mapping[str, ast.FragmentDefinitionNode]) -> None:
+        self._fragments = fragments
+        self._seen: set[tuple[str, bool]] = set()
+        self.names: set[str] = set()
+
+    def visit(self, selections: ast.SelectionSetNode | None, is_root: bool) -> None:
+        for each in selections.selections if selections else ():
+            self._add(each.directives)
+            if isinstance(each, ast.FieldNode):
+                if not is_root:
+                    self._add(each.arguments)
+                self.visit(each.selection_set, is_root=False)
+            elif isinstance(each, ast.InlineFragmentNode):
+                self.visit(each.selection_set, is_root)
+            elif isinstance(each, ast.FragmentSpreadNode) and (each.name.value, is_root) not in self._seen:
+                self._seen.add((each.name.value, is_root))
+                self.visit(self._fragments[each.name.value].selection_set, is_root)
+
+    def _add(self, nodes: Sequence[ast.Node] | None) -> None:
+        for node in nodes or ():
+            graphql.visit(node, _Names(self.names))
+
+
+class _Names(graphql.Visitor):
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def enter_variable(self, node: ast.VariableNode, *_: Any) -> None:
+        self._names.add(node.name.value)

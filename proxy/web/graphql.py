@@ -1,0 +1,199 @@
+"""GraphQL over HTTP: `POST /graphql`, `GET /graphql` for queries, `POST /connect/token` (contract graphql.md §3, §4).
+
+API keys come as a bearer token, in the header `token`, or in the URL; also as an access token of this service.
+"""
+
+from typing import Any
+
+import msgspec
+from aiohttp import hdrs, web
+from multidict import istr
+
+from proxy import config, errors
+from proxy.gateway.applications import Client
+from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.graphql.documents import InvalidDocumentError
+from proxy.graphql.passing_on import PassingOn
+from proxy.graphql.service import DocumentRequest, GraphQLService, error_of
+from proxy.graphql.tokens import LIFETIME, AccessTokens
+from proxy.kit.clock import Clock
+from proxy.v3.encoding import EncodedBody, compress
+from proxy.web.authentication import Authenticator
+from proxy.web.middleware import ERRORS
+from proxy.web.v3 import responses
+from proxy.web.v3.routes import CLIENT, METADATA, max_age
+
+PATHS = ("/graphql", "/graphql/")
+TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
+# Of the caller's own access token, for design data, the organization and mutations.
+OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
+TOKEN = istr("token")
+BEARER = "bearer "
+GRAPHQL_RESPONSE = "application/graphql-response+json"
+JSON = "application/json"
+BATCH = "a list of requests is not served: send them one by one"
+
+
+class _Body(msgspec.Struct):
+    """GraphQL request (contract graphql.md §3.1)."""
+
+    query: str | None = None
+    variables: dict[str, Any] | None = None
+    operation_name: str | None = msgspec.field(default=None, name="operationName")
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+_variables = msgspec.json.Decoder(dict[str, Any] | None).decode
+
+
+class GraphQLRoutes:
+    """Handlers of the GraphQL paths."""
+
+    def __init__(
+        self,
+        service: GraphQLService,
+        pipeline: Pipeline,
+        authenticator: Authenticator,
+        *,
+        tokens: AccessTokens,
+        passing_on: PassingOn,
+        settings: config.GraphQLSettings,
+        clock: Clock,
+    ) -> None:
+        self._service = service
+        self._pipeline = pipeline
+        self._authenticator = authenticator
+        self._tokens = tokens
+        self._passing_on = passing_on
+        self._settings = settings
+        self._clock = clock
+
+    def add_to(self, app: web.Application) -> None:
+        """Register the paths."""
+        for path in PATHS:
+            app.router.add_post(path, self._post)
+            app.router.add_get(path, self._get, allow_head=False)
+        app.router.add_post(TOKEN_PATH, self._issue_token)
+
+    async def _post(self, request: web.Request) -> web.Response:
+        request[ERRORS] = error_response
+        body = await request.read()
+        if body.lstrip()[:1] == b"[":
+            raise errors.BadRequest(BATCH)
+        try:
+            sent = _decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise errors.BadRequest(f"the body is not a GraphQL request in JSON: {error}") from error
+        return await self._respond(request, sent, body)
+
+    async def _get(self, request: web.Request) -> web.Response:
+        request[ERRORS] = error_response
+        query = request.query
+        try:
+            variables = _variables(query.get("variables") or "null")
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise errors.BadRequest(f"variables is not a JSON object: {error}") from error
+        sent = _Body(query.get("query"), variables, query.get("operationName"))
+        return await self._respond(request, sent, msgspec.json.encode(sent))
+
+    async def _respond(self, request: web.Request, sent: _Body, body: bytes) -> web.Response:
+        """Authenticate and execute a request; errors of its document are those of the response."""
+        client = await self.client(request)
+        request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
+        if client.refresh:
+            metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
+        if not sent.query:
+            raise errors.BadRequest("the request has no query: send it in `query`")
+        try:
+            document = self._service.documents.read(sent.query)
+            if document.is_passed_on:
+                if request.method == hdrs.METH_GET:
+                    raise errors.BadRequest("GET serves queries for parts and their lists only; send a POST")
+                passed = await self._passing_on.send(
+                    body, request.headers.get(OWN_AUTHORIZATION), str(OWN_AUTHORIZATION)
+                )
+                return web.Response(body=passed.body, status=passed.status, content_type=JSON)
+            executed = DocumentRequest(document, sent.operation_name, sent.variables or {})
+            response = await self._service.execute(executed, client, metadata)
+        except InvalidDocumentError as error:
+            # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
+            status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
+            return _response(
+                request, msgspec.json.encode({"errors": [each.formatted for each in error.errors]}), status
+            )
+        status = self._status(request, client, response.failure)
+        return self._with_usage(_response(request, response.body, status), client, metadata)
+
+    async def client(self, request: web.Request) -> Client:
+        """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
+        ExpiredKey and TooManyRequests."""
+        text = credentials(request)
+        client = await self._tokens.client(text) if text and text.count(".") == 2 else None
+        if client is None:
+            client = self._authenticator.client(request, text)
+        else:
+            self._authenticator.check(request, client)
+        request[CLIENT] = client
+        if (expired := client.expiry(self._clock.now())) is not None:
+            raise expired
+        await self._pipeline.admit(client)
+        return client
+
+    async def _issue_token(self, request: web.Request) -> web.Response:
+        """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
+        form = await request.post()
+        secret = form.get("client_secret")
+        try:
+            if form.get("grant_type") != "client_credentials":
+                return web.json_response({"error": "unsupported_grant_type"}, status=400)
+            client = self._authenticator.client(request, secret if isinstance(secret, str) else None)
+        except (errors.ForbiddenKey, errors.MissingKey):
+            return web.json_response({"error": "invalid_client"}, status=400)
+        request[CLIENT] = client
+        if client.expiry(self._clock.now()) is not None:
+            return web.json_response({"error": "invalid_client"}, status=400)
+        token = await self._tokens.issue(client)
+        answer = {"access_token": token, "expires_in": LIFETIME, "token_type": "Bearer", "scope": "supply.domain"}
+        return web.json_response(answer, headers={"Cache-Control": "no-store"})
+
+    def _status(self, request: web.Request, client: Client, failure: errors.BridgeError | None) -> int:
+        """Return the HTTP status of a response. That of exhausted parts is configured."""
+        if failure is None or isinstance(failure, errors.QueryRefused):
+            return 200
+        if not isinstance(failure, errors.QuotaExhausted):
+            return failure.status
+        agent = request.headers.get(hdrs.USER_AGENT, "")
+        by_agent = (status for name, status in self._settings.exhausted_by_agent.items() if name in agent)
+        return client.exhausted_status or next(by_agent, self._settings.exhausted_status)
+
+    def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:
+        if metadata.source is not None or metadata.cost:
+            age = self._clock.monotonic() - metadata.stored
+            response.headers.update(responses.usage_headers(metadata, self._pipeline.quota_status(client), age))
+        return response
+
+
+def credentials(request: web.Request) -> str | None:
+    """Return the API key or access token of a request: a bearer token, the header `token`, or `token` or `apikey` in
+    the URL, for programs whose token cannot be set."""
+    authorization = request.headers.get(hdrs.AUTHORIZATION, "")
+    if authorization[: len(BEARER)].lower() == BEARER:
+        return authorization[len(BEARER) :].strip()
+    return request.headers.get(TOKEN) or request.query.get("token") or request.query.get("apikey")
+
+
+def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
+    """Return an error that no field is about. A missing or wrong key has the status of the upstream's."""
+    is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
+    body = msgspec.json.encode({"errors": [error_of(error)]})
+    response = _response(request, body, 401 if is_key else error.status)
+    if error.retry_after is not None:
+        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
+    return response
+
+
+def _response(request: web.Request, body: bytes, status: int) -> web.Response:
+    kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
+    encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
+    return responses.response(encoded, status)

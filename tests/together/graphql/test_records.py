@@ -1,0 +1,45 @@
+"""Parts by GraphQL: the data are those of the upstream, and records are shared with v3."""
+
+from typing import Any
+
+import pytest
+
+MATCH = """
+query Match($queries: [SupPartMatchQuery!]!, $brokers: Boolean! = false) {
+  supMultiMatch(queries: $queries) {
+    reference
+    hits
+    error
+    parts { mpn name: shortDescription manufacturer { name id } __typename
+      sellers(includeBrokers: $brokers, authorizedOnly: false) {
+        isAuthorized company { name } offers { sku inventoryLevel moq prices { quantity price currency } }
+      }
+      bestDatasheet { url } specs { attribute { shortname } displayValue }
+    }
+  }
+}
+"""
+QUERIES = [{"mpn": "SN74S74N", "reference": "a"}, {"mpn": "1N4007", "limit": 1}, {"mpn": "nosuchpart"}]
+
+
+@pytest.mark.parametrize("brokers", [False, True])
+async def test_match_is_that_of_the_upstream(pair: Any, brokers: bool) -> None:
+    async with pair() as both:
+        first = await both.assert_same(MATCH, {"queries": QUERIES, "brokers": brokers})
+        billed = both.billed
+        assert first.headers["X-Parts-Cost"] == str(billed) != "0"
+        again = await both.assert_same(MATCH, {"queries": QUERIES, "brokers": not brokers})
+        assert again.headers["X-Parts-Cost"] == "0"
+        assert both.billed == billed
+
+
+async def test_v3_and_graphql_pay_once(pair: Any) -> None:
+    async with pair(application={"features": "all"}) as both:
+        await both.environment.results({"mpn": "SN74S74N"}, {"mpn": "1N4007", "limit": 1})
+        billed = both.billed
+        await both.assert_same(MATCH, {"queries": QUERIES[:2]})
+        assert both.billed == billed
+        await both.assert_same(MATCH, {"queries": [{"mpn": "NE555P"}]})
+        billed = both.billed
+        assert (await both.environment.results({"mpn": "NE555P"}))[0]["items"]
+        assert both.billed == billed
