@@ -159,7 +159,9 @@ def _response(operation: _Operation, resolved: Sequence[Value | BaseException]) 
             reported.append(error_of(value, [field.key]))
         else:
             raise value
-        is_null = is_null or (json == NULL and root is not None and not root.is_nullable)
+        if json == NULL and root is not None and not root.is_nullable:
+            is_null = True
+            break  # errors of further fields would be about data that is null already
         members.append(b"%b:%b" % (msgspec.json.encode(field.key), json))
     data = NULL if is_null else b"{%b}" % b",".join(members)
     listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""

@@ -5,7 +5,7 @@ arguments as literals and variables, some with defaults. `random` may be one of 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ FIELDS = 40  # after so many fields only what a valid document needs is added
 BOOLEAN = graphql.GraphQLNonNull(graphql.GraphQLBoolean)
 WORDS = ("", "SN74S74N", "Ω “quoted”", 'a "b" \\ c', "line\nbreak", "3s", "0")
 KEYS = ("manufacturer_id", "case_package", "capacitance", "a_b")  # of open objects
-SCALARS: dict[str, Callable[[Random], Any]] = {
+Scalar = Callable[[Random], Any]
+SCALARS: dict[str, Scalar] = {
     "Int": lambda random: random.choice((0, 1, 3, 10, -1, 2_147_483_647)),
     "Float": lambda random: random.choice((0, 1, 0.5, -2.25, 1e10)),
     "Boolean": lambda random: random.choice((True, False)),
@@ -26,7 +27,7 @@ SCALARS: dict[str, Callable[[Random], Any]] = {
     "Map": lambda random: {random.choice(KEYS): random.choice(("1", ["2", 3], {"a_b": None, "min": 0.5}))},
 }
 
-# Whether a field may be selected, by type and name.
+# Whether a field may be selected, by type and name; or an optional argument passed, by field and name.
 Selects = Callable[[str, str], bool]
 
 
@@ -43,11 +44,19 @@ def random_document(
     random: Random,
     *,
     selects: Selects = lambda _type, _field: True,
-    depth: int = DEPTH,
+    passes: Selects = lambda _field, _argument: True,
+    scalars: Mapping[str, Scalar] = SCALARS,
     fields: int = FIELDS,
 ) -> RandomDocument:
-    """Return a document with queries that is valid in a schema. Only fields are selected that `selects` accepts."""
-    return _Documents(schema, random, selects, depth, fields).document()
+    """Return a document with queries that is valid in a schema. Only fields are selected that `selects` accepts, and
+    only optional arguments passed that `passes` accepts. `scalars` make values by their types."""
+    return _Documents(schema, random, _Choices(selects, passes, {**SCALARS, **scalars}), fields).document()
+
+
+class _Choices(NamedTuple):
+    selects: Selects
+    passes: Selects
+    scalars: Mapping[str, Scalar]
 
 
 @dataclass
@@ -74,13 +83,10 @@ class _Variable(NamedTuple):
 class _Documents:
     """Makes one document. No two fields of it with one response key differ, so that all selections can be merged."""
 
-    def __init__(
-        self, schema: graphql.GraphQLSchema, random: Random, selects: Selects, depth: int, fields: int
-    ) -> None:
+    def __init__(self, schema: graphql.GraphQLSchema, random: Random, choices: _Choices, fields: int) -> None:
         self._schema = schema
         self._random = random
-        self._selects = selects
-        self._depth = depth
+        self._choices = choices
         self._left = fields
         self._keys: dict[str, tuple[str, str, str]] = {}  # response key to type, field and arguments
         self._variables: dict[str, _Variable] = {}
@@ -158,11 +164,11 @@ class _Documents:
 
     def _names(self, parent: Any, depth: int) -> list[str]:
         """Return the names of the fields that may be selected: at the last level, and at the end, only leaves."""
-        ends = depth >= self._depth or self._left <= 0
+        ends = depth >= DEPTH or self._left <= 0
         return [
             name
             for name, found in getattr(parent, "fields", {}).items()
-            if self._selects(parent.name, name)
+            if self._choices.selects(parent.name, name)
             and (not ends or graphql.is_leaf_type(graphql.get_named_type(found.type)))
         ]
 
@@ -170,7 +176,7 @@ class _Documents:
         self._left -= 1
         definition = parent.fields[name]
         named = graphql.get_named_type(definition.type)
-        arguments = self._arguments(definition.args, scope)
+        arguments = self._arguments(name, definition.args, scope)
         text = self._key(parent, name, arguments) + arguments + self._directives(scope)
         return text if graphql.is_leaf_type(named) else f"{text} {self._selections(named, scope, depth + 1)}"
 
@@ -206,11 +212,11 @@ class _Documents:
         names = self._random.choice((["include"], ["skip"], ["include", "skip"]))
         return "".join(f" @{name}(if: {self._input(BOOLEAN, False, scope)})" for name in names)
 
-    def _arguments(self, definitions: dict[str, graphql.GraphQLArgument], scope: _Scope) -> str:
+    def _arguments(self, field: str, definitions: dict[str, graphql.GraphQLArgument], scope: _Scope) -> str:
         written = [
             f"{name}: {self._input(definition.type, definition.default is not None, scope)}"
             for name, definition in definitions.items()
-            if graphql.is_required_argument(definition) or self._chance(3)
+            if graphql.is_required_argument(definition) or (self._choices.passes(field, name) and self._chance(3))
         ]
         return f"({', '.join(written)})" if written else ""
 
@@ -275,7 +281,7 @@ class _Documents:
             return {name: self._value(kind.fields[name].type) for name in self._input_fields(kind)}
         if isinstance(kind, graphql.GraphQLEnumType):
             return self._random.choice([*kind.values])
-        return SCALARS.get(kind.name, SCALARS["String"])(self._random)
+        return self._choices.scalars.get(kind.name, self._choices.scalars["String"])(self._random)
 
     def _literal(self, value: Any, kind: Any) -> str:
         """Return a value as it is written in a document."""

@@ -32,7 +32,7 @@ class GraphQLReply:
 
     @property
     def data(self) -> Any:
-        return self.json["data"]
+        return self.json.get("data")
 
     @property
     def errors(self) -> list[tuple[Any, Any]]:
@@ -52,23 +52,25 @@ class Pair:
         async with self.environment.proxy.session.post(url, json=sent, headers=headers) as response:
             return GraphQLReply(response.status, response.headers, await response.read())
 
-    async def ask(self, query: str, variables: Any = None, **headers: str) -> GraphQLReply:
+    async def ask(self, query: str, variables: Any = None, name: str | None = None, **headers: str) -> GraphQLReply:
         """Ask the proxy."""
-        sent, authorization = {"query": query, "variables": variables}, f"Bearer {running_proxy.KEY}"
+        sent = {"query": query, "variables": variables, "operationName": name}
+        authorization = f"Bearer {running_proxy.KEY}"
         url = f"{self.environment.proxy.url}/graphql"
         return await self.post(url, sent, **{"Authorization": authorization, **headers})
 
-    async def ask_upstream(self, query: str, variables: Any = None) -> GraphQLReply:
+    async def ask_upstream(self, query: str, variables: Any = None, name: str | None = None) -> GraphQLReply:
         """Ask the upstream itself, as another application."""
-        sent = {"query": query, "variables": variables}
+        sent = {"query": query, "variables": variables, "operationName": name}
         url = f"{self.environment.sandbox.url}/graphql"
         return await self.post(url, sent, Authorization=f"Bearer {self.token}")
 
-    async def assert_same(self, query: str, variables: Any = None) -> GraphQLReply:
+    async def assert_same(self, query: str, variables: Any = None, name: str | None = None) -> GraphQLReply:
         """Ask both; return the proxy's reply, whose data and errors must be those of the upstream."""
-        expected, found = await self.ask_upstream(query, variables), await self.ask(query, variables)
-        assert json.dumps(found.data) == json.dumps(expected.data), query
-        assert found.errors == expected.errors
+        expected, found = await self.ask_upstream(query, variables, name), await self.ask(query, variables, name)
+        about = f"{query}\n{json.dumps(variables)} {name}\n{found.json}\n{expected.json}"
+        assert json.dumps(found.data) == json.dumps(expected.data), about
+        assert found.errors == expected.errors, about
         return found
 
     @property
