@@ -26,8 +26,9 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # version in a folder of its own.
 KICOST := 1.1.12 1.1.21
 CLIENTS := $(VENV)/.clients
-# A test that runs make itself starts afresh, with nothing of the words that this make was called with.
-AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS
+# A test that runs make itself starts afresh, with nothing of the words that this make was called with. Bytecode is kept:
+# tests start hundreds of interpreters, each of which would compile the same modules, for a second or two.
+AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS -u PYTHONDONTWRITEBYTECODE
 # Folders in order: what takes longest comes before the many quick ones, so that no worker ends long after the other.
 PYTEST := $(AFRESH) $(BIN)/pytest $(HANG) -n $(WORKERS) --max-worker-restart 0 --dist loadfile --no-loadscope-reorder
 # What a user installs, checked as an index would check it.
