@@ -4,16 +4,13 @@ import asyncio
 import datetime
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from project.docs.conftest import ROOT
-from support import running_proxy
+from support import running_commands, running_proxy
 
 from proxy.config import loader
 from proxy.kit import clock
@@ -65,23 +62,13 @@ def shop(page: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def command(shop: Path) -> Callable[..., str]:
+def command(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Runs a command of the page at the time of its example, and returns what it prints."""
+    monkeypatch.setattr(clock.SystemClock, "now", lambda _: NOW)
 
     def run(*arguments: str) -> str:
-        program = (
-            "from proxy.cli.main import main\n"
-            "from proxy.kit.clock import SystemClock\n"
-            f"SystemClock.now = lambda self: {NOW}\n"
-            "main()"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program, *arguments, "--config", str(shop)],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=ROOT,
-        )
+        done = running_commands.run_in_this_process(*arguments, "--config", str(shop))
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     return run
