@@ -5,6 +5,7 @@ with a whole value is written as an integer, as recorded. A scalar field without
 response, is read directly, and lists of objects are completed directly; each halves the time of a multi-match.
 """
 
+import functools
 import math
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
@@ -87,8 +88,15 @@ class RootField:
     node: graphql.FieldNode
 
 
+FieldReader = tuple[str, FieldDetailsList, LeafReader | None]  # by its name in the response
+
+
 class SupplyExecutor(graphql.Executor[context.ResolverContext]):
     budget: ExecutionBudget
+
+    @functools.cached_property
+    def _kept_readers(self) -> dict[int, tuple[GroupedFieldSet, list[FieldReader]]]:
+        return {}
 
     def root_fields(self) -> list[RootField]:
         """Return the root fields of the operation. Raises GraphQLError for an invalid argument."""
@@ -118,7 +126,33 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         position_context: Any,
     ) -> Any:
         self.budget.spend(len(grouped_field_set))
-        return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
+        if self.is_awaitable is not assume_not_awaitable:
+            return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
+        values: dict[str, Any] = {}
+        for key, details, reader in self._readers(parent_type, grouped_field_set):
+            if reader is not None:
+                value = reader.read(source_value)
+                # No isinstance(): bool is an int, and a subclass may be serialized otherwise.
+                if type(value) is reader.exact or (value is None and reader.nullable):
+                    values[key] = _whole_as_int(value) if reader.exact is float else value
+                    continue
+            field_path = Path(path, key, parent_type.name)
+            value = self.execute_field(parent_type, source_value, details, field_path, position_context)
+            if value is not graphql.Undefined:
+                values[key] = value
+        return values
+
+    def _readers(self, parent_type: graphql.GraphQLObjectType, fields: GroupedFieldSet) -> list[FieldReader]:
+        """Return the fields with their readers. All items of a list have the same fields."""
+        kept = self._kept_readers.get(id(fields))
+        if kept is None:
+            readers = [(key, details, self._reader(parent_type, details)) for key, details in fields.items()]
+            kept = self._kept_readers[id(fields)] = (fields, readers)  # with the fields, so that no others get their id
+        return kept[1]
+
+    def _reader(self, parent_type: graphql.GraphQLObjectType, details: FieldDetailsList) -> LeafReader | None:
+        field = self.schema.get_field(parent_type, details[0].node.name.value)
+        return None if field is None else field.extensions.get(LEAF)
 
     def execute_field(
         self,
@@ -129,15 +163,8 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         position_context: Any,
     ) -> Any:
         field = self.schema.get_field(parent_type, field_details_list[0].node.name.value)
-        if field is not None:
-            reader: LeafReader | None = field.extensions.get(LEAF)
-            if reader is not None:
-                value = reader.read(source)
-                # No isinstance(): bool is an int, and a subclass may be serialized otherwise.
-                if type(value) is reader.exact or (value is None and reader.nullable):
-                    return _whole_as_int(value) if reader.exact is float else value
-            elif _is_empty_selection(field, field_details_list):
-                return None
+        if field is not None and _is_empty_selection(field, field_details_list):
+            return None
         if path.prev is None:  # a root field, such as a search, may take long
             self.budget.check()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
