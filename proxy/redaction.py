@@ -104,10 +104,19 @@ class Redaction:
         plain = _Plain(body)
         if body.lstrip()[:1] not in (b"{", b"["):
             return self._hide(plain)
-        if not (_NAME.search(plain.text) or any(secret in plain.text for secret in self._secrets)):
+        if not self._may_hold_any(plain.text):
             return body
-        hidden = _FIELD.sub(rb"\1" + HIDDEN.encode(), body)
-        return _STRING.sub(lambda string: b'"%b"' % self._hide(_Plain(string[1])), hidden)
+        return _STRING.sub(self._hidden_string, _FIELD.sub(rb"\1" + HIDDEN.encode(), body))
+
+    def _hidden_string(self, string: re.Match[bytes]) -> bytes:
+        text = string[1]
+        # Most strings of a body have neither an escape nor a secret.
+        if b"%" not in text and b"\\" not in text and not self._may_hold_any(text):
+            return string[0]
+        return b'"%b"' % self._hide(_Plain(text))
+
+    def _may_hold_any(self, plain: bytes) -> bool:
+        return _NAME.search(plain) is not None or any(secret in plain for secret in self._secrets)
 
     def keys(self, target: str) -> set[str]:
         """Return the API keys in a request target: those given as such, and those that are known."""
