@@ -53,7 +53,7 @@ async def test_moved_data_is_reported_and_does_not_count(
 async def test_reordered_offers_are_reported_and_count(
     generate_requests: GenerateRequests, compare: CompareRequests
 ) -> None:
-    result = await compare(await generate_requests(80, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
+    result = await compare(await generate_requests(50, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
     assert reported_differences(result) == {("offers", "order", True)}
     assert (result["verdict"], result["code"]) == ("not ready", 1)
 
@@ -80,7 +80,7 @@ async def test_parts_of_one_side_only_are_reported_and_count(
 ) -> None:
     """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
     the candidate cannot know."""
-    result = await compare(await generate_requests(80, seed=1, whole=True), disturbance)
+    result = await compare(await generate_requests(50, seed=1, whole=True), disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely
     assert all(group["counts"] for group in result["groups"])
@@ -105,12 +105,12 @@ async def test_slow_service_affects_only_response_times(
 async def test_intermittent_errors_are_failures_and_no_differences(
     generate_requests: GenerateRequests, compare: CompareRequests, body: Any, reason: str
 ) -> None:
-    result = await compare(await generate_requests(80, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
+    result = await compare(await generate_requests(50, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
     assert reported_differences(result) == set()
     assert result["failures"]
     for failure in result["failures"]:
         assert reason in failure["reason"]
         assert failure["reason"].startswith("the baseline ")
     compared = sum(row["requests"] for row in result["rows"])
-    assert compared + sum(failure["requests"] for failure in result["failures"]) == 80
+    assert compared + sum(failure["requests"] for failure in result["failures"]) == 50
     assert {row["share"] for row in result["rows"] if row["requests"]} == {1.0}
