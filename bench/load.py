@@ -2,7 +2,8 @@
 
 Run as `python -m bench.load PORT SECONDS CONNECTIONS TARGET EVERY`; prints requests a second, percentiles in ms, the
 number of all responses, and its own CPU seconds, which show whether it was the bottleneck.
-With EVERY above 0 a request is sent every so many seconds over a free connection, however slow the responses are.
+A target with a JSON object behind its path is that of a POST. With EVERY above 0 a request is sent every so many
+seconds over a free connection, however slow the responses are.
 NUMBER in the target is replaced by a different number in each request, so that no response comes from a cache, and
 BURST by a number that as many requests have as there are connections.
 """
@@ -115,12 +116,20 @@ async def send_regularly(free: "asyncio.Queue[LoadConnection]", every: float, se
 
 
 def _numbered(text: str, number: int, connections: int) -> bytes:
-    return text.replace("NUMBER", str(number)).replace("BURST", str(number // connections)).encode()
+    # Ten digits, so that bodies have one length.
+    return text.replace("NUMBER", f"{number:010}").replace("BURST", f"{number // connections:010}").encode()
 
 
 async def main(port: int, seconds: float, connections: int, target: str, every: float) -> None:
     first = time.time_ns() % 10**9  # differs between runs, so that no run repeats the requests of another
-    text = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: */*\r\n\r\n"
+    path, _, body = target.partition(" {")  # a target with a body, an object, is that of a POST
+    head = "Host: 127.0.0.1\r\nAccept: */*\r\n"
+    text = f"GET {target} HTTP/1.1\r\n{head}\r\n"
+    if body:
+        length = len(_numbered("{" + body, first, connections))
+        text = (
+            f"POST {path} HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{{body}"
+        )
     run = LoadRun((_numbered(text, first + number, connections) for number in count()), every > 0)
     loop = asyncio.get_running_loop()
     start, cpu = time.perf_counter(), time.process_time()

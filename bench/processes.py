@@ -109,6 +109,13 @@ def floor_structs(behind: Server) -> Iterator[Server]:
 
 
 @contextmanager
+def pass_through(behind: Server) -> Iterator[Server]:
+    """Start the handler that passes GraphQL documents on."""
+    with _process("bench.pass_through", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
+        yield Server(int(line), pid)
+
+
+@contextmanager
 def constant(size: int) -> Iterator[Server]:
     """Start an aiohttp handler that returns so many constant bytes."""
     with _process("bench.constant", str(size), core=0) as (line, pid):

@@ -1,7 +1,7 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cachetools
 import graphql
@@ -32,12 +32,14 @@ class InvalidDocumentError(Exception):
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientDocument:
     """Valid document: its operations by name, and its fragments. `type_names` are those that `__typename` shows instead
-    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here."""
+    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here. `shapes` are
+    the variables that change what an operation selects, by its name, once they are known."""
 
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
     type_names: Mapping[str, str]
     is_passed_on: bool
+    shapes: dict[str | None, list[str]] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> ast.OperationDefinitionNode:
         """Return the operation with a name; without one the only operation. Raises InvalidDocumentError."""

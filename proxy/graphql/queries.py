@@ -19,7 +19,6 @@ from proxy.planning.operations import (
     OperationResult,
     PlannedOperation,
     QueryResult,
-    join_records,
 )
 from proxy.planning.projection_cache import Fetched, ProjectionCache
 
@@ -27,16 +26,6 @@ SEARCH_LIMIT = 10  # parts of a search without `limit` (contract graphql.md §2.
 AKA_MPNS, DESCRIPTIONS = "akaMpns", "descriptions"  # of the results of a search, by their order
 
 Results = dict[int, OperationResult]
-
-
-class _Numbers(msgspec.Struct, gc=False):
-    """The numbers that a part matches by."""
-
-    mpn: str
-    akaMpns: list[str]  # noqa: N815 - the service's name
-
-
-_numbers = msgspec.json.Decoder(list[_Numbers]).decode
 
 
 class _Plan(NamedTuple):
@@ -120,13 +109,7 @@ class MultiMatchQueries(_Queries):
     def _are_matches(self, query: model.PartsMatchQuery, result: OperationResult) -> bool:
         """Return whether v3 would leave nothing out of a page."""
         keep = exact_match.match_test(query, exact_only=False)
-        if keep is None or not result.records:
-            return True
-        try:
-            numbers = _numbers(join_records(result.records))
-        except msgspec.MsgspecError:  # without its numbers, where only what is shown is fetched
-            return False
-        return all(keep(each, None) for each in numbers)
+        return keep is None or all(keep(part, None) for part in result.parts)
 
 
 class IdQueries(_Queries):

@@ -6,6 +6,7 @@ the JSON that the upstream sent (GraphQL October 2021 §6.3, §6.4).
 """
 
 import itertools
+import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,11 +16,19 @@ from graphql.execution import values
 from graphql.language import ast
 
 from proxy.mapping.compiler import CompiledObject
+from proxy.planning import exact_match
 
 PART = "SupPart"
 SELLERS = "sellers(includeBrokers: true)"  # with brokers once, of which any arguments of the field are a part
 SELLER_FLAGS = {"includeBrokers": ("isBroker", "not {}"), "authorizedOnly": ("isAuthorized", "{}")}
 TYPENAME = "__typename"
+# Fields that are read here, with the types that they are read as: by the arguments of sellers, and by matching.
+READ: Mapping[tuple[str, str], Any] = {
+    ("SupPartSeller", "isBroker"): bool,
+    ("SupPartSeller", "isAuthorized"): bool,
+    (PART, "mpn"): str,
+    (PART, "akaMpns"): list[str],
+}
 
 
 class NotHeldError(Exception):
@@ -131,15 +140,14 @@ class _Node:
             attribute = attribute_of(name)
             names[attribute] = name
             kind: Any = msgspec.Raw if node is None else node.record()
-            if name in ("isBroker", "isAuthorized"):
-                kind = bool
+            kind = READ.get((self.kind.name, name), kind)
             members.append((attribute, kind if node is None else _wrapped(self.kind.fields[name].type, kind)))
         return msgspec.defstruct(self.kind.name, members, rename=names, gc=False)
 
 
 def attribute_of(field: str) -> str:
-    """Return the name of a field as an attribute: a keyword, or a name that structs have, would not be one."""
-    return f"f_{field}"
+    """Return the name of a field as an attribute, which a keyword would not be."""
+    return f"{field}_" if keyword.iskeyword(field) else field
 
 
 def _wrapped(kind: Any, inner: Any) -> Any:
@@ -161,6 +169,8 @@ class _PartWriter:
 
     def compile(self, part: graphql.GraphQLObjectType, fields: list[Field]) -> CompiledObject:
         node, variable = _Node(part), "part"
+        for number in exact_match.NUMBERS:
+            node.leaf(number)
         expression = self._object(part, fields, variable, node)
         source = f"def render({variable}, context):\n    return {expression}\n"
         namespace: dict[str, Any] = {}

@@ -24,10 +24,13 @@ from proxy.graphql.documents import (
     DocumentReader,
     InvalidDocumentError,
 )
+from proxy.graphql.own_operation import CREDENTIALS
 from proxy.graphql.roots import RootField, Value
 from proxy.graphql.selection import Field, Selections
 
 OPERATIONS_MAX = 512  # compiled operations that are kept
+PREPARED_MAX = 2_048  # requests with their variables, which programs repeat,
+PREPARED_BYTES = 4_096  # of which the variables have at most so many bytes
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 NULL = b"null"
 PART_LIMIT = "You have exceeded your part limit"
@@ -55,10 +58,16 @@ class GraphQLResponse(NamedTuple):
     failure: errors.BridgeError | None = None
 
 
-class _Operation(NamedTuple):
-    """Compiled operation: its fields in the order of the response, without a root field those of introspection."""
+CompiledFields = list[tuple[Field, RootField | None]]
+"""Fields of an operation in the order of the response, those of introspection without a root field."""
 
-    fields: list[tuple[Field, RootField | None]]
+
+class _PreparedRequest(NamedTuple):
+    """Operation with the arguments of each of its fields."""
+
+    node: ast.OperationDefinitionNode
+    fields: CompiledFields
+    arguments: list[dict[str, Any]]
 
 
 class GraphQLService:
@@ -68,57 +77,78 @@ class GraphQLService:
         self.documents = DocumentReader(schema)
         self._pipeline = pipeline
         self._schema = schema
-        self._operations: cachetools.LRUCache[Any, _Operation] = cachetools.LRUCache(OPERATIONS_MAX)
+        self._operations: cachetools.LRUCache[Any, CompiledFields] = cachetools.LRUCache(OPERATIONS_MAX)
+        self._prepared: cachetools.LRUCache[Any, _PreparedRequest] = cachetools.LRUCache(PREPARED_MAX)
 
     async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
         """Return the response. Raises InvalidDocumentError before anything is sent."""
+        variables = msgspec.json.encode(request.variables)
+        key = (request.document, request.operation_name, variables)
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            prepared = self._prepare(request)
+            has_credentials = any(each.get(CREDENTIALS) for each in prepared.arguments)
+            if len(variables) <= PREPARED_BYTES and not has_credentials:
+                self._prepared[key] = prepared
+        gateway_request = GatewayRequest.of(client, NO_PROJECTION, {}, metadata)
+        resolving = [self._resolve(gateway_request, request, prepared, place) for place in range(len(prepared.fields))]
+        resolved = [await resolving[0]] if len(resolving) == 1 else await asyncio.gather(*resolving)
+        return _response(prepared, resolved)
+
+    def _prepare(self, request: DocumentRequest) -> _PreparedRequest:
+        """Coerce the variables of a request, and measure what it may cost. Raises InvalidDocumentError."""
         document, node = request.document, request.document.operation(request.operation_name)
         variables = values.get_variable_values(
             self._schema, node.variable_definitions or (), dict(request.variables), max_errors=ERRORS_MAX
         )
         if isinstance(variables, list):
             raise InvalidDocumentError(*variables)
-        operation = self._compiled(document, node, variables)
+        fields = self._compiled(document, node, variables)
         try:
-            arguments = [{} if root is None else root.arguments(variables) for _, root in operation.fields]
+            arguments = [{} if root is None else root.arguments(variables) for _, root in fields]
         except graphql.GraphQLError as error:
             raise InvalidDocumentError(error) from error
-        _check_cost(operation, arguments)
-        gateway_request = GatewayRequest.of(client, NO_PROJECTION, {}, metadata)
-        resolved = await asyncio.gather(
-            *(
-                self._introspected(document, node, field, request.variables)
-                if root is None
-                else root.resolve(self._pipeline, gateway_request, each, request.variables)
-                for (field, root), each in zip(operation.fields, arguments, strict=True)
-            ),
-            return_exceptions=True,
-        )
-        return _response(operation, resolved)
+        parts = sum(root.parts_max(each) for (_, root), each in zip(fields, arguments, strict=True) if root)
+        if parts > DOCUMENT_PARTS_MAX:
+            raise InvalidDocumentError(
+                graphql.GraphQLError(
+                    f"The document may cost {parts} parts, one may cost {DOCUMENT_PARTS_MAX}: ask for fewer, or in"
+                    " several requests."
+                )
+            )
+        return _PreparedRequest(node, fields, arguments)
+
+    async def _resolve(
+        self, gateway_request: GatewayRequest, request: DocumentRequest, prepared: _PreparedRequest, place: int
+    ) -> Value | errors.BridgeError:
+        """Return the value of a root field, or why it has none."""
+        field, root = prepared.fields[place]
+        if root is None:
+            return self._introspected(request, prepared.node, field)
+        try:
+            return await root.resolve(self._pipeline, gateway_request, prepared.arguments[place], request.variables)
+        except errors.BridgeError as error:
+            return error
 
     def _compiled(
         self, document: ClientDocument, node: ast.OperationDefinitionNode, variables: values.VariableValues
-    ) -> _Operation:
+    ) -> CompiledFields:
         # Values of variables change what is selected only in directives, and in arguments of fields of parts.
-        shape = {name: variables.coerced.get(name) for name in _shape_variables(document, node)}
-        key = (document, node.name and node.name.value, msgspec.json.encode(shape, order="sorted"))
-        operation = self._operations.get(key)
-        if operation is None:
+        name = node.name.value if node.name else None
+        names = document.shapes.get(name)
+        if names is None:
+            names = document.shapes[name] = _shape_variables(document, node)
+        key = (document, name, msgspec.json.encode([variables.coerced.get(each) for each in names], order="sorted"))
+        fields = self._operations.get(key)
+        if fields is None:
             selections = Selections(self._schema, document.fragments, variables, document.type_names)
-            operation = self._operations[key] = _Operation(
-                [
-                    (
-                        field,
-                        None if field.name in INTROSPECTION else RootField(selections, document, node, field),
-                    )
-                    for field in selections.fields(node.selection_set)
-                ]
-            )
-        return operation
+            fields = self._operations[key] = [
+                (field, None if field.name in INTROSPECTION else RootField(selections, document, node, field))
+                for field in selections.fields(node.selection_set)
+            ]
+        return fields
 
-    async def _introspected(
-        self, document: ClientDocument, node: ast.OperationDefinitionNode, field: Field, variables: Mapping[str, Any]
-    ) -> Value:
+    def _introspected(self, request: DocumentRequest, node: ast.OperationDefinitionNode, field: Field) -> Value:
         """Return the value of a field of introspection, from the shipped schema."""
         operation = ast.OperationDefinitionNode(
             operation=graphql.OperationType.QUERY,
@@ -127,38 +157,24 @@ class GraphQLService:
             directives=(),
             selection_set=ast.SelectionSetNode(selections=field.nodes),
         )
-        whole = ast.DocumentNode(definitions=(operation, *document.fragments.values()))
-        result = graphql.execute_sync(self._schema, whole, variable_values=dict(variables))
+        whole = ast.DocumentNode(definitions=(operation, *request.document.fragments.values()))
+        result = graphql.execute_sync(self._schema, whole, variable_values=dict(request.variables))
         return Value(msgspec.json.encode((result.data or {}).get(field.key)))
 
 
-def _check_cost(operation: _Operation, arguments: Sequence[Mapping[str, Any]]) -> None:
-    """Check what a document may cost. Raises InvalidDocumentError."""
-    costs = (root.parts_max(each) for (_, root), each in zip(operation.fields, arguments, strict=True) if root)
-    if (parts := sum(costs)) > DOCUMENT_PARTS_MAX:
-        raise InvalidDocumentError(
-            graphql.GraphQLError(
-                f"The document may cost {parts} parts, one may cost {DOCUMENT_PARTS_MAX}: ask for fewer, or in several"
-                " requests."
-            )
-        )
-
-
-def _response(operation: _Operation, resolved: Sequence[Value | BaseException]) -> GraphQLResponse:
+def _response(prepared: _PreparedRequest, resolved: Sequence[Value | errors.BridgeError]) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
     members, reported, failure = [], [], None
     is_null = False
-    for (field, root), value in zip(operation.fields, resolved, strict=True):
+    for (field, root), value in zip(prepared.fields, resolved, strict=True):
         json = NULL
         if isinstance(value, Value):
             json = value.json
             reported += [_at(field.key, each) for each in value.reported]
-        elif isinstance(value, errors.BridgeError):
+        else:
             failure = failure or value
             reported.append(error_of(value, [field.key]))
-        else:
-            raise value
         if json == NULL and root is not None and not root.is_nullable:
             is_null = True
             break  # errors of further fields would be about data that is null already

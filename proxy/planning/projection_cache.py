@@ -186,6 +186,9 @@ class ProjectionCache:
 
     def fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
         """Return what is fetched for a part: all that is fetched of any, and what else this one reads."""
+        return self._cached(("fetched", part.selection, part.fields, known), lambda: self._to_fetch(part, known))
+
+    def _to_fetch(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
         asked = frozenset({feature for feature, fields in self._gated().items() if part.fields & fields})
         if known is None or not self.is_whole:
             return Fetched(part.selection, part.fields, asked)

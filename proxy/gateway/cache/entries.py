@@ -24,6 +24,7 @@ CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
 HOLDERS_MAX = 8  # entries that are known to hold a part, or pages of one match
+ID = "id"  # of a part, beside its v3 uid
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
 OVERHEAD = 400  # bytes that an entry takes beside its content
@@ -223,7 +224,7 @@ class ResponseCache:
         facts = renderer.facts if head is not None else renderer.facts | result.facts
         fields = renderer.fetched | facts if facts else renderer.fetched
         variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
-        self._keep(key, [variant])
+        self._keep(key, [variant], renderer)
         return result._replace(stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
@@ -264,11 +265,11 @@ class ResponseCache:
         for cache in (self._entries, self._holders):
             cache.clear(None if application is None else lambda key: _application_of(key) == application)
 
-    def _keep(self, key: CacheKey, added: Sequence[_Variant]) -> None:
+    def _keep(self, key: CacheKey, added: Sequence[_Variant], renderer: ItemRenderer | None = None) -> None:
         variants = self._merged(key, added)
         if variants:
             self._put(key, variants)
-            self._note(key, variants[0])
+            self._note(key, variants[0], renderer)
 
     def _merged(self, key: CacheKey, added: Sequence[_Variant]) -> tuple[_Variant, ...]:
         """Return the variants of a query, newest first, with those added; none whose fields a newer one has."""
@@ -283,6 +284,8 @@ class ResponseCache:
         if items is None:
             items = variant.items[renderer.key] = renderer.items(renderer.part.decode(variant.records), key.context)
             self._put(key, self._merged(key, [variant]))  # its size has changed; it may have expired by now
+            if ID in renderer.part.fields:
+                self._note(key, variant, renderer)
         return items
 
     def _usable(self, fields: frozenset[str], until: Callable[[_Variant], float]) -> Callable[[_Variant], bool]:
@@ -333,18 +336,19 @@ class ResponseCache:
         fields, stored = frozenset.intersection(*(each.fields for each in used)), min(each.stored for each in used)
         return _Variant(fields, join_records(records), newest.hits, newest.details, stored, {}), len(records) >= wanted
 
-    def _note(self, key: CacheKey, variant: _Variant) -> None:
-        """Let queries by uid find the parts of a result, and other pages of a match find a page of which nothing was
+    def _note(self, key: CacheKey, variant: _Variant, renderer: ItemRenderer | None) -> None:
+        """Let queries by id find the parts of a result, and other pages of a match find a page of which nothing was
         filtered out."""
         if _uid_of(key.key):
             return
-        for part in part_keys(key.key, variant.records):
+        parts = _ids(variant.records)
+        for part in _part_keys(key.key, parts, renderer):
             self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
             older = self._entries.get(part) or ()
             if all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
-        if page is not None and page.limit and variant.count == min(page.limit, max(0, variant.hits - page.start)):
+        if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
             others = [
                 name
                 for name in self._holders.get(page.query) or ()
@@ -381,12 +385,18 @@ def shared_name(key: Hashable) -> Hashable:
     return page.query if page is not None and page.limit and not page.start else key
 
 
-def part_keys(key: Hashable, records: bytes) -> list[Hashable]:
-    """Return the keys of queries by uid for the parts in the records of another query."""
-    if _uid_of(key):
-        return []
+def part_keys(key: Hashable, records: bytes, renderer: ItemRenderer | None = None) -> list[Hashable]:
+    """Return the keys of queries by v3 uid for the parts in the records of another query; also by the other id, if the
+    `renderer` shows it."""
+    return [] if _uid_of(key) else _part_keys(key, _ids(records), renderer)
+
+
+def _part_keys(key: Hashable, parts: list[_PartIds], renderer: ItemRenderer | None) -> list[Hashable]:
     scope = key[0]  # type: ignore[index]
-    return [(scope, PART, name) for part in _ids(records) for name in (part.v3uid, part.id) if name]
+    names = [part.v3uid for part in parts if part.v3uid]
+    if renderer is not None and ID in renderer.part.fields:
+        names += [part.id for part in parts if part.id]
+    return [(scope, PART, name) for name in names]
 
 
 class _Page(NamedTuple):

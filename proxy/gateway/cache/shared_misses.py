@@ -70,7 +70,7 @@ class SharedMisses:
             return
         self._shared.put(self._application, digest, records)
         reference = records[0]._replace(records=b"", details=None, limit=0, holder=digest)
-        for part in part_keys(key.key, records[0].records):
+        for part in part_keys(key.key, records[0].records, self._queries.renderer):
             part_digest = self._shared.key(self._application, part)
             if part_digest is not None:
                 self._shared.put(self._application, part_digest, [reference])

@@ -72,6 +72,8 @@ def changed(settings: Settings, prefix: str = "") -> Iterator[tuple[str, Any]]:
         elif isinstance(value, Settings):
             for inner, block in changed(value, f"{name}."):
                 yield inner, msgspec.structs.replace(settings, **{field: block})
+        elif isinstance(value, dict):
+            yield name, msgspec.structs.replace(settings, **{field: {**value, "name": 429}})
         elif isinstance(value, bool):
             yield name, msgspec.structs.replace(settings, **{field: not value})
         elif isinstance(value, int | float):
