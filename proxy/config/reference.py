@@ -83,7 +83,7 @@ def _accepted(kind: type[Settings], name: str) -> str:
 def _default(field: Any) -> str:
     match field.default:
         case msgspec.NODEFAULT:
-            return "required"
+            return "required" if field.default_factory is msgspec.NODEFAULT else str(field.default_factory())
         case None:
             return "none"
         case bool():

@@ -112,6 +112,9 @@ class TlsSettings(Settings, frozen=True):
     ] = None
 
 
+ConnectTo = Annotated[str, Meta(pattern=r"^[^:\s]+:\d{1,5}:[^:\s]+:\d{1,5}\Z")]
+
+
 class UpstreamSettings(Settings, frozen=True):
     """GraphQL API and its token endpoint, by default those of Nexar (contract graphql.md §3.1, §4.1)."""
 
@@ -136,7 +139,16 @@ class UpstreamSettings(Settings, frozen=True):
     retries: Annotated[int, limits("retries of one request", 0, 10, "off")] = 2
     breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
     proxy: OutgoingProxy = None
+    connect_to: Annotated[
+        tuple[ConnectTo, ...], Meta(description="HOST:PORT:HOST:PORT, as of curl's --connect-to, in a list")
+    ] = ()
     tls: Annotated[TlsSettings, BLOCK] = TlsSettings()
+
+    @property
+    def connections_to(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """Where to connect instead, by host and port."""
+        pieces = [each.rsplit(":", 3) for each in self.connect_to]
+        return {(host, int(port)): (other, int(other_port)) for host, port, other, other_port in pieces}
 
 
 class SunsetSettings(Settings, frozen=True):
@@ -179,7 +191,7 @@ class ApiKeySettings(Settings, frozen=True):
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
     strict: Flag = False
     refresh: Flag = False
-    exhausted_status: ExhaustedStatus | None = None
+    exhausted_status: Annotated[ExhaustedStatus | None, Meta(description="200, as the upstream, or 429")] = None
 
 
 class ReconciliationSettings(Settings, frozen=True):
@@ -313,7 +325,9 @@ class GraphQLSettings(Settings, frozen=True):
     """GraphQL at /graphql, with the same API keys and the same records as v3."""
 
     exhausted_status: ExhaustedStatus = 200
-    exhausted_by_agent: dict[str, ExhaustedStatus] = field(default_factory=dict)
+    exhausted_by_agent: Annotated[
+        dict[str, ExhaustedStatus], Meta(description='texts of a User-Agent with 200 or 429, such as {"KiCost": 429}')
+    ] = field(default_factory=dict)
 
 
 class ListSettings(Settings, frozen=True):

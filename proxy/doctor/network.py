@@ -25,6 +25,7 @@ CODES: Mapping[routes.Step, str] = {
     "certificate_trust": "certificate_untrusted",
     "certificate_time": "certificate_not_valid_now",
     "certificate_name": "certificate_of_another_host",
+    "loop": "upstream_is_a_proxy",
 }
 
 

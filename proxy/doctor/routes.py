@@ -9,9 +9,9 @@ import base64
 import email
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeVar
 
 import yarl
@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 import proxy as program
-from proxy import config
+from proxy import config, errors
 from proxy.upstream import session
 
 DATE_SECONDS = 5.0  # for a Date header, without which the check goes on
@@ -36,6 +36,7 @@ Step = Literal[
     "certificate_trust",
     "certificate_time",
     "certificate_name",
+    "loop",
 ]
 
 T = TypeVar("T")
@@ -64,6 +65,8 @@ class OriginRoute:
     proxy: yarl.URL | None
     tls: config.TlsSettings
     seconds: float  # for each step
+    path: str = "/"  # of a HEAD request
+    connections_to: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
 
     async def reach(self) -> Reached:
         """Connect, and send a HEAD request. Raises RouteError, and ConfigError for files of upstream.tls."""
@@ -94,6 +97,8 @@ class OriginRoute:
         """Connect to the origin, or to the proxy and through it, without TLS."""
         first = self.proxy or self.origin
         host, port = first.host or "", first.port or 0
+        if self.proxy is None:
+            host, port = self.connections_to.get((host, port), (host, port))
         await self._resolve(host, port)
         try:
             reader, writer = await self._in_time(asyncio.open_connection(host, port))
@@ -171,12 +176,14 @@ class OriginRoute:
     async def _date(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str | None:
         # A proxy sees the whole address and its password where there is no tunnel.
         through_proxy = self.proxy is not None and self.origin.scheme == "http"
-        target = f"{self.origin}/" if through_proxy else "/"
+        target = f"{self.origin}{self.path}" if through_proxy else self.path
         host = str(self.origin).partition("://")[2]  # without the port where it is the scheme's
         writer.write(_head(f"HEAD {target}", host, self._authorization() if through_proxy else ""))
         status, headers = await _read_head(reader)
         if through_proxy and status == 407:
             raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
+        if status == errors.UpstreamLoop.status:
+            raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
         return headers.get("Date")
 
     def _authorization(self) -> str:
@@ -193,8 +200,12 @@ class OriginRoute:
 def routes(upstream: config.UpstreamSettings) -> list[OriginRoute]:
     """Return the ways to the identity service and to the GraphQL service; one if both have the same origin."""
     proxy = yarl.URL(upstream.proxy.reveal()) if upstream.proxy else None
-    origins = dict.fromkeys(yarl.URL(url).origin() for url in (upstream.token_url, upstream.graphql_url))
-    return [OriginRoute(origin, proxy, upstream.tls, upstream.timeouts.connect_seconds) for origin in origins]
+    urls = {url.origin(): url for url in map(yarl.URL, (upstream.token_url, upstream.graphql_url))}
+    seconds = upstream.timeouts.connect_seconds
+    return [
+        OriginRoute(origin, proxy, upstream.tls, seconds, url.raw_path, upstream.connections_to)
+        for origin, url in urls.items()
+    ]
 
 
 def _head(request: str, host: str, headers: str) -> bytes:

@@ -1,8 +1,11 @@
 """Client session for the upstream services: connection pool, time limits, TLS and proxy as configured."""
 
+import socket
 import ssl
+from collections.abc import Mapping
 
 import aiohttp
+from aiohttp.abc import ResolveResult
 
 import proxy
 from proxy import config, errors
@@ -14,10 +17,13 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
 
     Raises ConfigError for files of upstream.tls that cannot be used.
     """
-    limits = upstream.timeouts
+    limits, connections_to = upstream.timeouts, upstream.connections_to
     return aiohttp.ClientSession(
         connector=connector.AttemptConnector(
-            limits.connect_seconds, limit=upstream.connections, ssl=tls_context(upstream.tls)
+            limits.connect_seconds,
+            limit=upstream.connections,
+            ssl=tls_context(upstream.tls),
+            resolver=_Resolver(connections_to) if connections_to else None,
         ),
         # A cookie of one application would be sent with the requests of another.
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -27,6 +33,20 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
         headers={"User-Agent": f"v3bridge/{proxy.__version__}"},
         proxy=None if upstream.proxy is None else upstream.proxy.reveal(),
     )
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Resolves some hosts and ports to the addresses of others (`upstream.connect_to`)."""
+
+    def __init__(self, connections_to: Mapping[tuple[str, int], tuple[str, int]]) -> None:
+        super().__init__()
+        self._connections_to = connections_to
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(*self._connections_to.get((host, port), (host, port)), family)
+        return [ResolveResult({**each, "hostname": host}) for each in found]
 
 
 def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:

@@ -73,11 +73,12 @@ class GraphQLRoutes:
         """Register the paths."""
         for path in PATHS:
             app.router.add_post(path, self._post)
-            app.router.add_get(path, self._get, allow_head=False)
+            app.router.add_get(path, self._get)
         app.router.add_post(TOKEN_PATH, self._issue_token)
+        app.router.add_head(TOKEN_PATH, self._issue_token)
 
     async def _post(self, request: web.Request) -> web.Response:
-        request[ERRORS] = error_response
+        begin(request)
         body = await request.read()
         if body.lstrip()[:1] == b"[":
             raise errors.BadRequest(BATCH)
@@ -88,7 +89,7 @@ class GraphQLRoutes:
         return await self._respond(request, sent, body)
 
     async def _get(self, request: web.Request) -> web.Response:
-        request[ERRORS] = error_response
+        begin(request)
         query = request.query
         try:
             variables = _variables(query.get("variables") or "null")
@@ -142,6 +143,9 @@ class GraphQLRoutes:
 
     async def _issue_token(self, request: web.Request) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
+        begin(request)
+        if request.method == hdrs.METH_HEAD:
+            raise errors.MethodNotAllowed.of(request.method)
         form = await request.post()
         secret = form.get("client_secret")
         try:
@@ -172,6 +176,15 @@ class GraphQLRoutes:
             age = self._clock.monotonic() - metadata.stored
             response.headers.update(responses.usage_headers(metadata, self._pipeline.quota_status(client), age))
         return response
+
+
+def begin(request: web.Request) -> None:
+    """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
+    request[ERRORS] = error_response
+    if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
+        raise errors.UpstreamLoop(
+            "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
+        )
 
 
 def credentials(request: web.Request) -> str | None:

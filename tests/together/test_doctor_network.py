@@ -184,7 +184,7 @@ async def test_proxy_of_plain_requests_that_wants_a_password_is_named(
         upstream = {"proxy": f"http://{user}{address}"}
         result = await inspected(tmp_path, sandbox, "http://service.invalid", upstream=upstream)
     assert result.failed == {"proxy_authentication_failed"}
-    assert proxy.heads[0].startswith("HEAD http://service.invalid/ HTTP/1.1\r\nHost: service.invalid\r\n")
+    assert proxy.heads[0].startswith("HEAD http://service.invalid/graphql HTTP/1.1\r\nHost: service.invalid\r\n")
     assert ("Proxy-Authorization: Basic" in proxy.heads[0]) is bool(user)
 
 
