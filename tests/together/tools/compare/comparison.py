@@ -11,9 +11,9 @@ CompareRequests = Callable[..., Awaitable[dict[str, Any]]]
 
 def reported_differences(result: dict[str, Any]) -> set[tuple[str, str, bool]]:
     """The last field, the cause, and whether it counts, of all that differs."""
-    return {(_last(group["path"]), group["cause"], group["counts"]) for group in result["groups"]}
+    return {(last_field(group["path"]), group["cause"], group["counts"]) for group in result["groups"]}
 
 
-def _last(path: str) -> str:
+def last_field(path: str) -> str:
     """`prices` of `…offers[*].prices.USD[*]`, `offers[*]` of a whole offer."""
     return "prices" if ".prices." in path else path.rpartition(".")[2]
