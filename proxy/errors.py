@@ -25,7 +25,6 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── UpstreamUnreadable 502  the response cannot be decoded
     │   │   └── OversizedOperation 502  it has more bytes than allowed, or the operation is too complex
     │   ├── UpstreamFault      502  5xx from upstream (503 is passed on)
-    │   ├── UpstreamLoop       508  the request comes from a v3bridge: its upstream leads here
     │   ├── CredentialsRefused 502  client id, secret or token are not accepted
     │   ├── TokenLimit         503  the rate limit of token requests is exceeded
     │   ├── QueryRefused       502  the upstream refused this query, and says why
@@ -237,12 +236,6 @@ class TokenLimit(ServerError):
     """The rate limit of token requests is exceeded (contract graphql.md §4.1)."""
 
     status = 503
-
-
-class UpstreamLoop(ServerError):
-    """The request comes from a v3bridge, perhaps this one, whose upstream leads here (RFC 5842 §7.2)."""
-
-    status = 508
 
 
 class QueryRefused(ServerError):

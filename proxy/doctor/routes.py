@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 import proxy as program
-from proxy import config, errors
+from proxy import config
 from proxy.upstream import session
 
 DATE_SECONDS = 5.0  # for a Date header, without which the check goes on
@@ -182,7 +182,7 @@ class OriginRoute:
         status, headers = await _read_head(reader)
         if through_proxy and status == 407:
             raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
-        if status == errors.UpstreamLoop.status:
+        if status == session.UpstreamLoop.status:
             raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
         return headers.get("Date")
 

@@ -18,6 +18,7 @@ from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.service import DocumentRequest, GraphQLService, error_of
 from proxy.graphql.tokens import LIFETIME, AccessTokens
 from proxy.kit.clock import Clock
+from proxy.upstream.session import UpstreamLoop
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web.authentication import Authenticator
 from proxy.web.middleware import ERRORS
@@ -182,9 +183,7 @@ def begin(request: web.Request) -> None:
     """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
     request[ERRORS] = error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
-        raise errors.UpstreamLoop(
-            "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
-        )
+        raise UpstreamLoop("this request comes from a v3bridge whose upstream leads here: set upstream.connect_to")
 
 
 def credentials(request: web.Request) -> str | None:
