@@ -137,7 +137,7 @@ async def responses_without_end(context: ScenarioContext) -> None:
         changes = {"upstream": {"graphql_url": f"{url}/graphql", "token_url": f"{url}/connect/token"}}
         with context.service({**changes, "cache.stale_seconds": 0, "upstream.breaker": {"failures": 0}}) as process:
             before, growth, statuses = process.memory(), 0.0, set()
-            end = time.monotonic() + max(1.0, min(context.seconds, 20.0))
+            end = time.monotonic() + max(2.0, min(context.seconds, 20.0))
             while time.monotonic() < end:
                 statuses.add((await get(process, context.target()))[0])
                 growth = max(growth, process.memory() - before)
@@ -238,7 +238,7 @@ async def _flood(process: ServiceProcess, attack: Attack, request: bytes) -> Non
 async def _cached_responses(context: ScenarioContext, process: ServiceProcess) -> ObservedResponses:
     """Request a cached response repeatedly, as another client does during an attack."""
     return await send_load(
-        port(process), lambda: context.request(number=KNOWN_MPN), max(1.0, min(context.seconds, 10.0)), 2, 50
+        port(process), lambda: context.request(number=KNOWN_MPN), max(2.0, min(context.seconds, 10.0)), 2, 50
     )
 
 
