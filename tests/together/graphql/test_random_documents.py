@@ -1,7 +1,6 @@
 """Random documents: their data and errors are those of the upstream, from records or as operations of their own."""
 
 import random
-from pathlib import Path
 from typing import Any
 
 import graphql
@@ -26,13 +25,6 @@ FROM_RECORDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def schema() -> graphql.GraphQLSchema:
-    """The sandbox's own schema."""
-    sdl = Path(nexar_sandbox.__file__).parent / "graphql" / "schema.graphql"
-    return graphql.build_schema(sdl.read_text(encoding="utf-8"))
-
-
 def selects(parent: str, field: str) -> bool:
     return field in ROOTS if parent == "Query" else field != "extras"
 
@@ -42,13 +34,13 @@ def selects_records(parent: str, field: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(DOCUMENTS // EACH))
-async def test_data_and_errors_are_those_of_the_upstream(
-    pair: Any, schema: graphql.GraphQLSchema, catalog: nexar_sandbox.Catalog, seed: int
-) -> None:
+async def test_data_and_errors_are_those_of_the_upstream(pair: Any, catalog: nexar_sandbox.Catalog, seed: int) -> None:
     parts = list(catalog.parts())[:5]
     words = (*WORDS, *(part.id for part in parts), *(part.v3uid for part in parts))
     chosen = random.Random(seed)
     async with pair(application={"features": "all"}) as both:
+        shown = await both.ask_upstream(graphql.get_introspection_query())
+        schema = graphql.build_client_schema(shown.data)
         for _ in range(EACH):
             document = random_documents.random_document(
                 schema,
