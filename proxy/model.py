@@ -92,7 +92,8 @@ class Projection(msgspec.Struct, frozen=True):
     """Choice of the fields of an object that a response shows: the key of everything compiled for it.
 
     `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `cut` the list fields
-    that are cut and `emptied` those of which nothing is left. `features` are those of the application's plan.
+    that are cut and `emptied` those of which nothing is left. `features` are those of the application's plan. `view` is
+    the object that a part is mapped to: v3's, or that of another dialect.
     """
 
     include: frozenset[str] = frozenset()
@@ -101,6 +102,7 @@ class Projection(msgspec.Struct, frozen=True):
     cut: frozenset[Path] = frozenset()
     emptied: frozenset[Path] = frozenset()
     features: frozenset[str] = frozenset()
+    view: str = "Part"
 
 
 class MappingContext(msgspec.Struct, frozen=True):

@@ -19,12 +19,15 @@ from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
 ROOTS = ("Part", "Brand", "Seller", "Category")  # objects that have endpoints of their own
+# Folders of a mappings folder with what other dialects make of a part, and the object that is the part.
+VIEWS = {"v4": "WrapperPart"}
 SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 
 @dataclass(frozen=True, slots=True)
 class Mappings:
-    """Content of a mappings folder. `rules` maps the name of an object to its rules."""
+    """Content of a mappings folder. `rules` maps the name of an object to its rules; `views` are the mappings of other
+    dialects, by the name of the object that is a part there."""
 
     schema: Schema
     rules: dict[str, ObjectRules]
@@ -32,6 +35,7 @@ class Mappings:
     transforms: dict[str, Any]
     places: dict[tuple[str, str], str]
     hidden: dict[str, frozenset[str]]
+    views: dict[str, "Mappings"]
 
     def place(self, name: str, field: str) -> str:
         """Return file and line of a field's rule."""
@@ -72,13 +76,15 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
     loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
     schema = Schema(_read(folder / shipped.SCHEMA, site))
-    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden)
+    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden, {})
     _check(mappings, ROOTS)
-    return mappings
+    folders = ((folder / name, root) for name, root in VIEWS.items())
+    views = {root: load_view(mappings, view, site, root) for view, root in folders if view.is_dir()}
+    return replace(mappings, views=views)
 
 
 def load_view(mappings: Mappings, folder: Path, site: str, root: str) -> Mappings:
-    """Read a folder of objects that are no part of v3, such as parts for spreadsheets, with the schema and the tables
+    """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
     of `mappings`. Nothing but `root` need use them. Raises MappingError."""
     rules, places = _rules(folder, site)
     view = replace(mappings, rules=rules, places=places, hidden=_hidden(rules))

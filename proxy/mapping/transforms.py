@@ -70,6 +70,11 @@ def text(value: Any) -> str:
     return str(value)
 
 
+def listed(value: Any) -> list[Any]:
+    """Return a list with the value only."""
+    return [value]
+
+
 def naive_id(seller_id: str, sku: str, region: str | None) -> str:
     """Return `<seller id>_<sku>`, with `_<region>` if there is one: the format of 2018 (contract v3-rest.md §3.3)."""
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
@@ -158,6 +163,7 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
         timestamp,
         is_false,
         text,
+        listed,
         naive_id,
         offer_rank,
         image_mimetype,

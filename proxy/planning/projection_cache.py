@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import cachetools
 import msgspec
 
+from proxy import errors
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
@@ -20,6 +21,7 @@ from proxy.planning.operations import Document
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
 PROJECTIONS_MAX = 512
 ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
+PART = "Part"
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
 NO_FEATURES: frozenset[str] = frozenset()
@@ -71,6 +73,7 @@ class ProjectionCache:
 
     def __init__(self, mappings: loader.Mappings, *, whole: bool = False) -> None:
         self._mappings = mappings
+        self._views = {PART: mappings, **mappings.views}
         self.is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
@@ -82,7 +85,12 @@ class ProjectionCache:
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
         # One compilation for all documents of parts: they differ only in what they need besides the projection.
-        compiler.compile_object(self._mappings, "Part", everything, self._needs(everything.features))
+        part = compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
+        for view, mappings in self._mappings.views.items():
+            shown = Projection(mappings.includable(view), features=everything.features, view=view)
+            if unknown := self._part(shown, ()).fields - part.fields:
+                place = loader.first_place(mappings, view)
+                raise errors.MappingError(f"{place}: {view} reads {min(unknown)}; add it to `fetched` of {PART}")
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
 
@@ -152,7 +160,7 @@ class ProjectionCache:
 
     def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str] | None) -> CompiledMatch:
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if skus else ()))
-        part = compiler.compile_object(self._mappings, "Part", projection, needs)
+        part = self._part(projection, needs)
         fetched = self.fetched(part, known)
         return CompiledMatch(self.match_documents(fetched.selection), part, fetched)
 
@@ -176,13 +184,16 @@ class ProjectionCache:
         known: frozenset[str] | None,
         document: Callable[[str], Document],
     ) -> CompiledParts:
-        part = compiler.compile_object(self._mappings, "Part", projection, needs)
+        part = self._part(projection, needs)
         fetched = self.fetched(part, known)
         return CompiledParts(document(fetched.selection), part, fetched)
 
     def document(self, key: Hashable, make: Callable[[], Document]) -> Document:
         """Return the document of another dialect, which is made once."""
         return self._cached(("document", key), make)
+
+    def _part(self, projection: Projection, needs: tuple[str, ...]) -> compiler.CompiledObject:
+        return compiler.compile_object(self._views[projection.view], projection.view, projection, needs)
 
     def fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
         """Return what is fetched for a part: all that is fetched of any, and what else this one reads."""
@@ -204,7 +215,7 @@ class ProjectionCache:
 
     def _whole(self, features: frozenset[str]) -> Fetched:
         def make() -> Fetched:
-            part = compiler.compile_object(self._mappings, "Part", self._everything(features), self._needs(features))
+            part = compiler.compile_object(self._mappings, PART, self._everything(features), self._needs(features))
             return Fetched(part.selection, part.fields, features)
 
         return self._cached(("whole", features), make)
@@ -215,7 +226,7 @@ class ProjectionCache:
 
     def _needs(self, features: frozenset[str]) -> tuple[str, ...]:
         """Return the fields of parts that are fetched beside those of the rules."""
-        fetched = self._mappings.rules["Part"].fetched
+        fetched = self._mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
         return (exact_match.SKUS, *self._numbered_needs(), *fetched.get("always", ()), *gated)
 

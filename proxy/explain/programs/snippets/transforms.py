@@ -35,6 +35,11 @@ def text(value):
     return str(value)
 
 
+def listed(value):
+    """A list with one value."""
+    return [value]
+
+
 def naive_id(seller_id, sku, region):
     """v3's id of an offer: seller, SKU and, where there is one, region."""
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"

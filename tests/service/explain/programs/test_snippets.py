@@ -87,6 +87,7 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
     "prices_by_currency": st.tuples(prices),
     "timestamp": st.tuples(times),
     "text": st.tuples(st.integers(0, 10**9)),
+    "listed": st.tuples(words),
     "naive_id": st.tuples(words, words, st.none() | words),
     "offer_rank": st.tuples(flags, st.integers(-4, 4), prices, currencies),
     "image_mimetype": st.tuples(
