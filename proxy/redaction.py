@@ -1,8 +1,8 @@
 """Redaction of API keys and other secrets: in pages, the store, the log, traces, reports and recordings alike.
 
-Hidden are known secrets wherever they occur, what follows `apikey`, and words that are API keys by their digests. Texts
-are compared after percent-encoding and JSON escapes have been undone, so that every spelling is found, also one that
-was encoded twice.
+Hidden are known secrets wherever they occur, what follows `apikey` and `?token=`, and words that are API keys by their
+digests. Texts are compared after percent-encoding and JSON escapes have been undone, so that every spelling is found,
+also one that was encoded twice.
 """
 
 import json
@@ -31,6 +31,8 @@ _NAME = re.compile(rb"api[-_]?key", re.IGNORECASE)
 # `apikey=KEY`, also as `api_key: "KEY"`, `apikey[0]=KEY` and `/apikey/KEY`.
 _SEPARATED = _NAME.pattern + rb"[\w\[\]-]{0,32}[\"'\s]{0,3}[=:/]{1,3}[\"'\s]{0,3}"
 
+_TOKEN = rb"token(?:\[\w*\])?="  # v4's parameter (contract v4.md)
+
 
 class _Named(NamedTuple):
     """What follows `apikey`, and a value up to a delimiter."""
@@ -44,7 +46,10 @@ _IN_TEXT = _Named(
 )
 # In a request target it is no word of a sentence: whatever follows is a key.
 _IN_TARGET = _Named(
-    re.compile(rb"%b(?P<value>[^&\s\"]*)|%b\s*(?P<rest>[^&\s\"]*)" % (_SEPARATED, _NAME.pattern), re.IGNORECASE),
+    re.compile(
+        rb"(?:%b|(?<=[?&])%b)(?P<value>[^&\s\"]*)|%b\s*(?P<rest>[^&\s\"]*)" % (_SEPARATED, _TOKEN, _NAME.pattern),
+        re.IGNORECASE,
+    ),
     re.compile(rb"[^&\s\"]*"),
 )
 # Words at every granularity at which an API key may be one: a key may itself have punctuation.

@@ -27,6 +27,7 @@ from proxy.upstream import services
 from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
+from proxy.v4 import wrapper
 from proxy.web import (
     authentication,
     client_address,
@@ -41,6 +42,7 @@ from proxy.web import (
     shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
+from proxy.web.v4 import routes as v4_routes
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 
@@ -159,7 +161,7 @@ class ServiceBuilder:
         # Inside of the request middleware, so that forwarded requests are logged and counted like others.
         inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
         app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
-        fixed_paths = routes.V3Routes(
+        v3_routes = routes.V3Routes(
             gateway.pipeline,
             authenticator,
             gateway.mappings,
@@ -168,7 +170,10 @@ class ServiceBuilder:
             coalesces=settings.coalescing.enabled,
             traced_requests=traced_requests.TracedRequests(gateway, authenticator),
             metrics=metrics,
-        ).add_to(app)
+        )
+        fixed_paths = v3_routes.add_to(app)
+        view = gateway.mappings.views[wrapper.MATCH.object]
+        v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, metrics))
         _add_graphql(app, gateway, authenticator)
         app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
         if not (outer or inner):  # the fast path runs no middleware but the request's own

@@ -23,7 +23,7 @@ from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
-from proxy.web.v3.routes import CLIENT, is_strict
+from proxy.web.v3.routes import CLIENT, is_strict, is_v3
 from proxy.web.v3.traced_requests import is_traced
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces
@@ -91,8 +91,8 @@ def middlewares(
     @web.middleware
     async def forwarding(request: web.Request, handler: Handler) -> web.StreamResponse:
         # v3 has no other method; the handler answers OPTIONS and refuses the rest.
-        # Only this service traces, and knows which fields have no source.
-        if request.method not in ("GET", "HEAD") or is_traced(request) or is_strict(request):
+        # Only this service traces, knows which fields have no source, and has other dialects.
+        if request.method not in ("GET", "HEAD") or is_traced(request) or is_strict(request) or not is_v3(request):
             return await handler(request)
         try:
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))

@@ -33,7 +33,7 @@ from proxy.traffic.v3_response import SideResponse
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST
-from proxy.web.v3.routes import CLIENT, is_strict
+from proxy.web.v3.routes import CLIENT, is_strict, is_v3
 from proxy.web.v3.traced_requests import is_traced
 
 CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
@@ -79,7 +79,7 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
         response = await handler(request)
         try:
             client = request.get(CLIENT)
-            if client is None or _is_refused_here_only(request, client, clock.now()):
+            if client is None or not is_v3(request) or _is_refused_here_only(request, client, clock.now()):
                 return response
             application = client.application.name
             if shadow_queue.wants(application) and _comparable(request, response):

@@ -10,7 +10,11 @@ from collections.abc import Iterable
 
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
-NO_PATH = f"there is no such path; v3's paths begin with {' or '.join(PREFIXES)}"
+NO_SUCH_PATH = "there is no such path"
+V4_PATHS = "POST /api/v4/endpoint (GraphQL) and GET /api/v4/rest/parts/match"
+REASONS = {None: NO_SUCH_PATH, "3": NO_SUCH_PATH, "4": f"{NO_SUCH_PATH}; v4's paths are {V4_PATHS}"}  # by version
+V3_PREFIXES = f"v3's paths begin with {' or '.join(PREFIXES)}"
+NO_PATH = f"{NO_SUCH_PATH}; {V3_PREFIXES}"
 PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own
 UID = re.compile(r"[0-9a-f]{16}")
 PATH_MAX = 200  # characters that are compared
@@ -27,9 +31,9 @@ def message(path: str) -> str:
     api, version = prefix_match.groups() if prefix_match else (None, None)
     words = [word[:WORD_MAX] for word in text[prefix_match.end() if prefix_match else 0 :].split("/") if word]
     paths = _similar_paths(words)
-    reason = "there is no such path" if version in (None, "3") else f"v{version} is not served here, only v3"
+    reason = REASONS.get(version, f"v{version} is not served here, only v3 and v4")
     if not paths:
-        return NO_PATH if version in (None, "3") else f"{reason}; v3's paths begin with {' or '.join(PREFIXES)}"
+        return f"{reason}; {V3_PREFIXES}"
     prefix = PREFIXES[1] if api else PREFIXES[0]
     return f"{reason}; use {' or '.join(prefix + each for each in paths)}"
 

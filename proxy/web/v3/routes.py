@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import structlog
 from aiohttp import hdrs, web
@@ -16,7 +17,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.v3.headers import X_STRICT, X_V3_UNSUPPORTED
+from proxy.v3.headers import X_EXPLAIN, X_STRICT, X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
@@ -40,7 +41,39 @@ USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a fa
 
 STRICT = "strict "  # before the target of a request with X-Strict: 1, so that it shares nothing with others
 
+V3_PATHS = tuple(f"{prefix}/" for prefix in PREFIXES)
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class KeyPlaces(NamedTuple):
+    """Where a request has its API key: one of some parameters, or a header, which comes first. `missing` is the message
+    for a request without; None: v3's."""
+
+    parameters: tuple[str, ...] = ("apikey",)
+    header: str | None = None
+    missing: str | None = None
+
+    def client(self, authenticator: Authenticator, request: web.Request, parameters: RequestParameters) -> Client:
+        """Return the client of a request. Raises the errors of `Authenticator.client`."""
+        apikey = self.in_header(request) or next(filter(None, map(parameters.text, self.parameters)), None)
+        try:
+            return authenticator.client(request, apikey)
+        except errors.MissingKey:
+            if self.missing is None:
+                raise
+            raise errors.MissingKey(self.missing) from None
+
+    def in_header(self, request: web.Request) -> str:
+        """Return the API key that is not in the request target."""
+        return request.headers.get(self.header, "") if self.header else ""
+
+
+class Dialect(NamedTuple):
+    """What is different in paths of another dialect that are served as v3's: the action, and where its API key is."""
+
+    execute: Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
+    keys: KeyPlaces
 
 
 class V3Routes:
@@ -61,7 +94,7 @@ class V3Routes:
         self._in_flight = RequestCoalescing(coalesces)
         self._authenticator = authenticator
         self._pipeline = pipeline
-        self._actions = V3Actions(pipeline, mappings, metrics)
+        self._v3 = Dialect(V3Actions(pipeline, mappings, metrics).execute, KeyPlaces())
         self._metrics = metrics
         self._clock = metrics.clock
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
@@ -72,7 +105,7 @@ class V3Routes:
         without a uid, for the fast path."""
         fixed = {}
         for endpoint in ENDPOINTS:
-            handler = self._handler(endpoint)
+            handler = self.handler(endpoint, self._v3)
             for prefix in PREFIXES:
                 for path in (f"{prefix}{endpoint.path}", f"{prefix}{endpoint.path}/"):
                     app.router.add_get(path, handler)
@@ -81,33 +114,43 @@ class V3Routes:
                         fixed[path] = handler
         return fixed
 
-    def _handler(self, endpoint: Endpoint) -> Handler:
+    def handler(self, endpoint: Endpoint, dialect: Dialect) -> Handler:
+        """Return the handler of an endpoint."""
+
         async def handle(request: web.Request) -> web.StreamResponse:
             _check_strictness(request)
             if is_traced(request):
+                if dialect is not self._v3:
+                    raise errors.BadRequest(f"{X_EXPLAIN} is for v3's paths only; send the request without it")
                 return await self._trace(request)
-            target = (_target(request), responses.accepts_gzip(request))
+            target = (_target(request, dialect.keys), responses.accepts_gzip(request))
             if hdrs.CACHE_CONTROL in request.headers:
-                return await self._execute(endpoint, request, target, None)
+                return await self._execute(endpoint, dialect, request, target, None)
             cached = self._cache.get(*target)
             if cached is not None:
                 return await self._from_cache(cached, request, target)
             leader = self._in_flight.get(target)
             if leader is None:
-                return await self._execute(endpoint, request, target, None)
-            return await self._join(leader, request) or await self._execute(endpoint, request, target, leader.client)
+                return await self._execute(endpoint, dialect, request, target, None)
+            joined = await self._join(leader, request)
+            return joined or await self._execute(endpoint, dialect, request, target, leader.client)
 
         return handle
 
     async def _execute(
-        self, endpoint: Endpoint, request: web.Request, target: RequestKey, admitted: Client | None
+        self,
+        endpoint: Endpoint,
+        dialect: Dialect,
+        request: web.Request,
+        target: RequestKey,
+        admitted: Client | None,
     ) -> web.Response:
         """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
         authenticated and counted before."""
         started = self._clock.monotonic()
         parameters = RequestParameters(request.raw_path)
         if admitted is None:
-            client = self._authenticator.client(request, parameters.text("apikey"))
+            client = dialect.keys.client(self._authenticator, request, parameters)
             self._identify(request, client)
             await self._pipeline.admit(client)
         else:
@@ -120,7 +163,7 @@ class V3Routes:
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
             if endpoint.action == "get":
                 received = received._replace(path=request.path, uid=request.match_info["uid"])
-            body = await self._actions.execute(received, gzip=target[1])
+            body = await dialect.execute(received, target[1])
             result = CoalescedResult(metadata, body)
         except errors.BridgeError as error:
             result = CoalescedResult(metadata, None, error)
@@ -215,9 +258,17 @@ class V3Routes:
         return response
 
 
-def _target(request: web.Request) -> str:
-    """Return the request target by which responses are cached and shared: strict requests have their own."""
-    return f"{STRICT}{request.raw_path}" if is_strict(request) else request.raw_path
+def _target(request: web.Request, keys: KeyPlaces) -> str:
+    """Return the request target by which responses are cached and shared: strict requests, and those of an API key in a
+    header, have their own."""
+    apikey = keys.in_header(request)
+    target = f"{apikey} {request.raw_path}" if apikey else request.raw_path
+    return f"{STRICT}{target}" if is_strict(request) else target
+
+
+def is_v3(request: web.Request) -> bool:
+    """Return whether a path is below v3's prefixes."""
+    return request.path.startswith(V3_PATHS)
 
 
 def is_strict(request: web.Request) -> bool:

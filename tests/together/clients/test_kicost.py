@@ -155,14 +155,7 @@ def test_kicost_with_v3_fills_its_sheet(proxy_url: str, apikey: str, tmp_path: P
     """Without makers: it searches by number alone, and fails if no maker in the response is similar to that of the
     BOM."""
     match = f"{proxy_url}/api/v3/parts/match"
-    sheet = kicost_runs.run(
-        V3,
-        tmp_path,
-        [("", mpn) for _, mpn in BOM],
-        KICOST_OCTOPART_URL=match,
-        KICOST_OCTOPART_KEY_V3=apikey,
-        KICOST_OCTOPART_EXTENDED="1",
-    )
+    sheet = _octopart(match, tmp_path, KICOST_OCTOPART_KEY_V3=apikey)
     queries = json.dumps([{"mpn": mpn, "reference": mpn} for _, mpn in BOM])
     found = _json(f"{match}?{urllib.parse.urlencode({'apikey': apikey, 'queries': queries})}")["results"]
     offers = {result["reference"]: [one for item in result["items"] for one in item["offers"]] for result in found}
@@ -175,3 +168,16 @@ def test_kicost_with_v3_fills_its_sheet(proxy_url: str, apikey: str, tmp_path: P
             assert set(line.prices.values()) <= prices
     priced = [line for lines in sheet.values() for line in lines.values() if line.prices]
     assert len(priced) > len(BOM)
+
+
+@services.proxy
+def test_kicost_with_v4_fills_the_same_sheet(proxy_url: str, apikey: str, tmp_path: Path) -> None:
+    """By the REST wrapper of v4."""
+    v3 = _octopart(f"{proxy_url}/api/v3/parts/match", tmp_path, KICOST_OCTOPART_KEY_V3=apikey)
+    v4 = _octopart(f"{proxy_url}/api/v4/rest/parts/match", tmp_path, KICOST_OCTOPART_KEY_V4=apikey)
+    assert v4 == v3 != {}
+
+
+def _octopart(url: str, folder: Path, **key: str) -> kicost_runs.Sheet:
+    parts = [("", mpn) for _, mpn in BOM]
+    return kicost_runs.run(V3, folder, parts, KICOST_OCTOPART_URL=url, KICOST_OCTOPART_EXTENDED="1", **key)

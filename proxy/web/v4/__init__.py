@@ -1,0 +1,1 @@
+"""HTTP side of the v4 dialect."""
