@@ -32,13 +32,15 @@ class InvalidDocumentError(Exception):
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientDocument:
     """Valid document: its operations by name, and its fragments. `type_names` are those that `__typename` shows instead
-    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here. `shapes` are
-    the variables that change what an operation selects, by its name, once they are known."""
+    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here. `introspected`
+    is the schema that introspection shows, if not the one that executes it. `shapes` are the variables that change what
+    an operation selects, by its name, once they are known."""
 
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
     type_names: Mapping[str, str]
     is_passed_on: bool
+    introspected: graphql.GraphQLSchema | None = None
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> ast.OperationDefinitionNode:
@@ -71,9 +73,7 @@ class DocumentReader:
     def validated(self, node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAMES) -> ClientDocument:
         """Measure and validate a parsed document. Raises InvalidDocumentError, also for one that mixes supply data with
         what is passed on."""
-        document = _definitions(node, type_names)
-        for operation in document.operations.values():
-            _measure(operation, document.fragments)
+        document = measured(node, type_names)
         if document.is_passed_on:
             for operation in document.operations.values():
                 _check_unmixed(operation, document.fragments)
@@ -82,6 +82,15 @@ class DocumentReader:
         if problems:
             raise InvalidDocumentError(*problems)
         return document
+
+
+def measured(node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAMES) -> ClientDocument:
+    """Return a document that is not validated yet. Raises InvalidDocumentError for one that would take long to validate
+    or to answer."""
+    document = _definitions(node, type_names)
+    for operation in document.operations.values():
+        _measure(operation, document.fragments)
+    return document
 
 
 def parse(text: str) -> ast.DocumentNode:

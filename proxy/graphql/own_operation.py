@@ -15,13 +15,15 @@ from proxy import errors, model
 from proxy.gateway.cache.entries import Head, ItemRenderer
 from proxy.gateway.queries import GatewayRequest
 from proxy.graphql.documents import ClientDocument
-from proxy.graphql.selection import PART, Field, Selections, holds_parts
+from proxy.graphql.selection import PART, TYPENAME, Field, Selections, holds_parts
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 
 DOCUMENT = "document"  # begins the keys of operations of their own, behind their application
 CREDENTIALS = "customPricingCredentials"  # an argument whose results are kept nowhere
 RECORD = b'{"data":%b}'  # of a response: an object without the ids that parts are found by
+
+TypeKeys = dict[str, Any]  # None, or such keys
 
 _any = msgspec.json.Decoder().decode
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -51,8 +53,10 @@ class OwnOperation:
         node: ast.OperationDefinitionNode,
         field: Field,
         part_paths: Sequence[tuple[str, ...]],
+        type_keys: TypeKeys,
     ) -> None:
         self.part_paths = part_paths
+        self._type_names, self._type_keys = document.type_names, type_keys
         text, self.variables = _document(document, node, field)
         data = msgspec.defstruct("Data", [(field.name, msgspec.Raw, msgspec.Raw(b"null"))], gc=False)
 
@@ -61,6 +65,14 @@ class OwnOperation:
 
         self.document = Document(field.name, text, data, mark_errors=mark)
         self.digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def shown(self, value: bytes) -> bytes:
+        """Return the value of the root field with the names of types that the client knows."""
+        if not self._type_keys:
+            return value
+        decoded = _any(value)
+        _rename_types(decoded, self._type_keys, self._type_names)
+        return msgspec.json.encode(decoded)
 
     def query(
         self, request: GatewayRequest, variables: Mapping[str, Any], parts_max: int, is_kept: bool
@@ -160,6 +172,29 @@ def part_paths(selections: Selections, kind: graphql.GraphQLNamedType, fields: l
         elif holds_parts(inner):
             found += [(field.key, *path) for path in part_paths(selections, inner, selections.below(field))]
     return found
+
+
+def type_keys(selections: Selections, fields: list[Field]) -> TypeKeys:
+    """Return the keys of a response under which names of types are (None), or objects that have such keys."""
+    found: TypeKeys = {}
+    for field in fields:
+        if field.name == TYPENAME:
+            found[field.key] = None
+        elif below := type_keys(selections, selections.below(field)):
+            found[field.key] = below
+    return found
+
+
+def _rename_types(value: Any, keys: TypeKeys, names: Mapping[str, str]) -> None:
+    for each in value if isinstance(value, list) else (value,):
+        if isinstance(each, list):
+            _rename_types(each, keys, names)
+        elif isinstance(each, dict):
+            for key, below in keys.items():
+                if below is None:
+                    each[key] = names.get(each[key], each[key])
+                else:
+                    _rename_types(each.get(key), below, names)
 
 
 def _parts(value: Any, path: tuple[str, ...]) -> Iterator[Any]:

@@ -68,7 +68,9 @@ class RootField:
         kind = graphql.get_named_type(self._definition.type)
         below = selections.below(field)
         part_paths = own_operation.part_paths(selections, kind, below)
-        self._own = OwnOperation(document, node, field, part_paths)
+        # Only where a client knows other names than the upstream's.
+        type_keys = own_operation.type_keys(selections, below) if document.type_names else {}
+        self._own = OwnOperation(document, node, field, part_paths, type_keys)
         self._type_name = selections.type_name(kind)
         try:
             self._page = _page(selections, field.name, below)
@@ -110,10 +112,10 @@ class RootField:
         query = self._own.query(request, variables, self.parts_max(arguments), is_kept)
         [result] = await pipeline.resolve(request._replace(is_whole=False), query)
         if isinstance(result.failure, UncachedResponse):
-            return Value(result.failure.data, result.failure.reported)
+            return Value(self._own.shown(result.failure.data), result.failure.reported)
         if result.failure is not None:
             raise result.failure.shared()
-        return Value(own_operation.value_of(result.items))
+        return Value(self._own.shown(own_operation.value_of(result.items)))
 
     async def _from_records(
         self,

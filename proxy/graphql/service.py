@@ -149,16 +149,19 @@ class GraphQLService:
         return fields
 
     def _introspected(self, request: DocumentRequest, node: ast.OperationDefinitionNode, field: Field) -> Value:
-        """Return the value of a field of introspection, from the shipped schema."""
+        """Return the value of a field of introspection, from the schema that the client knows."""
+        schema = request.document.introspected or self._schema
+        # Others are of no use, and may have types that this schema lacks.
+        usable = [each for each in node.variable_definitions or () if _is_scalar(each.type)]
         operation = ast.OperationDefinitionNode(
             operation=graphql.OperationType.QUERY,
             name=None,
-            variable_definitions=node.variable_definitions,
+            variable_definitions=tuple(usable),
             directives=(),
             selection_set=ast.SelectionSetNode(selections=field.nodes),
         )
         whole = ast.DocumentNode(definitions=(operation, *request.document.fragments.values()))
-        result = graphql.execute_sync(self._schema, whole, variable_values=dict(request.variables))
+        result = graphql.execute_sync(schema, whole, variable_values=dict(request.variables))
         return Value(msgspec.json.encode((result.data or {}).get(field.key)))
 
 
@@ -192,6 +195,13 @@ def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> 
         message = f"{PART_LIMIT}: {message}"
     placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
     return placed | {"extensions": {"code": code or type(error).__name__}}
+
+
+def _is_scalar(kind: ast.TypeNode) -> bool:
+    """Return whether a type is one of GraphQL's own, or a list of it."""
+    while isinstance(kind, ast.NonNullTypeNode | ast.ListTypeNode):
+        kind = kind.type
+    return isinstance(kind, ast.NamedTypeNode) and kind.name.value in graphql.specified_scalar_types
 
 
 def _at(key: str, error: model.GraphQLError) -> dict[str, Any]:

@@ -20,10 +20,14 @@ SHARED_TYPES = frozenset({ROOT, "Map", "Time", *graphql.specified_scalar_types})
 DIVIDED_WORDS = {"distributorapi": "distributor_api"}
 
 
-@functools.cache
-def schema() -> graphql.GraphQLSchema:
-    """Return the v4 schema. Built on first use: few services are asked for it."""
-    return graphql.build_schema(Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8"))
+SITE_FIELD = "octopart_url"  # of a part; named after the catalog site
+
+
+@functools.lru_cache(maxsize=4)
+def schema(site: str = "octopart") -> graphql.GraphQLSchema:
+    """Return the v4 schema, whose parts link to a catalog site (`upstream.site`)."""
+    text = Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+    return graphql.build_schema(text.replace(f"{SITE_FIELD}:", f"{site}_url:"))
 
 
 def type_name(name: str) -> str:
@@ -54,20 +58,22 @@ def type_names() -> Mapping[str, str]:
     return MappingProxyType({new: name for name in schema().type_map if (new := type_name(name)) != name})
 
 
-def rewrite(document: graphql.DocumentNode) -> graphql.DocumentNode:
-    """Return a document that is valid in the v4 schema with the names of the Nexar API. Locations are the v4 ones."""
-    types = graphql.TypeInfo(schema())
+def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphql.DocumentNode:
+    """Return a document that is valid in the schema `v4` with the names of the Nexar API. Locations are the v4 ones."""
+    types = graphql.TypeInfo(v4)
     rewritten: graphql.DocumentNode = graphql.visit(document, graphql.TypeInfoVisitor(types, _Renaming(types)))
     return rewritten
 
 
-def rewrite_variables(operation: graphql.OperationDefinitionNode, variables: Mapping[str, Any]) -> dict[str, Any]:
+def rewrite_variables(
+    operation: graphql.OperationDefinitionNode, variables: Mapping[str, Any], v4: graphql.GraphQLSchema
+) -> dict[str, Any]:
     """Return the values of an operation's variables with the Nexar names of input fields.
 
     `operation` is that of the v4 document. Values of other variables are left out, as GraphQL ignores them.
     """
     types = {
-        definition.variable.name.value: graphql.type_from_ast(schema(), definition.type)
+        definition.variable.name.value: graphql.type_from_ast(v4, definition.type)
         for definition in operation.variable_definitions or ()
     }
     return {name: _value(variables[name], kind) for name, kind in types.items() if name in variables}

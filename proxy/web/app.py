@@ -28,6 +28,7 @@ from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
 from proxy.v4 import wrapper
+from proxy.v4.documents import V4DocumentReader
 from proxy.web import (
     authentication,
     client_address,
@@ -200,15 +201,18 @@ def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator:
     settings, upstream = gateway.settings, gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
     store = EncryptedTokenStore(gateway.store, settings.store_key)
-    graphql.GraphQLRoutes(
-        GraphQLService(gateway.pipeline, schema.load(upstream.site)),
+    service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
+    served = graphql.GraphQLRoutes(
+        service,
         gateway.pipeline,
         authenticator,
         tokens=AccessTokens(store, gateway.applications, gateway.clock),
         passing_on=PassingOn(gateway.services.http, upstream.graphql_url, upstream.response_bytes),
         settings=settings.graphql,
         clock=gateway.clock,
-    ).add_to(app)
+    )
+    served.add_to(app)
+    v4_routes.add_endpoint(app, served, V4DocumentReader(service.documents, upstream.site))
 
 
 def _add_description(app: web.Application, mappings: Mappings) -> None:

@@ -3,6 +3,8 @@
 API keys come as a bearer token, in the header `token`, or in the URL; also as an access token of this service.
 """
 
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -33,6 +35,7 @@ TOKEN = istr("token")
 BEARER = "bearer "
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 JSON = "application/json"
+MISSING = "no API key: send it as header `Authorization: Bearer KEY` or `token: KEY`, or as ?token=KEY"
 BATCH = "a list of requests is not served: send them one by one"
 
 
@@ -43,6 +46,9 @@ class _Body(msgspec.Struct):
     variables: dict[str, Any] | None = None
     operation_name: str | None = msgspec.field(default=None, name="operationName")
 
+
+# Reads a document with its operation name and variables. Raises InvalidDocumentError.
+Prepare = Callable[[str, str | None, Mapping[str, Any]], DocumentRequest]
 
 _decode = msgspec.json.Decoder(_Body).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
@@ -72,13 +78,20 @@ class GraphQLRoutes:
 
     def add_to(self, app: web.Application) -> None:
         """Register the paths."""
-        for path in PATHS:
-            app.router.add_post(path, self._post)
-            app.router.add_get(path, self._get)
+        self.add_paths(app, PATHS, self._prepared)
         app.router.add_post(TOKEN_PATH, self._issue_token)
         app.router.add_head(TOKEN_PATH, self._issue_token)
 
-    async def _post(self, request: web.Request) -> web.Response:
+    def add_paths(self, app: web.Application, paths: Iterable[str], prepare: Prepare) -> None:
+        """Register paths whose documents are read by `prepare`."""
+        for path in paths:
+            app.router.add_post(path, functools.partial(self._post, prepare))
+            app.router.add_get(path, functools.partial(self._get, prepare))
+
+    def _prepared(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
+        return DocumentRequest(self._service.documents.read(text), operation_name, variables)
+
+    async def _post(self, prepare: Prepare, request: web.Request) -> web.Response:
         begin(request)
         body = await request.read()
         if body.lstrip()[:1] == b"[":
@@ -87,9 +100,9 @@ class GraphQLRoutes:
             sent = _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise errors.BadRequest(f"the body is not a GraphQL request in JSON: {error}") from error
-        return await self._respond(request, sent, body)
+        return await self._respond(prepare, request, sent, body)
 
-    async def _get(self, request: web.Request) -> web.Response:
+    async def _get(self, prepare: Prepare, request: web.Request) -> web.Response:
         begin(request)
         query = request.query
         try:
@@ -97,9 +110,9 @@ class GraphQLRoutes:
         except (msgspec.MsgspecError, RecursionError) as error:
             raise errors.BadRequest(f"variables is not a JSON object: {error}") from error
         sent = _Body(query.get("query"), variables, query.get("operationName"))
-        return await self._respond(request, sent, msgspec.json.encode(sent))
+        return await self._respond(prepare, request, sent, msgspec.json.encode(sent))
 
-    async def _respond(self, request: web.Request, sent: _Body, body: bytes) -> web.Response:
+    async def _respond(self, prepare: Prepare, request: web.Request, sent: _Body, body: bytes) -> web.Response:
         """Authenticate and execute a request; errors of its document are those of the response."""
         client = await self.client(request)
         request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
@@ -108,15 +121,14 @@ class GraphQLRoutes:
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
         try:
-            document = self._service.documents.read(sent.query)
-            if document.is_passed_on:
+            executed = prepare(sent.query, sent.operation_name, sent.variables or {})
+            if executed.document.is_passed_on:
                 if request.method == hdrs.METH_GET:
                     raise errors.BadRequest("GET serves queries for parts and their lists only; send a POST")
                 passed = await self._passing_on.send(
                     body, request.headers.get(OWN_AUTHORIZATION), str(OWN_AUTHORIZATION)
                 )
                 return web.Response(body=passed.body, status=passed.status, content_type=JSON)
-            executed = DocumentRequest(document, sent.operation_name, sent.variables or {})
             response = await self._service.execute(executed, client, metadata)
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
@@ -133,7 +145,10 @@ class GraphQLRoutes:
         text = credentials(request)
         client = await self._tokens.client(text) if text and text.count(".") == 2 else None
         if client is None:
-            client = self._authenticator.client(request, text)
+            try:
+                client = self._authenticator.client(request, text)
+            except errors.MissingKey:
+                raise errors.MissingKey(MISSING) from None
         else:
             self._authenticator.check(request, client)
         request[CLIENT] = client

@@ -24,7 +24,7 @@ def rewritten(text: str) -> str:
     """A document after rewriting, in one line; it is valid before and after."""
     document = graphql.parse(text)
     assert graphql.validate(V4, document) == []
-    result = rewrite.rewrite(document)
+    result = rewrite.rewrite(document, V4)
     assert graphql.validate(NEXAR, result) == []
     return " ".join(graphql.print_ast(result).split())
 
@@ -85,7 +85,7 @@ def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> No
 
 def test_locations_are_those_of_the_v4_document() -> None:
     document = graphql.parse("{\n  search_mpn { hits }\n}")
-    (field,) = graphql.get_operation_ast(rewrite.rewrite(document)).selection_set.selections  # type: ignore[union-attr]
+    (field,) = graphql.get_operation_ast(rewrite.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
     assert graphql.get_location(field.loc.source, field.loc.start) == (2, 3)  # type: ignore[union-attr]
 
 
@@ -103,7 +103,7 @@ def test_variables_get_the_names_of_the_nexar_api() -> None:
         "none": None,
         "undeclared": 6,
     }
-    assert rewrite.rewrite_variables(operation, variables) == {
+    assert rewrite.rewrite_variables(operation, variables, V4) == {
         "q": [{"mpnOrSku": "1"}, {"mpn": "2", "limit": 3}],
         "one": {"mpnOrSku": "3"},
         "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
@@ -164,11 +164,11 @@ def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_sh
     note(made.text)
     before = graphql.parse(made.text)
     assert graphql.validate(V4, before) == []
-    after = rewrite.rewrite(before)
+    after = rewrite.rewrite(before, V4)
     assert graphql.validate(NEXAR, after) == []
     operation = graphql.get_operation_ast(before, made.operation_name)
     assert operation is not None
-    variables = rewrite.rewrite_variables(operation, made.variables)
+    variables = rewrite.rewrite_variables(operation, made.variables, V4)
     expected = _executed(V4, before, made.variables, made.operation_name)
     got = _executed(NEXAR, after, variables, made.operation_name)
     assert _ordered(_with_v4_types(got.data, operation, before)) == _ordered(expected.data)
