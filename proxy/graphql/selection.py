@@ -206,7 +206,10 @@ class _PartWriter:
 
     def _sellers(self, field: Field, read: str, seller: Any, node: _Node) -> str:
         kind = node.kind
-        arguments = self._selections.arguments(kind, field)
+        try:
+            arguments = self._selections.arguments(kind, field)
+        except graphql.GraphQLError as error:  # null where it is no value: an error of each part
+            raise NotHeldError(field.name) from error
         if any(arguments.get(name) is not None for name in arguments.keys() - SELLER_FLAGS.keys()):
             raise NotHeldError(field.name)  # a page of sellers
         below = node.child(SELLERS, seller)

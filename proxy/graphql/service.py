@@ -103,8 +103,8 @@ class GraphQLService:
         )
         if isinstance(variables, list):
             raise InvalidDocumentError(*variables)
-        fields = self._compiled(document, node, variables)
         try:
+            fields = self._compiled(document, node, variables)
             arguments = [{} if root is None else root.arguments(variables) for _, root in fields]
         except graphql.GraphQLError as error:
             raise InvalidDocumentError(error) from error

@@ -10,7 +10,7 @@ import graphql
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from support import random_documents
+from support import random_documents, v4_shape
 
 from proxy.v4 import rewrite
 
@@ -171,7 +171,7 @@ def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_sh
     variables = rewrite.rewrite_variables(operation, made.variables, V4)
     expected = _executed(V4, before, made.variables, made.operation_name)
     got = _executed(NEXAR, after, variables, made.operation_name)
-    assert _ordered(_with_v4_types(got.data, operation, before)) == _ordered(expected.data)
+    assert _ordered(v4_shape.with_v4_types(got.data, before, operation)) == _ordered(expected.data)
     assert [(error.path, error.locations) for error in got.errors or ()] == [
         (error.path, error.locations) for error in expected.errors or ()
     ]
@@ -245,36 +245,6 @@ _SCALARS: dict[str, Any] = {
     "Boolean": lambda number: number % 2 == 0,
     "Map": lambda number: {"some_key": number},
 }
-
-
-def _with_v4_types(data: Any, operation: Any, document: graphql.DocumentNode) -> Any:
-    """Return result data with the v4 names of types, where fields of `__typename` are."""
-    fragments = {
-        node.name.value: node for node in document.definitions if isinstance(node, graphql.FragmentDefinitionNode)
-    }
-    return _typed(data, [operation], fragments)
-
-
-def _typed(data: Any, nodes: list[Any], fragments: dict[str, Any]) -> Any:
-    if isinstance(data, list):
-        return [_typed(item, nodes, fragments) for item in data]
-    if not isinstance(data, dict) or not any(node.selection_set for node in nodes):
-        return data
-    fields: dict[str, list[Any]] = {}
-    waiting = [selection for node in nodes for selection in node.selection_set.selections]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, graphql.FieldNode):
-            fields.setdefault((node.alias or node.name).value, []).append(node)
-        else:
-            found = fragments[node.name.value] if isinstance(node, graphql.FragmentSpreadNode) else node
-            waiting += found.selection_set.selections
-    return {
-        key: rewrite.type_names().get(value, value)
-        if fields[key][0].name.value == "__typename"
-        else _typed(value, fields[key], fragments)
-        for key, value in data.items()
-    }
 
 
 def _ordered(data: Any) -> Any:

@@ -1,0 +1,219 @@
+"""Tests of v4's GraphQL endpoint: documents in its names, with the data of the upstream in its shape."""
+
+import json
+import random
+from typing import Any
+
+import graphql
+import pytest
+from support import random_documents, running_proxy, v4_shape
+from together.graphql.conftest import GraphQLReply, Pair
+
+import nexar_sandbox
+from proxy.v4 import rewrite
+
+V4 = rewrite.schema()
+PATH = "/api/v4/endpoint"
+TOKEN = {"token": running_proxy.KEY}
+DOCUMENTS = 40  # of one proxy
+# What a stock management program sends, shortened.
+QUERY = """query MyPartSearch($q: String!, $filters: Map, $limit: Int!, $start: Int) {
+  search(q: $q, filters: $filters, limit: $limit, start: $start, sort_dir: asc) {
+    hits
+    results { part { ...fields } }
+  }
+}
+fragment fields on Part {
+  __typename id mpn short_description
+  manufacturer { id name homepage_url is_verified }
+  best_datasheet { url page_count }
+  specs { attribute { id name shortname group } display_value }
+  sellers(include_brokers: false) {
+    company { name is_distributorapi }
+    offers { sku inventory_level moq prices { quantity price currency } }
+  }
+}"""
+# Live quotes differ from one request to the next; what is given as a country is refused by both, without a search.
+LEFT_OUT = {"distributorapi", "distributorapi_timeout", "custom_pricing_credentials", "country", "currency", "sort"}
+ROOTS = {"multi_match", "search", "search_mpn", "parts", "categories", "manufacturers"}
+
+
+async def ask(both: Pair, query: Any, variables: Any = None, name: str | None = None, **headers: str) -> GraphQLReply:
+    sent = {"query": query, "variables": variables, "operationName": name}
+    return await both.post(f"{both.environment.proxy.url}{PATH}", sent, **(headers or TOKEN))
+
+
+async def test_program_gets_the_data_of_the_upstream_in_v4_names(pair: Any) -> None:
+    async with pair(application={"features": "all"}) as both:
+        variables = {"q": "flip flop", "filters": {"manufacturer_id": ["370"]}, "limit": 2}
+        reply = await ask(both, QUERY, variables)
+        assert reply.status == 200, reply.json
+        (first, second) = reply.data["search"]["results"]
+        assert list(first["part"]) == [
+            "__typename", "id", "mpn", "short_description", "manufacturer", "best_datasheet", "specs", "sellers",
+        ]  # fmt: skip
+        assert (first["part"]["__typename"], first["part"]["manufacturer"]["id"]) == ("Part", "370")
+        assert all("inventory_level" in offer for seller in second["part"]["sellers"] for offer in seller["offers"])
+        assert "is_distributorapi" in second["part"]["sellers"][0]["company"]
+        expected = await both.ask_upstream(
+            'query ($filters: Map) { supSearch(q: "flip flop", filters: $filters, limit: 2, sortDir: asc) { results '
+            "{ part { mpn } } } }",
+            {"filters": variables["filters"]},
+        )
+        shown = [part["part"]["mpn"] for part in expected.data["supSearch"]["results"]]
+        assert [each["part"]["mpn"] for each in reply.data["search"]["results"]] == shown
+
+
+async def test_input_fields_are_renamed_in_variables(pair: Any) -> None:
+    query = """query ($queries: [PartMatchQuery!]!, $options: PartMatchOptions) {
+      multi_match(queries: $queries, options: $options) { reference hits error } }"""
+    async with pair() as both:
+        queries = [{"mpn_or_sku": "SN74S74N", "reference": "1"}, {"mpn": "1N4007", "limit": 1}]
+        reply = await ask(both, query, {"queries": queries, "options": {"require_stock_available": False}})
+        matches = reply.data["multi_match"]
+        assert [(match["reference"], match["hits"] > 0) for match in matches] == [("1", True), (None, True)]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_random_documents_have_the_data_of_the_upstream(
+    pair: Any, catalog: nexar_sandbox.Catalog, seed: int
+) -> None:
+    ids = [part.id for part in list(catalog.parts())[:5]]
+    scalars: dict[str, Any] = {
+        "String": lambda random: random.choice(("SN74S74N", "1N4007", "flip flop", "nosuchpart", *ids)),
+        "Int": lambda random: random.choice((1, 1, 2, 3, 10, 0)),
+        "Map": lambda random: random.choice(({}, {"manufacturer_id": ["370"]})),
+    }
+    chosen = random.Random(seed)
+    async with pair(application={"features": "all"}) as both:
+        for _ in range(DOCUMENTS):
+            made = random_documents.random_document(
+                V4,
+                chosen,
+                selects=lambda parent, field: field in ROOTS if parent == "Query" else True,
+                passes=lambda _, argument: argument not in LEFT_OUT,
+                scalars=scalars,
+            )
+            document = graphql.parse(made.text)
+            operation = graphql.get_operation_ast(document, made.operation_name)
+            assert operation is not None
+            expected = await both.ask_upstream(
+                graphql.print_ast(rewrite.rewrite(document, V4)),
+                rewrite.rewrite_variables(operation, made.variables, V4),
+                made.operation_name,
+            )
+            found = await ask(both, made.text, made.variables, made.operation_name)
+            about = f"{made.text}\n{made.variables}\n{found.json}\n{expected.json}"
+            shaped = v4_shape.with_v4_types(expected.data, document, operation)
+            assert json.dumps(found.data) == json.dumps(shaped), about
+            assert [path for path, _ in found.errors] == [path for path, _ in expected.errors], about
+
+
+async def test_names_of_types_are_those_of_v4_where_the_upstream_responds_itself(pair: Any) -> None:
+    """Nested parts are no records: the field is an operation of its own."""
+    query = '{ match: search_mpn(q: "SN74S74N", limit: 1) { __typename manufacturer_agg(size: 1) { type: __typename '
+    query += "company { __typename name } } results { part { __typename similar_parts { __typename } } } } }"
+    async with pair() as both:
+        for _ in range(2):  # the second time from the cache
+            data = (await ask(both, query)).data["match"]
+            bucket = data["manufacturer_agg"][0]
+            assert (data["__typename"], bucket["type"]) == ("PartResultSet", "CompanyBucket")
+            assert bucket["company"]["__typename"] == "Company"
+            assert data["results"][0]["part"]["__typename"] == "Part"
+
+
+async def test_introspection_shows_the_v4_schema(pair: Any) -> None:
+    async with pair() as both:
+        reply = await ask(both, graphql.get_introspection_query())
+        shown = graphql.build_client_schema(reply.data)
+        assert set(shown.type_map) == set(V4.type_map)
+        assert graphql.print_type(shown.type_map["Query"]) == graphql.print_type(V4.type_map["Query"])
+        assert graphql.print_type(shown.type_map["Part"]) == graphql.print_type(V4.type_map["Part"])
+        assert both.billed == 0
+
+
+async def test_introspection_stands_beside_data(pair: Any) -> None:
+    query = """query ($name: String!, $queries: [PartMatchQuery!]!) {
+      __typename
+      multi_match(queries: $queries) { hits }
+      __type(name: $name) { ...names fields { name type { ofType { name } } } }
+      ...root
+    }
+    fragment names on __Type { name kind }
+    fragment root on Query { __schema { queryType { name } } }"""
+    async with pair() as both:
+        data = (await ask(both, query, {"name": "Spec", "queries": [{"mpn": "1N4007"}]})).data
+        assert list(data) == ["__typename", "multi_match", "__type", "__schema"]
+        assert data["__type"] == {
+            "name": "Spec", "kind": "OBJECT", "fields": [
+                {"name": "attribute", "type": {"ofType": {"name": "Attribute"}}},
+                {"name": "display_value", "type": {"ofType": {"name": "String"}}},
+            ],
+        }  # fmt: skip
+        assert (data["__typename"], data["__schema"]) == ("Query", {"queryType": {"name": "Query"}})
+
+
+async def test_part_is_paid_for_once_in_all_dialects(pair: Any) -> None:
+    query = '{ multi_match(queries: [{mpn: "SN74S74N"}]) { hits parts { mpn sellers { company { name } } } } }'
+    async with pair() as both:
+        v3 = await both.environment.reply({"mpn": "SN74S74N"})
+        billed = both.billed
+        reply = await ask(both, query)
+        assert (reply.headers["X-Cache"], both.billed) == ("hit", billed)
+        parts = reply.data["multi_match"][0]["parts"]
+        assert [part["mpn"] for part in parts] == [item["mpn"] for item in v3["results"][0]["items"]]
+
+
+@pytest.mark.parametrize(
+    "query, variables, says, place",
+    [
+        ("{ search { hit } }", None, "Cannot query field 'hit' on type 'PartResultSet'. Did you mean 'hits'?", (1, 12)),
+        ("{\n supSearch { hits } }", None, "Cannot query field 'supSearch' on type 'Query'.", (2, 2)),
+        ("{ search(inStock: true) { hits } }", None, "Unknown argument 'inStock' on field 'Query.search'.", (1, 10)),
+        ("{ search { hits }", None, "Syntax Error: Expected Name, found <EOF>.", (1, 18)),
+        (
+            "query ($q: [PartMatchQuery!]!) { multi_match(queries: $q) { hits } }",
+            {"q": [{"mpnOrSku": "1"}]},
+            "unknown field 'mpnOrSku'",
+            (1, 8),
+        ),
+        ("mutation { search { hits } }", None, "The mutation operation is not supported by the schema.", (1, 1)),
+    ],
+)
+async def test_error_of_a_document_has_v4_names_and_its_place(
+    pair: Any, query: str, variables: Any, says: str, place: tuple[int, int]
+) -> None:
+    async with pair() as both:
+        reply = await ask(both, query, variables)
+        assert (reply.status, both.billed) == (400, 0)
+        (error, *_) = reply.json["errors"]
+        assert says in error["message"]
+        assert "Sup" not in error["message"].replace("supSearch", "")
+        assert (error["locations"][0]["line"], error["locations"][0]["column"]) == place
+
+
+async def test_null_where_it_is_no_value_is_an_error_of_the_client(pair: Any) -> None:
+    """A variable with a default may be null, its place not."""
+    async with pair() as both:
+        sellers = 'query ($b: Boolean = true) { parts(ids: ["1"]) { sellers(include_brokers: $b) { is_rfq } } }'
+        assert (await ask(both, sellers, {"b": None})).data == {"parts": [None]}  # as the upstream
+        included = 'query ($b: Boolean = true) { parts(ids: ["1"]) @include(if: $b) { mpn } }'
+        reply = await ask(both, included, {"b": None})
+        assert (reply.status, "'if'" in reply.json["errors"][0]["message"]) == (400, True)
+
+
+async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:
+    async with pair() as both:
+        url = f"{both.environment.proxy.url}{PATH}"
+        sent = {"query": '{ categories(ids: ["4161"]) { name num_parts } }'}
+        for address in (f"{url}?token={running_proxy.KEY}", f"{url}/?token={running_proxy.KEY}"):
+            assert (await both.post(address, sent)).data["categories"][0]["name"] == "Electronic Parts"
+        assert (await both.post(url, sent, **TOKEN)).data == (await both.post(address, sent)).data
+
+
+async def test_request_without_token_says_where_it_belongs(pair: Any) -> None:
+    async with pair() as both:
+        missing = await both.post(f"{both.environment.proxy.url}{PATH}", {"query": "{ __typename }"})
+        wrong = await ask(both, "{ __typename }", token="another")
+        assert (missing.status, wrong.status) == (401, 401)
+        assert "header `Authorization: Bearer KEY` or `token: KEY`" in missing.json["errors"][0]["message"]
