@@ -1,8 +1,8 @@
 """Redaction of API keys and other secrets: in pages, the store, the log, traces, reports and recordings alike.
 
-Hidden are known secrets wherever they occur, what follows `apikey` and `?token=`, and words that are API keys by their
-digests. Texts are compared after percent-encoding and JSON escapes have been undone, so that every spelling is found,
-also one that was encoded twice.
+Hidden are known secrets wherever they occur, what follows `apikey` or is given as `token=`, and words that are API keys
+by their digests; in request targets also credentials for prices of the caller's own. Texts are compared after
+percent-encoding and JSON escapes have been undone, so that every spelling is found, also one that was encoded twice.
 """
 
 import json
@@ -29,25 +29,32 @@ _OCTETS = {(high + low).encode(): bytes((int(high + low, 16),)) for high in hexd
 _SPACES = {b"b": b" ", b"f": b" ", b"n": b" ", b"r": b" ", b"t": b" "}  # JSON's escapes of control characters
 _NAME = re.compile(rb"api[-_]?key", re.IGNORECASE)
 # `apikey=KEY`, also as `api_key: "KEY"`, `apikey[0]=KEY` and `/apikey/KEY`.
-_SEPARATED = _NAME.pattern + rb"[\w\[\]-]{0,32}[\"'\s]{0,3}[=:/]{1,3}[\"'\s]{0,3}"
-
-_TOKEN = rb"token(?:\[\w*\])?="  # v4's parameter (contract v4.md)
+_SEPARATOR = rb"[\w\[\]-]{0,32}[\"'\s]{0,3}[=:/]{1,3}[\"'\s]{0,3}"
+_SEPARATED = _NAME.pattern + _SEPARATOR
+# GraphQL clients send keys as `token`; in a text that is an ordinary word, unless a parameter has this name.
+_TOKEN = rb"(?<![A-Za-z0-9])token"
+_TOKEN_PARAMETER = _TOKEN + rb"(?:\[[\w-]*\])?="
+# Fields of SupApiCredentials (contract graphql.md §1.3), besides `apiKey`.
+_CREDENTIALS = rb"(?:client[-_]?(?:id|secret)|username|password)"
+_NAMED = re.compile(rb"%b|%b" % (_NAME.pattern, _TOKEN_PARAMETER), re.IGNORECASE)
 
 
 class _Named(NamedTuple):
-    """What follows `apikey`, and a value up to a delimiter."""
+    """What follows `apikey` or another such name, and a value up to a delimiter."""
 
     pattern: re.Pattern[bytes]
     value: re.Pattern[bytes]
 
 
 _IN_TEXT = _Named(
-    re.compile(_SEPARATED + rb"(?P<value>[^&\s\"'<>\\#)]*)", re.IGNORECASE), re.compile(rb"[^&\s\"'<>\\#)]*")
+    re.compile(rb"(?:%b|%b)(?P<value>[^&\s\"'<>\\#)]*)" % (_SEPARATED, _TOKEN_PARAMETER), re.IGNORECASE),
+    re.compile(rb"[^&\s\"'<>\\#)]*"),
 )
 # In a request target it is no word of a sentence: whatever follows is a key.
 _IN_TARGET = _Named(
     re.compile(
-        rb"(?:%b|(?<=[?&])%b)(?P<value>[^&\s\"]*)|%b\s*(?P<rest>[^&\s\"]*)" % (_SEPARATED, _TOKEN, _NAME.pattern),
+        rb"(?:%b|%b|%b)%b(?P<value>[^&\s\"]*)|%b\s*(?P<rest>[^&\s\"]*)"
+        % (_NAME.pattern, _TOKEN, _CREDENTIALS, _SEPARATOR, _NAME.pattern),
         re.IGNORECASE,
     ),
     re.compile(rb"[^&\s\"]*"),
@@ -77,7 +84,7 @@ IsKey = Callable[[str], bool]
 
 
 class Redaction:
-    """Redaction of `secrets`, of texts that `is_key`, and of what is named `apikey`. Its repr shows none of them."""
+    """Redaction of `secrets`, of texts that `is_key`, and of what is named as a key. Its repr shows none of them."""
 
     __slots__ = ("_is_key", "_secrets")
 
@@ -121,7 +128,7 @@ class Redaction:
         return b'"%b"' % self._hide(_Plain(text))
 
     def _may_hold_any(self, plain: bytes) -> bool:
-        return _NAME.search(plain) is not None or any(secret in plain for secret in self._secrets)
+        return _NAMED.search(plain) is not None or any(secret in plain for secret in self._secrets)
 
     def keys(self, target: str) -> set[str]:
         """Return the API keys in a request target: those given as such, and those that are known."""
@@ -212,7 +219,7 @@ def _unescaped(text: bytes) -> tuple[bytes, _Layer]:
 
 
 def given(target: str) -> set[str]:
-    """Return what a request target names `apikey`, known or not."""
+    """Return what a request target gives as an API key or another secret by its name, known or not."""
     return _given(_Plain(_encoded(target)))
 
 
@@ -223,7 +230,7 @@ def _given(plain: _Plain) -> set[str]:
 
 
 def _named(plain: _Plain, named: _Named) -> list[tuple[int, int]]:
-    """Return where values follow `apikey`. A value ends at a delimiter that is not encoded itself: a key may have one
+    """Return where values follow names. A value ends at a delimiter that is not encoded itself: a key may have one
     that is. One in the path of a target ends with it."""
     spans: list[tuple[int, int]] = []
     path_end = plain.source.find(b"?") if named is _IN_TARGET else -1

@@ -53,6 +53,15 @@ TARGETS = (
     f"/healthz?apikey={APIKEY}",
     f"/readyz?apikey={APIKEY}",
     f"/metrics?apikey={APIKEY}",
+    *(
+        f"/graphql?{name}={key}&query={quote(query)}"
+        for name in ("apikey", "token")
+        for key in (APIKEY, WRONG_KEY)
+        for query in ("{ supSellers { name } }", '{ supParts(ids: ["1"]) { mpn } }', "{")
+    ),
+    f"/graphql?token={APIKEY}&token={WRONG_KEY}&query=",
+    f"/graphql/{APIKEY}?token={WRONG_KEY}",
+    f"/connect/token?token={WRONG_KEY}&client_secret={WRONG_KEY}",
 )  # fmt: skip
 LINES = (
     f"GET /v3/parts/match?apikey={APIKEY}&q={'x' * 140_000} HTTP/1.1",
@@ -65,6 +74,18 @@ LINES = (
     f"GET /v3/parts/match HTTP/1.1\r\nX-Key {APIKEY}",
     f"GET /v3/parts/match HTTP/1.1\r\nX-Key: {APIKEY}\x00",
     f"GET /v3/parts/match HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{APIKEY}",
+    *(
+        f"POST /graphql?token={key} HTTP/1.1\r\n{header}: {value}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        for key in (APIKEY, WRONG_KEY)
+        for header, value in (("Authorization", f"Bearer {key}"), ("token", key), ("X-Nexar-Authorization", key))
+        for body in (f'{{"query": "{{ {SECRET} }}"}}'[:9], '{"query": "{ admOrganizations { name } }"}')
+    ),
+    *(
+        f"POST /connect/token HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {len(form)}\r\n\r\n{form}"
+        for form in (f"grant_type=client_credentials&client_id=x&client_secret={WRONG_KEY}", f"client_id={WRONG_KEY}")
+    ),
     f"GET /v3/parts/match?apikey={APIKEY}#{APIKEY} HTTP/1.1\r\nCookie: a={APIKEY}\r\nReferer: {APIKEY}",
 )  # fmt: skip
 FAILURES: tuple[Any, ...] = (
@@ -226,6 +247,9 @@ MISPLACED = (
     "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{json}%22,%22reference%22:%22{json}%22}}]",
     "/v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{%22mpn%22:%22{key}%22}}]",  # a quote in the key spoils the JSON
     "/v3/parts/match?apikey={key}&queries=[]",
+    "/graphql?token={key}&query=%7B__typename%7D",
+    "/graphql?token=EXAMPLE_KEY&query=%7B{key}%7D&operationName={key}",
+    "/graphql?token=EXAMPLE_KEY&query=%7B__typename%7D&variables=%7B%22a%22:%22{json}%22%7D",
 )
 
 
