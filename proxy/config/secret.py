@@ -211,6 +211,10 @@ class Digest:
     def __hash__(self) -> int:
         return hash(self._sha256)
 
+    def keyed(self, key: bytes) -> str:
+        """Return a text that is that of this API key for everybody who has `key`, and reveals it to nobody else."""
+        return hashlib.blake2b(self._sha256, key=key, digest_size=16).hexdigest()
+
 
 def digest(apikey: str) -> Digest:
     """Return the digest of a plain API key, from a client or from the file."""

@@ -4,11 +4,9 @@ A token is a JWT (RFC 7519) of 24 hours, and ends with its API key. Signing keys
 and machines accept it; each signs for a week.
 """
 
+import asyncio
 import base64
-import hashlib
 import secrets
-from collections.abc import Mapping
-from typing import Any
 
 import jwt
 
@@ -22,6 +20,18 @@ PERIOD = 604_800  # seconds for which a key signs
 ALGORITHM = "HS256"
 ISSUER = "v3bridge"
 LOCK_SECONDS = 5.0
+POLL_SECONDS = 0.05  # between two looks for the key that another process creates
+LOOKS = 40
+
+
+class _SigningKey:
+    """Key of a period, and the clients by the subjects of the tokens that it signs: of their API keys, which nobody
+    can guess from them without it."""
+
+    def __init__(self, secret: bytes, applications: Applications) -> None:
+        self.secret = secret
+        self.clients = {digest.keyed(secret): client for digest, client in applications.by_digest.items()}
+        self.subjects = {client.accounts.key.name: subject for subject, client in self.clients.items()}
 
 
 class AccessTokens:
@@ -29,27 +39,23 @@ class AccessTokens:
 
     def __init__(self, store: TokenStore, applications: Applications, clock: Clock) -> None:
         self._store = store
+        self._applications = applications
         self._clock = clock
-        self._clients: Mapping[str, Client] = {
-            hashlib.blake2b(str(digest).encode(), digest_size=16).hexdigest(): client
-            for digest, client in applications.by_digest.items()
-        }
-        self._subjects = {client.accounts.key.name: subject for subject, client in self._clients.items()}
-        self._keys: dict[int, bytes] = {}
+        self._keys: dict[int, _SigningKey] = {}
+        self._creating = asyncio.Lock()
 
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
         now = int(self._clock.now())
         period = now // PERIOD
+        key = await self._key(period) or await self._create_key(period)
         claims = {
             "iss": ISSUER,
-            "sub": self._subjects[client.accounts.key.name],
+            "sub": key.subjects[client.accounts.key.name],
             "iat": now,
             "exp": now + LIFETIME,
         }
-        key = await self._key(period, create=True)
-        assert key is not None  # noqa: S101 - it was created
-        return jwt.encode(claims, key, ALGORITHM, headers={"kid": str(period)})
+        return jwt.encode(claims, key.secret, ALGORITHM, headers={"kid": str(period)})
 
     async def client(self, token: str) -> Client | None:
         """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
@@ -62,35 +68,52 @@ class AccessTokens:
         if not 0 <= now // PERIOD - period <= 1:
             return None
         key = await self._key(period)
-        claims: dict[str, Any] = {}
-        if key is not None:
-            try:
-                # The times are checked by the service's clock.
-                checked = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
-                claims = jwt.decode(token, key, [ALGORITHM], issuer=ISSUER, options=checked)  # type: ignore[arg-type]
-            except jwt.InvalidTokenError:
-                return None
-        return self._clients.get(claims["sub"]) if claims and now < claims["exp"] else None
+        if key is None:
+            return None
+        try:
+            # The times are checked by the service's clock.
+            checked = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
+            claims = jwt.decode(token, key.secret, [ALGORITHM], issuer=ISSUER, options=checked)  # type: ignore[arg-type]
+        except jwt.InvalidTokenError:
+            return None
+        return key.clients.get(claims["sub"]) if now < claims["exp"] else None
 
-    async def _key(self, period: int, *, create: bool = False) -> bytes | None:
-        """Return the key of a period, from the store at its first use."""
+    async def _key(self, period: int) -> _SigningKey | None:
+        """Return the key of a period, from the store at its first use; None before it is created."""
         key = self._keys.get(period)
         if key is not None:
             return key
-        name = f"signing key {period}"
-        stored = await self._store.token(name)
-        if stored is None and create:
-            owner = secrets.token_hex(8)
-            if not await self._store.lock(name, owner, LOCK_SECONDS):
-                raise errors.StoreUnavailable("another process makes the key that signs tokens; try again in a second")
-            stored = await self._store.token(name)  # made meanwhile
-            if stored is None:
+        stored = await self._store.token(_name(period))
+        return None if stored is None else self._remember(period, stored[0])
+
+    async def _create_key(self, period: int) -> _SigningKey:
+        """Create the key of a period, or wait for another process that does."""
+        owner, name = secrets.token_hex(8), _name(period)
+        async with self._creating:
+            for _ in range(LOOKS):
+                if (key := await self._key(period)) is not None:
+                    return key
+                if await self._store.lock(name, owner, LOCK_SECONDS):
+                    break
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                raise errors.StoreUnavailable(
+                    "another process creates the key that signs tokens; try again in a second"
+                )
+            try:
+                if (key := await self._key(period)) is not None:  # created meanwhile
+                    return key
                 text = base64.b64encode(secrets.token_bytes(32)).decode()
                 await self._store.keep_token(name, text, (period + 1) * PERIOD + LIFETIME)
-                stored = text, 0.0
-            await self._store.unlock(name, owner)
-        if stored is None:
-            return None
-        self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
-        self._keys[period] = base64.b64decode(stored[0])
-        return self._keys[period]
+                return self._remember(period, text)
+            finally:
+                await self._store.unlock(name, owner)
+
+    def _remember(self, period: int, text: str) -> _SigningKey:
+        key = _SigningKey(base64.b64decode(text), self._applications)
+        self._keys = {each: known for each, known in self._keys.items() if each >= period - 1} | {period: key}
+        return key
+
+
+def _name(period: int) -> str:
+    return f"signing key {period}"

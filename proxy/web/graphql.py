@@ -162,6 +162,7 @@ class GraphQLRoutes:
         begin(request)
         if request.method == hdrs.METH_HEAD:
             raise errors.MethodNotAllowed.of(request.method)
+        request[ERRORS] = _token_error
         form = await request.post()
         secret = form.get("client_secret")
         try:
@@ -215,6 +216,15 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
     is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
     body = msgspec.json.encode({"errors": [error_of(error)]})
     response = _response(request, body, 401 if is_key else error.status)
+    if error.retry_after is not None:
+        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
+    return response
+
+
+def _token_error(error: errors.BridgeError, _: web.Request) -> web.Response:
+    """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
+    kind = "invalid_request" if error.status in (400, 413) else "temporarily_unavailable"
+    response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
     if error.retry_after is not None:
         response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
     return response
