@@ -78,19 +78,24 @@ class Pair:
         return self.environment.billed_parts
 
 
+@asynccontextmanager
+async def started_pair(start: StartEnvironment, **changes: Any) -> AsyncIterator[Pair]:
+    """Start a pair; `changes` are the arguments of `start`."""
+    default = nexar_sandbox.SandboxSettings().applications
+    sandbox = {"applications": (*default, ORACLE), **changes.pop("sandbox", {})}
+    async with start(sandbox=sandbox, **{"cache": {"seconds": 80000}, **changes}) as environment:
+        form = {"grant_type": "client_credentials", "client_id": "oracle", "client_secret": "oracle"}
+        url = f"{environment.sandbox.url}/connect/token"
+        async with aiohttp.ClientSession() as session, session.post(url, data=form) as response:
+            token = (await response.json())["access_token"]
+        yield Pair(environment, token)
+
+
 @pytest.fixture
 def pair(start: StartEnvironment) -> Any:
     """`async with pair(...) as both`; arguments are those of `start`."""
 
-    @asynccontextmanager
-    async def started(**changes: Any) -> AsyncIterator[Pair]:
-        default = nexar_sandbox.SandboxSettings().applications
-        sandbox = {"applications": (*default, ORACLE), **changes.pop("sandbox", {})}
-        async with start(sandbox=sandbox, **{"cache": {"seconds": 80000}, **changes}) as environment:
-            form = {"grant_type": "client_credentials", "client_id": "oracle", "client_secret": "oracle"}
-            url = f"{environment.sandbox.url}/connect/token"
-            async with aiohttp.ClientSession() as session, session.post(url, data=form) as response:
-                token = (await response.json())["access_token"]
-            yield Pair(environment, token)
+    def started(**changes: Any) -> Any:
+        return started_pair(start, **changes)
 
     return started

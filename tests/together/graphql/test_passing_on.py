@@ -1,0 +1,102 @@
+"""Design data, the organization and mutations: the caller's own, with the caller's own token, unmetered and uncached."""
+
+from typing import Any
+
+import pytest
+from together.graphql.conftest import Pair
+
+OWN = "X-Nexar-Authorization"
+ORGANIZATIONS = "{ admOrganizations { name } }"
+WORKSPACES = "{ desWorkspaceInfos { name } }"
+MUTATION = """mutation ($id: String!) { desDeleteComment(input: {entityId: "x", commentThreadId: $id, commentId: "c"}) {
+  errors { message } } }"""
+SUPPLY = '{ supParts(ids: ["1"]) { mpn } }'
+
+
+@pytest.mark.parametrize("document", [ORGANIZATIONS, WORKSPACES, MUTATION])
+async def test_own_data_needs_the_own_token(pair: Any, document: str) -> None:
+    async with pair() as both:
+        sent = len(both.environment.sandbox.documents)
+        reply = await both.ask(document, {"id": "t"})
+        assert (reply.status, reply.data) == (400, None)
+        assert OWN in reply.json["errors"][0]["message"]
+        assert len(both.environment.sandbox.documents) == sent
+
+
+async def test_response_is_that_of_the_upstream_to_the_own_token(pair: Any) -> None:
+    """The sandbox tells applications without a user that they have no design data."""
+    async with pair() as both:
+        for document in (ORGANIZATIONS, WORKSPACES, MUTATION):
+            variables = {"id": "t"}
+            expected = await both.ask_upstream(document, variables)
+            reply = await both.ask(document, variables, **{OWN: f"Bearer {both.token}"})
+            assert (reply.data, reply.errors) == (expected.data, expected.errors)
+            assert (reply.data, reply.errors) != (None, [])
+            assert reply.status == expected.status
+
+
+async def test_wrong_own_token_is_refused_by_the_upstream(pair: Any) -> None:
+    async with pair() as both:
+        reply = await both.ask(ORGANIZATIONS, **{OWN: "Bearer of-nobody"})
+        assert reply.errors[0][1] == "AuthInvalidToken"
+        assert reply.status == 401
+
+
+async def test_own_data_is_fetched_each_time_and_costs_nothing(pair: Any) -> None:
+    async with pair(application={"parts": 1}) as both:
+        sent = len(both.environment.sandbox.documents)
+        for _ in range(3):
+            reply = await both.ask(ORGANIZATIONS, **{OWN: f"Bearer {both.token}"})
+            assert reply.data["admOrganizations"]
+            assert "X-Parts-Cost" not in reply.headers
+        assert len(both.environment.sandbox.documents) == sent + 3
+        assert both.billed == 0
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{ admOrganizations { name } supSellers { name } }",
+        '{ desWorkspaceInfos { name } a: supParts(ids: ["1"]) { mpn } }',
+        "{ ...A ...B } fragment A on Query { desWorkspaceInfos { name } } fragment B on Query { supSellers { name } }",
+        "{ ... on Query { admOrganizations { name } } ... { supSellers { name } } }",
+    ],
+)
+async def test_document_that_mixes_both_is_refused(pair: Any, document: str) -> None:
+    async with pair() as both:
+        sent = len(both.environment.sandbox.documents)
+        reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
+        assert reply.status == 400
+        assert "two requests" in reply.json["errors"][0]["message"]
+        assert len(both.environment.sandbox.documents) == sent
+
+
+async def test_operations_of_both_kinds_in_one_document_never_pass_parts_on(pair: Any) -> None:
+    """An operation for parts beside one for design data would be charged to the caller's token."""
+    document = f"query Own {ORGANIZATIONS} query Parts {SUPPLY}"
+    async with pair() as both:
+        for name in ("Own", "Parts"):
+            sent, before = len(both.environment.sandbox.documents), oracle_usage(both)
+            reply = await both.ask(document, None, name, **{OWN: f"Bearer {both.token}"})
+            assert reply.status == 400
+            assert (len(both.environment.sandbox.documents), oracle_usage(both)) == (sent, before)
+
+
+async def test_subscription_is_refused_as_by_the_upstream(pair: Any) -> None:
+    document = 'subscription { desOnCommentUpdated(input: {token: "t", projectId: "p"}) { projectId } }'
+    async with pair() as both:
+        reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
+        assert reply.data is None
+        assert reply.json["errors"]
+
+
+async def test_own_token_is_not_sent_with_queries_for_parts(pair: Any) -> None:
+    async with pair() as both:
+        before = oracle_usage(both)
+        assert (await both.ask(SUPPLY, **{OWN: f"Bearer {both.token}"})).status == 200
+        assert oracle_usage(both) == before
+
+
+def oracle_usage(both: Pair) -> int:
+    """Return the parts that the caller's own application has used."""
+    return both.environment.sandbox.part_usage.used("oracle")

@@ -1,0 +1,179 @@
+"""Documents that are refused before anything is sent: broken, invalid, too large, too expensive; and introspection."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import graphql
+import pytest
+import pytest_asyncio
+from support import running_proxy
+from together.conftest import starter
+from together.graphql.conftest import GraphQLReply, Pair, started_pair
+
+from proxy.kit import clock
+
+FRAGMENTS = "".join(f"fragment F{n} on SupPart {{ ...F{n + 1} ...F{n + 1} }}\n" for n in range(30))
+DOUBLED = "query { supParts(ids: []) { ...F0 } }\n" + FRAGMENTS + "fragment F30 on SupPart { mpn }"
+CYCLE = "{ supParts(ids: []) { ...A } } fragment A on SupPart { ...B } fragment B on SupPart { ...A }"
+
+
+def nested(depth: int) -> str:
+    return "{ supCategories { " + "children { " * depth + "name" + " }" * (depth + 2)
+
+
+REFUSED = {
+    "syntax": ("{ supParts(", "Syntax Error"),
+    "empty": ("   ", "Syntax Error"),
+    "unknown field": ("{ supParts(ids: []) { nothing } }", "nothing"),
+    "unknown root field": ("{ supNothing { name } }", "supNothing"),
+    "no selection": ("{ supParts(ids: []) }", "subfields"),
+    "missing argument": ("{ supParts { mpn } }", "ids"),
+    "wrong argument": ("{ supParts(ids: 1.5) { mpn } }", "String"),
+    "undeclared variable": ("{ supParts(ids: $a) { mpn } }", "$a"),
+    "fragment only": ("fragment A on SupPart { mpn }", "no operation"),
+    "unknown fragment": ("{ supParts(ids: []) { ...A } }", "Unknown fragment"),
+    "cycle of fragments": (CYCLE, "Cannot spread fragment"),
+    "doubled fragments": (DOUBLED, "more fields"),
+    "depth": (nested(40), "nested deeper"),
+    "depth that a parser fails at": (nested(5_000), "nested"),
+    "size": ("{ supSellers { name } }" + " " * 100_000, "characters"),
+    "tokens": ("{ supSellers { " + "name " * 11_000 + "} }", "tokens"),
+    "aliases": ("{ " + " ".join(f"a{n}: supSellers {{ name }}" for n in range(21)) + " }", "root fields"),
+    "aliases of fields": (
+        "{ supParts(ids: []) { " + " ".join(f"a{n}: mpn" for n in range(2_001)) + " } }",
+        "more fields",
+    ),
+    "parts": (
+        "{ " + " ".join(f'a{n}: supSearch(q: "x{n}", limit: 100) {{ results {{ part {{ mpn }} }} }}' for n in range(11))
+        + " }",
+        "may cost 1100 parts",
+    ),
+}  # fmt: skip
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OF_DIRECTIVES = {"SupNexarFeatureID", "SupPlanTier", "SupRole"}  # that only directives of the upstream use
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def both(catalog: Any, signing_key: Any) -> AsyncIterator[Pair]:
+    """A pair that all tests of this file use: nothing that is refused leaves anything behind."""
+    async with started_pair(starter(catalog, signing_key, clock.ManualClock())) as ready:
+        yield ready
+
+
+async def send_body(both: Pair, body: bytes, **headers: str) -> GraphQLReply:
+    url, given = f"{both.environment.proxy.url}/graphql", {"token": running_proxy.KEY, **headers}
+    async with both.environment.proxy.session.post(url, data=body, headers=given) as response:
+        return GraphQLReply(response.status, response.headers, await response.read())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_document_is_refused_before_it_costs_anything(both: Pair, name: str) -> None:
+    document, message = REFUSED[name]
+    sent = len(both.environment.sandbox.documents)
+    for accept, status in (("*/*", 400), ("application/json", 200), ("application/graphql-response+json", 400)):
+        reply = await both.ask(document, Accept=accept)
+        assert reply.status == status
+        assert "data" not in reply.json
+        assert any(message in each["message"] for each in reply.json["errors"]), reply.json
+        assert len(reply.json["errors"]) <= 20
+        assert len(reply.body) < 20_000
+    assert len(both.environment.sandbox.documents) == sent
+
+
+async def test_variables_are_checked_before_anything_is_sent(both: Pair) -> None:
+    query = "query A($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { parts { mpn } } } query B { __typename }"
+    sent = len(both.environment.sandbox.documents)
+    for variables, name, message in (
+        ({}, "A", "$q"),
+        ({"q": None}, "A", "$q"),
+        ({"q": [{"mpn": 1}]}, "A", "mpn"),
+        ({"q": [{"nothing": "1"}]}, "A", "nothing"),
+        ({"q": [{"mpn": "1", "limit": "x"}]}, "A", "limit"),
+        ({"q": [{"mpn": "1", "limit": 2_000}]}, "A", "may cost 2000 parts"),
+        ({"q": []}, "C", "Unknown operation"),
+        ({"q": []}, None, "operation name"),
+    ):
+        reply = await both.ask(query, variables, name)
+        assert reply.status == 400
+        assert any(message in each["message"] for each in reply.json["errors"]), reply.json
+    assert len(both.environment.sandbox.documents) == sent
+    assert (await both.ask(query, {}, "B")).data == {"__typename": "Query"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'[{"query": "{ __typename }"}]',
+        b'"text"',
+        b"{}",
+        b'{"query": null}',
+        b'{"query": ""}',
+        b'{"query": 7}',
+        b'{"query": "{ __typename }", "variables": []}',
+        b'{"query": "\xff"}',
+        b'{"query": "{ __typename }", "variables": ' + b"[" * 100_000,
+    ],
+)
+async def test_body_that_is_no_request_is_refused_with_a_graphql_error(both: Pair, body: bytes) -> None:
+    reply = await send_body(both, body)
+    assert reply.status == 400
+    assert set(reply.json) == {"errors"}
+
+
+async def test_get_serves_queries_for_parts_only(both: Pair) -> None:
+    async def get(query: str, variables: str = "") -> GraphQLReply:
+        target = f"/graphql?token={running_proxy.KEY}&query={quote(query)}&variables={quote(variables)}"
+        reply = await both.environment.get(target)
+        return GraphQLReply(reply.status, reply.headers, reply.body)
+
+    found = await get("query A($i: [String!]!) { supSellers(ids: $i) { name } }", '{"i": ["459"]}')
+    assert (found.status, found.data) == (200, {"supSellers": [{"name": "Digi-Key"}]})
+    mutation = "mutation { desDeleteComment(input: {}) { errors { message } } }"
+    for query in (mutation, "{ admOrganizations { name } }", "{ desWorkspaceInfos { name } }", ""):
+        reply = await get(query)
+        assert reply.status == 400
+        assert set(reply.json) == {"errors"}
+    assert (await get("{ __typename }", "{")).status == 400
+
+
+async def test_other_methods_are_graphql_errors_or_405(both: Pair) -> None:
+    for method in ("PUT", "DELETE", "HEAD"):
+        reply = await both.environment.get(f"/graphql?token={running_proxy.KEY}", method)
+        assert reply.status == 405
+
+
+async def test_introspection_is_that_of_the_upstream_for_supply_types(both: Pair) -> None:
+    """From the shipped schema: nothing is sent."""
+    query = graphql.get_introspection_query(descriptions=False, input_value_deprecation=False)
+    sent = len(both.environment.sandbox.documents)
+    reply = await both.ask(query)
+    assert len(both.environment.sandbox.documents) == sent
+    assert "errors" not in reply.json
+    upstream = (await both.ask_upstream(query)).data["__schema"]
+    theirs = {each["name"]: each for each in upstream["types"]}
+    ours = {each["name"]: each for each in reply.data["__schema"]["types"]}
+    supply = {name for name in theirs if name.startswith("Sup")} - OF_DIRECTIVES
+    assert len(supply) > 40
+    assert supply - set(ours) == set()
+    for name in sorted(supply):
+        assert ours[name] == theirs[name], name
+    roots = [{each["name"]: each for each in types["Query"]["fields"]} for types in (ours, theirs)]
+    expected = {name: field for name, field in roots[1].items() if name.startswith("sup")}
+    assert {name: field for name, field in roots[0].items() if name.startswith("sup")} == expected
+
+
+async def test_introspection_of_a_type_is_served_beside_parts(both: Pair) -> None:
+    query = (
+        'query ($n: String!) { __typename a: __type(name: $n) { ...T } supSellers(ids: ["459"]) { __typename name } }'
+        " fragment T on __Type { name kind }"
+    )
+    reply = await both.assert_same(query, {"n": "SupSeller"})
+    assert reply.data["supSellers"] == [{"__typename": "SupCompany", "name": "Digi-Key"}]
+    await both.assert_same(query, {"n": "SupPart"})
