@@ -80,13 +80,14 @@ class GraphQLRoutes:
         """Register the paths."""
         self.add_paths(app, PATHS, self._prepared)
         app.router.add_post(TOKEN_PATH, self._issue_token)
-        app.router.add_head(TOKEN_PATH, self._issue_token)
+        app.router.add_head(TOKEN_PATH, _refuse_head)
 
     def add_paths(self, app: web.Application, paths: Iterable[str], prepare: Prepare) -> None:
         """Register paths whose documents are read by `prepare`."""
         for path in paths:
             app.router.add_post(path, functools.partial(self._post, prepare))
-            app.router.add_get(path, functools.partial(self._get, prepare))
+            app.router.add_get(path, functools.partial(self._get, prepare), allow_head=False)
+            app.router.add_head(path, _refuse_head)
 
     def _prepared(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         return DocumentRequest(self._service.documents.read(text), operation_name, variables)
@@ -160,8 +161,6 @@ class GraphQLRoutes:
     async def _issue_token(self, request: web.Request) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
         begin(request)
-        if request.method == hdrs.METH_HEAD:
-            raise errors.MethodNotAllowed.of(request.method)
         request[ERRORS] = _token_error
         form = await request.post()
         secret = form.get("client_secret")
@@ -200,6 +199,12 @@ def begin(request: web.Request) -> None:
     request[ERRORS] = error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
         raise UpstreamLoop("this request comes from a v3bridge whose upstream leads here: set upstream.connect_to")
+
+
+async def _refuse_head(request: web.Request) -> web.StreamResponse:
+    """Refuse a HEAD, which doctor sends to find out whose address this is. Raises UpstreamLoop for a v3bridge."""
+    begin(request)
+    raise errors.MethodNotAllowed.of(request.method)
 
 
 def credentials(request: web.Request) -> str | None:

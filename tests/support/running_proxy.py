@@ -47,6 +47,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         admin=False,
         coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
+        graphql=config.GraphQLSettings(**changes.pop("graphql", {})),
         clients=changes.pop("clients", config.ClientSettings()),
         tracing=config.TracingSettings(**changes.pop("tracing", {})),
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),

@@ -163,7 +163,7 @@ async def test_no_other_token_is_accepted(pair: Any) -> None:
         others = [
             f"{head}.{claims}.{signature[:-2]}AA",
             f"{head}.{claims}.",
-            jwt.encode(known, None, "none", headers={"kid": kid["kid"]}),
+            jwt.encode(known, "", "none", headers={"kid": kid["kid"]}),
             jwt.encode(known, "x" * 32, headers=kid),
             jwt.encode(known, "x" * 32),
             jwt.encode(known, "x" * 32, headers={"kid": "x"}),

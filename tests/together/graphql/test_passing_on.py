@@ -1,4 +1,4 @@
-"""Design data, the organization and mutations: the caller's own, with the caller's own token, unmetered and uncached."""
+"""Design data, the organization and mutations: the caller's own, with the own token, unmetered and uncached."""
 
 from typing import Any
 
