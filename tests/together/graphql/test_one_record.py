@@ -64,7 +64,7 @@ async def run(version: str, numbers: list[str], folder: Path, **environment: str
 ORDERS = [(each, FEW) for each in itertools.permutations((by_v3, by_graphql, by_v4))]
 
 
-@pytest.mark.parametrize(("programs", "lines"), [*ORDERS, ((by_graphql, by_v4, by_v3), LINES)])
+@pytest.mark.parametrize("programs, lines", [*ORDERS, ((by_graphql, by_v4, by_v3), LINES)])
 async def test_each_part_is_paid_for_once(
     pair: Any, programs: tuple[Program, ...], lines: int, numbers: list[str], tmp_path: Path
 ) -> None:
