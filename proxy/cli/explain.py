@@ -52,7 +52,7 @@ class ExplainOptions:
         typer.Argument(
             metavar="INPUT",
             help="A URL, a path, a curl command, a HAR entry, a file of requests as for `compare --requests`, "
-            "or - for standard input.",
+            "a GraphQL document of today's API or of v4, or - for standard input.",
         ),
     ]
     config_file: option_fields.ConfigFile = None
@@ -111,16 +111,22 @@ def run(options: ExplainOptions) -> None:
     settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
     # A curl command may come as one text, or as its words.
     text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
+    from proxy.cli import explained_documents
     from proxy.explain import inputs
     from proxy.explain.explained_input import InputExplainer
     from proxy.explain.explainer import Explainer
 
+    given = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if text == STDIN else text
+    content = inputs.text_of_file(Path(text)) if inputs.is_file(text) else given
+    document = explained_documents.read(content or "")
+    if document is not None:
+        others = {"--trace": options.trace, "--as": options.language, "--queries": options.queries}
+        explained_documents.check(others)
+        explained_documents.show(explained_documents.explain(document, settings.upstream), options.as_json)
+        return
     explainer = Explainer(settings)
     reader = InputExplainer(explainer, options.application, options.kind)
-    if text == STDIN:
-        explained = reader.text(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
-    else:
-        explained = reader.file(Path(text)) if inputs.is_file(text) else reader.text(text)
+    explained = reader.file(Path(text)) if inputs.is_file(text) else reader.text(given)
     if options.trace:
         from proxy.cli import traced
 

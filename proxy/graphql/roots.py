@@ -72,10 +72,12 @@ class RootField:
         type_keys = own_operation.type_keys(selections, below) if document.type_names else {}
         self._own = OwnOperation(document, node, field, part_paths, type_keys)
         self._type_name = selections.type_name(kind)
+        self._page: _Page | None = None
+        self._lacking = ""
         try:
             self._page = _page(selections, field.name, below)
-        except NotHeldError:
-            self._page = None
+        except NotHeldError as lacking:
+            self._lacking = str(lacking)
         self._result_type = selections.type_name(selections.schema.type_map["SupPartResult"])
 
     def arguments(self, variables: values.VariableValues) -> dict[str, Any]:
@@ -95,6 +97,12 @@ class RootField:
             return queries.SEARCH_LIMIT if limit is None else max(limit, 0)
         return PARTS_MAX
 
+    def lacking(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return what records lack of the field: a field or the arguments; "" if it has no parts, None if nothing."""
+        if self._page is None or self._page.part is None:
+            return self._lacking
+        return None if _is_plain(self.field.name, arguments) else "arguments"
+
     async def resolve(
         self,
         pipeline: Pipeline,
@@ -103,7 +111,7 @@ class RootField:
         variables: Mapping[str, Any],
     ) -> Value:
         """Return the value of the field. Raises BridgeErrors."""
-        if self._page is not None and self._page.part is not None and _is_plain(self.field.name, arguments):
+        if self._page is not None and self.lacking(arguments) is None:
             value = await self._from_records(pipeline, request, self._page, arguments)
             if value is not None:
                 return Value(value)

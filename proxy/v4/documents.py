@@ -13,7 +13,7 @@ from graphql.execution import values
 
 from proxy.graphql import documents
 from proxy.graphql.documents import ClientDocument, InvalidDocumentError
-from proxy.graphql.service import DocumentRequest
+from proxy.graphql.preparation import DocumentRequest
 from proxy.v4 import rewrite
 
 

@@ -17,7 +17,8 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.graphql.passing_on import PassingOn
-from proxy.graphql.service import DocumentRequest, GraphQLService, error_of
+from proxy.graphql.preparation import DocumentRequest
+from proxy.graphql.service import GraphQLService, error_of
 from proxy.graphql.tokens import LIFETIME, AccessTokens
 from proxy.kit.clock import Clock
 from proxy.upstream.session import UpstreamLoop
