@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 import cachetools
 import msgspec
 
-from proxy import errors
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
@@ -85,12 +84,9 @@ class ProjectionCache:
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
         # One compilation for all documents of parts: they differ only in what they need besides the projection.
-        part = compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
+        compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
         for view, mappings in self._mappings.views.items():
-            shown = Projection(mappings.includable(view), features=everything.features, view=view)
-            if unknown := self._part(shown, ()).fields - part.fields:
-                place = loader.first_place(mappings, view)
-                raise errors.MappingError(f"{place}: {view} reads {min(unknown)}; add it to `fetched` of {PART}")
+            self._part(Projection(mappings.includable(view), features=everything.features, view=view), ())
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
 

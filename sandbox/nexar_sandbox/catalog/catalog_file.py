@@ -6,8 +6,8 @@ nearly right catalog would go unnoticed.
 
 import hashlib
 import os
+import secrets
 import sqlite3
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,16 +49,14 @@ class CatalogSource:
 
 def create(path: Path, source: CatalogSource, progress: loader.Progress | None = None) -> None:
     """Create the file atomically. Raises source_files.CatalogError if it cannot be created."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.absolute().parent)
-        os.close(handle)
+        part.touch(mode=0o600, exist_ok=False)
+        _fill(part, source, progress)
+        part.chmod(0o644)  # until now it is its owner's alone
+        part.replace(path)
     except OSError as error:
         raise source_files.CatalogError(f"{path}: cannot be made: {error.strerror}") from error
-    part = Path(name)
-    try:
-        _fill(part, source, progress)
-        part.chmod(0o644)  # a temporary file is its owner's alone
-        part.replace(path)
     except sqlite3.Error as error:
         raise source_files.CatalogError(f"{path}: cannot be made: {error}") from error
     finally:

@@ -47,6 +47,7 @@ VALUES: dict[str, Any] = {
     "upstream.token_url": "http://127.0.0.1:9/other",
     "upstream.proxy": config.ProxyAddress("http://127.0.0.1:9"),
     "upstream.scope": "another",
+    "upstream.connect_to": ("127.0.0.1:9:127.0.0.1:10",),
     "translation.single_query": "supSearchMpn",
     "cache.fetch": "requested",
 }
