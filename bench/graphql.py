@@ -23,7 +23,7 @@ from proxy.graphql.documents import DocumentReader
 from proxy.graphql.selection import Selections, compile_part
 from proxy.kit.json_encoder import JsonEncoder
 
-ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 2, 1.0, 0.6, 200, 50
+ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 3, 1.0, 0.6, 200, 50
 PARTS, OFFERS, RENDERINGS = 20, 20, 50
 SELECTION = """
 akaMpns category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id
