@@ -152,10 +152,11 @@ class RootField:
                 return None
             if result.failure is not None:
                 raise result.failure.shared()
-        if name == MULTI_MATCH:
-            return _encode([self._match(page, *each) for each in zip(arguments["queries"], results, strict=True)])
+        # Of a query, or a refusal that has become that of its query.
         if any(result.error is not None for result in results):
             return None
+        if name == MULTI_MATCH:
+            return _encode([self._match(page, *each) for each in zip(arguments["queries"], results, strict=True)])
         if name == PARTS:
             return b"[%b]" % b",".join(result.items[1:-1] or b"null" for result in results)
         return _encode(self._result_set(page, results[0]))

@@ -204,7 +204,8 @@ def found(name: str, selection: str) -> Document:
     signature = f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, {SORTING}"
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
-    return Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, [])).document()
+    root = Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, []))
+    return root.document(mark_errors=_require_results)
 
 
 def parts(selection: str) -> Document:
