@@ -98,7 +98,7 @@ class Redaction:
     def text(self, text: str) -> str:
         """Redact a text."""
         plain = _Plain(_encoded(text))
-        return _decoded(self._with(self._known(text, plain))._hide(plain))
+        return _decoded(self.hiding(self._known(text, plain))._hide(plain))
 
     def request(self, target: str, user_agent: str, length: int) -> tuple[str, str]:
         """Return the target and the User-Agent of a request for people: as sent, without API keys. Of the target path
@@ -106,9 +106,9 @@ class Redaction:
         target = _ORIGIN.sub("", target)
         plain = _Plain(_encoded(target))
         given = _given(plain)
-        redaction = self._with(given | self._known(target, plain))
+        redaction = self.hiding(given | self._known(target, plain))
         shown = _decoded(redaction._hide(plain, _IN_TARGET))
-        return parameters.printable(shown)[:length], self._with(given).text(user_agent)
+        return parameters.printable(shown)[:length], self.hiding(given).text(user_agent)
 
     def body(self, body: bytes) -> bytes:
         """Redact a body: JSON remains valid, with the same numbers. Only what was given as a secret is looked up: a
@@ -141,7 +141,7 @@ class Redaction:
 
     def including(self, target: str) -> "Redaction":
         """Return a redaction that also hides the API keys in a request target wherever they occur."""
-        return self._with(self.keys(target))
+        return self.hiding(self.keys(target))
 
     def _known(self, text: str, plain: "_Plain") -> set[str]:
         """Return the values and words of a text that are API keys."""
@@ -156,7 +156,8 @@ class Redaction:
                 spans += [(plain.place(m.start()), plain.place(m.end())) for m in _occurrences(secret, plain.text)]
         return _replaced(plain.source, spans) if spans else plain.source
 
-    def _with(self, secrets: Collection[str]) -> "Redaction":
+    def hiding(self, secrets: Collection[str]) -> "Redaction":
+        """Return a redaction that hides these secrets, too."""
         if not secrets:
             return self
         more = Redaction(secrets, self._is_key)

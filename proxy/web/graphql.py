@@ -15,12 +15,15 @@ from proxy import config, errors
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.graphql import credentials as caller_credentials
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.preparation import DocumentRequest
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.graphql.tokens import LIFETIME, AccessTokens
 from proxy.kit.clock import Clock
+from proxy.redaction import Redaction
+from proxy.telemetry.request_ids import REDACTION
 from proxy.upstream.session import UpstreamLoop
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web.authentication import Authenticator
@@ -51,7 +54,16 @@ class _Body(msgspec.Struct):
 # Reads a document with its operation name and variables. Raises InvalidDocumentError.
 Prepare = Callable[[str, str | None, Mapping[str, Any]], DocumentRequest]
 
+
+class _Response(msgspec.Struct):
+    """Response as it is sent."""
+
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    errors: msgspec.Raw = msgspec.Raw()
+
+
 _decode = msgspec.json.Decoder(_Body).decode
+_decode_response = msgspec.json.Decoder(_Response).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
@@ -122,6 +134,7 @@ class GraphQLRoutes:
             metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
+        redaction = _hide_credentials(sent)
         try:
             executed = prepare(sent.query, sent.operation_name, sent.variables or {})
             if executed.document.is_passed_on:
@@ -135,11 +148,11 @@ class GraphQLRoutes:
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
-            return _response(
-                request, msgspec.json.encode({"errors": [each.formatted for each in error.errors]}), status
-            )
+            refusal = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
+            return _response(request, refusal if redaction is None else redaction.body(refusal), status)
         status = self._status(request, client, response.failure)
-        return self._with_usage(_response(request, response.body, status), client, metadata)
+        answered = response.body if redaction is None else _without_secrets(response.body, redaction)
+        return self._with_usage(_response(request, answered, status), client, metadata)
 
     async def client(self, request: web.Request) -> Client:
         """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
@@ -225,6 +238,24 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
     if error.retry_after is not None:
         response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
     return response
+
+
+def _hide_credentials(sent: _Body) -> Redaction | None:
+    """Hide credentials of the caller in what is logged from now on; return what hides them, None without any."""
+    secrets, redaction = caller_credentials.secrets(sent.query or "", sent.variables), REDACTION.get()
+    if not secrets:
+        return None
+    hiding = (redaction or Redaction()).hiding(secrets)
+    REDACTION.set(hiding)
+    return hiding
+
+
+def _without_secrets(body: bytes, redaction: Redaction) -> bytes:
+    """Return a response whose errors are redacted. Its data are those that the caller asked for."""
+    response = _decode_response(body)
+    if not response.errors:
+        return body
+    return b'{"errors":%b,"data":%b}' % (redaction.body(response.errors), response.data)
 
 
 def _token_error(error: errors.BridgeError, _: web.Request) -> web.Response:
