@@ -340,7 +340,10 @@ class _Operations:
     ) -> list[OperationResult]:
         client, metadata = request.client, request.metadata
         application = client.application
-        reservation = await self._quota.reserve(client.accounts, operation.parts_max)
+        if operation.is_free:
+            reservation = self._quota.free(client.accounts)
+        else:
+            reservation = await self._quota.reserve(client.accounts, operation.parts_max)
         try:
             results = await self._upstream.execute(
                 operation, application.credentials, metadata.since, watch, application.plan.batch_parts

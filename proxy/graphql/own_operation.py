@@ -20,6 +20,7 @@ from proxy.mapping.compiler import CompiledObject
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 
 DOCUMENT = "document"  # begins the keys of operations of their own, behind their application
+BILLED = frozenset({"supMultiMatch", "supParts", "supSearch", "supSearchMpn"})  # contract graphql.md §6
 CREDENTIALS = "customPricingCredentials"  # an argument whose results are kept nowhere
 RECORD = b'{"data":%b}'  # of a response: an object without the ids that parts are found by
 
@@ -110,7 +111,8 @@ class DocumentQuery:
     @property
     def operations(self) -> list[PlannedOperation]:
         document = self._operation.document
-        return [PlannedOperation(document, self._variables, self._parts_max, self._read, (0,), _raws)]
+        is_free = document.name not in BILLED
+        return [PlannedOperation(document, self._variables, self._parts_max, self._read, (0,), _raws, is_free=is_free)]
 
     def count_operations(self, _: Any) -> list[PlannedOperation]:
         return []

@@ -67,7 +67,8 @@ class EncodedOperation(msgspec.Struct, frozen=True):
 
 class PlannedOperation(msgspec.Struct, frozen=True):
     """Document with variables: the most parts that it can cost, the reader of its data, the positions in the request of
-    the queries that it resolves, and the decoder of lists of parts, which selects the fields that its caller needs."""
+    the queries that it resolves, and the decoder of lists of parts, which selects the fields that its caller needs.
+    `is_free`: the upstream executes it without parts left, too."""
 
     document: "Document"
     variables: dict[str, Any]
@@ -75,6 +76,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
     read: Callable[[Any], list[OperationResult]]
     positions: tuple[int, ...]
     decode: Callable[[bytes], list[Any]] | None = None
+    is_free: bool = False
 
     @property
     def operation(self) -> EncodedOperation:

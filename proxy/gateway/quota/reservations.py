@@ -180,6 +180,10 @@ class Quota:
             await self._refuse(account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
 
+    def free(self, accounts: ChargedAccounts) -> Reservation:
+        """Return a reservation of no parts, for what is free of charge whatever is left."""
+        return Reservation(self, accounts, 0)
+
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""
         now = self._clock.now()

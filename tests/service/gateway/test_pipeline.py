@@ -35,6 +35,7 @@ class _Operation(NamedTuple):
     positions: tuple[int, ...]
     parts_max: int = 0
     document: Any = types.SimpleNamespace(name="supMultiMatch")
+    is_free: bool = False
 
 
 class _Plan(NamedTuple):
