@@ -11,6 +11,7 @@ import msgspec
 from proxy import model
 from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer
 from proxy.gateway.queries import GatewayRequest, behind
+from proxy.graphql import partial
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import documents, exact_match, match, parts
 from proxy.planning.operations import (
@@ -66,6 +67,9 @@ class _Queries:
     def _market(self) -> dict[str, Any]:
         return {"country": self._context.country, "currency": self._context.currency}
 
+    def _failing_if_partial(self, operation: PlannedOperation) -> PlannedOperation:
+        return partial.failing_if_partial(operation, self._projections.features_named)
+
 
 class MultiMatchQueries(_Queries):
     """Queries of a supMultiMatch; `options` are those of all of them."""
@@ -89,20 +93,20 @@ class MultiMatchQueries(_Queries):
         sent = [behind(self._queries[n], heads.get(n)) for n in positions]
         batched = [(place, query, query.limit) for place, query in enumerate(sent)]
         selection, variables = self._fetched.selection, self._market
-        if self._options is None:
-            document = self._projections.match_documents(selection).multi_match
-        else:
-            key = ("match with options", selection)
-            document = self._projections.document(key, lambda: documents.multi_match(selection, options=True))
+        has_options = self._options is not None
+        if has_options:
             variables |= {"options": self._options}
+        document = self._projections.document(
+            ("match", has_options, selection), lambda: documents.multi_match(selection, has_options, partial.marking)
+        )
         operations = [
-            match.multi_match(document, chunk, variables, self._decode)
+            self._failing_if_partial(match.multi_match(document, chunk, variables, self._decode))
             for chunk in match.chunks(batched, self._batch_parts)
         ]
 
         def read(place: int, result: OperationResult) -> QueryResult:
             facts = frozenset({MATCHES}) if self._are_matches(sent[place], result) else match.NO_FACTS
-            return _query_result(result)._replace(facts=facts)
+            return query_result(result)._replace(facts=facts)
 
         return _Plan(operations, read)
 
@@ -124,10 +128,12 @@ class IdQueries(_Queries):
 
     def plan(self, positions: list[int], _: Mapping[int, Head]) -> _Plan:
         selection = self._fetched.selection
-        document = self._projections.document(("parts", selection), lambda: documents.parts(selection))
+        document = self._projections.document(
+            ("parts by id", selection), lambda: documents.parts(selection, partial.marking)
+        )
         ids = [self._ids[n] for n in positions]
         operations = parts.operations(ids, document, self._decode, self._context, self._batch_parts)
-        return _Plan(operations, lambda _, result: parts.query_result(result))
+        return _Plan([self._failing_if_partial(each) for each in operations], lambda _, result: query_result(result))
 
 
 class PageQuery(_Queries):
@@ -148,12 +154,15 @@ class PageQuery(_Queries):
 
     def plan(self, _: list[int], heads: Mapping[int, Head]) -> _Plan:  # noqa: ARG002 - one entry, no pages
         selection, name = self._fetched.selection, self._name
-        document = self._projections.document((name, selection), lambda: documents.found(name, selection))
+        document = self._projections.document(
+            (name, selection), lambda: documents.found(name, selection, partial.marking)
+        )
         limit = self._arguments.get("limit")
         parts_max = SEARCH_LIMIT if limit is None else max(limit, 0)
         variables = {**self._arguments, **self._market}
         operation = PlannedOperation(document, variables, parts_max, self._read, (0,), self._decode)
-        return _Plan([operation], lambda _, result: _query_result(result)._replace(details=result.result_set))
+        operation = self._failing_if_partial(operation)
+        return _Plan([operation], lambda _, result: query_result(result)._replace(details=result.result_set))
 
     def _read(self, data: Any) -> list[OperationResult]:
         page = getattr(data, self._name)
@@ -167,5 +176,8 @@ class PageQuery(_Queries):
         return [OperationResult([], max(page.hits, 0), result_set=details, records=records)]
 
 
-def _query_result(result: OperationResult) -> QueryResult:
+def query_result(result: OperationResult) -> QueryResult:
+    """Return the result of a query that is its operation's."""
+    if result.failure is not None:
+        return QueryResult([], 0, result.error, result.failure)
     return QueryResult(result.parts, result.hits, result.error, result.failure, records=result.records)

@@ -19,6 +19,7 @@ from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.graphql import own_operation, queries
 from proxy.graphql.documents import ClientDocument
 from proxy.graphql.own_operation import OwnOperation, UncachedResponse
+from proxy.graphql.partial import PartialResponse
 from proxy.graphql.selection import TYPENAME, Field, NotHeldError, Selections, compile_part
 from proxy.mapping.compiler import CompiledObject
 from proxy.model import PARTS_MAX, PartsMatchQuery
@@ -111,7 +112,9 @@ class RootField:
         variables: Mapping[str, Any],
     ) -> Value:
         """Return the value of the field. Raises BridgeErrors."""
-        if self._page is not None and self.lacking(arguments) is None:
+        refused, features = request.client.application.plan.refused, self._features(pipeline)
+        # Features that were refused before are asked for once only, by the operation whose response the client gets.
+        if self._page is not None and features not in refused and self.lacking(arguments) is None:
             value = await self._from_records(pipeline, request, self._page, arguments)
             if value is not None:
                 return Value(value)
@@ -123,7 +126,14 @@ class RootField:
             return Value(self._own.shown(result.failure.data), result.failure.reported)
         if result.failure is not None:
             raise result.failure.shared()
+        refused.discard(features)
         return Value(self._own.shown(own_operation.value_of(result.items)))
+
+    def _features(self, pipeline: Pipeline) -> frozenset[str]:
+        """Return the features of the plan whose fields of parts are selected; of what records hold only."""
+        if self._page is None or self._page.part is None:
+            return frozenset()
+        return pipeline.projections.fetched(self._page.part, None).features
 
     async def _from_records(
         self,
@@ -132,7 +142,8 @@ class RootField:
         page: _Page,
         arguments: Mapping[str, Any],
     ) -> bytes | None:
-        """Return the value as it is made of records; None if the upstream refuses a query."""
+        """Return the value as it is made of records; None if the upstream refuses a query, or reports errors
+        beside its data."""
         part, name = page.part, self.field.name
         assert part is not None  # noqa: S101 - the caller has looked
         request, projections = _at_market(request, arguments), pipeline.projections
@@ -148,7 +159,7 @@ class RootField:
 
         results = await pipeline.resolve_parts(request, query_set)
         for result in results:
-            if isinstance(result.failure, errors.QueryRefused | errors.OversizedOperation):
+            if isinstance(result.failure, errors.QueryRefused | errors.OversizedOperation | PartialResponse):
                 return None
             if result.failure is not None:
                 raise result.failure.shared()

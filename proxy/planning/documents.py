@@ -7,6 +7,7 @@ is decided here, because it depends on which fields of a document are nullable.
 
 import re
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import msgspec
 
 from proxy import model
 from proxy.mapping import compiler
-from proxy.planning.operations import Document, FieldError
+from proxy.planning.operations import Document, ErrorMarker, FieldError
 
 REASON_MAX = 500  # characters of the upstream's messages that are passed on
 MARKET = "$country: String!, $currency: String!"
@@ -164,7 +165,15 @@ AGGREGATIONS = {
 }
 
 
-def multi_match(selection: str, options: bool = False) -> Document:
+# What further becomes of the errors beside data: gets the marker of a document, and returns that in its place.
+Marking = Callable[[ErrorMarker | None], ErrorMarker | None]
+
+
+def _unchanged(marker: ErrorMarker | None) -> ErrorMarker | None:
+    return marker
+
+
+def multi_match(selection: str, options: bool = False, marking: Marking = _unchanged) -> Document:
     """Return the document of supMultiMatch. Without a selection of parts it selects only the hits, which costs nothing.
     `options`, such as filters, apply to all queries, so that such documents are not batched."""
     parts = f" parts {{ {selection} }}" if selection else ""
@@ -177,7 +186,7 @@ def multi_match(selection: str, options: bool = False) -> Document:
         types.GenericAlias(list, (MatchedParts if selection else MatchCount,)),
     )
     # Options are those of one request: its queries cannot share an operation with others.
-    return root.document(list_variable=None if options else "queries")
+    return root.document(mark_errors=marking(None), list_variable=None if options else "queries")
 
 
 def search(name: str, selection: str) -> Document:
@@ -198,21 +207,21 @@ def count(counted: frozenset[str]) -> Document:
     return _counting(counted, "hits", None)
 
 
-def found(name: str, selection: str) -> Document:
+def found(name: str, selection: str, marking: Marking = _unchanged) -> Document:
     """Return the document of supSearch or supSearchMpn with all arguments of a page, which variables without a value
     leave out: parts, the alternate MPNs that matched, and snippets."""
     signature = f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, {SORTING}"
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
     root = Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, []))
-    return root.document(mark_errors=_require_results)
+    return root.document(mark_errors=marking(_require_results))
 
 
-def parts(selection: str) -> Document:
+def parts(selection: str, marking: Marking = _unchanged) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, selection, list[msgspec.Raw])
-    return root.document(mark_errors=_mark_lost_parts, list_variable="ids")
+    return root.document(mark_errors=marking(_mark_lost_parts), list_variable="ids")
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:

@@ -139,6 +139,32 @@ async def test_feature_that_the_plan_lacks_is_the_error_of_the_upstream(
             assert (await both.ask('{ supSearchMpn(q: "SN74S74N", limit: 1) { results { part { mpn } } } }')).data
 
 
+async def test_part_without_what_the_plan_lacks_is_null_beside_the_error_of_the_upstream(
+    start: StartEnvironment, catalog: nexar_sandbox.Catalog
+) -> None:
+    """Fields that may be null: the plan is found out about once, then such a document costs as without the proxy."""
+    features = nexar_sandbox.DEFAULT_APPLICATION.features - {"DATASHEETS"}
+    plain, oracle = single_application(features=features), dataclasses.replace(ORACLE, features=features)
+    for document in (
+        '{{ supSearchMpn(q: "SN74S74N", limit: 1) {{ results {{ part {{ mpn {} }} }} }} }}',
+        '{{ supMultiMatch(queries: [{{mpn: "SN74S74N", limit: 1}}]) {{ hits parts {{ mpn {} }} }} }}',
+        f'{{{{ supParts(ids: ["{next(iter(catalog.parts())).id}"]) {{{{ mpn {{}} }}}} }}}}',
+    ):
+        async with started_pair(start, sandbox={"applications": (*plain, oracle)}) as both:
+            gated, plain_document = document.format("bestDatasheet { url }"), document.format("shortDescription")
+            for _ in range(2):
+                reply = await both.assert_same(gated)
+                assert reply.json["errors"]
+                assert reply.data
+            before = both.billed
+            await both.assert_same(gated)
+            assert both.billed == before + 1
+            reply = await both.assert_same(plain_document)
+            before = both.billed
+            again = await both.assert_same(plain_document)
+            assert (again.headers["X-Parts-Cost"], both.billed) == ("0", before)
+
+
 async def test_partial_errors_are_passed_on_and_never_cached() -> None:
     broken = {"message": "It broke.", "path": ["supSuggest", 1], "extensions": {"code": "X"}}
     partial = {
