@@ -15,6 +15,7 @@ from proxy.cli import explained, shown
 from proxy.graphql import schema
 from proxy.graphql.documents import DocumentReader, InvalidDocumentError
 from proxy.graphql.preparation import DocumentRequest, RequestPreparation
+from proxy.kit.wording import counted
 from proxy.v4 import rewrite
 from proxy.v4.documents import V4DocumentReader
 
@@ -107,7 +108,7 @@ def show(result: ExplainedDocument, as_json: bool) -> None:
         table.add_row(each.field, each.source, str(each.parts_max), each.because)
     console.print(f"A document of {'v4, sent with the names of today' if result.dialect == 'v4' else 'GraphQL'}")
     console.print(table)
-    console.print(f"At most {result.parts_max} parts. Those that are in the cache cost nothing.")
+    console.print(f"At most {counted(result.parts_max, 'part')}. Those that are in the cache cost nothing.")
 
 
 def check(options: Mapping[str, Any]) -> None:

@@ -1,0 +1,96 @@
+"""The vendor's published examples (NexarDeveloper/nexar-first-supply-query): their requests, and what they read.
+
+They are in no package registry, so they cannot be run here: these are their requests, with the headers that their
+libraries send. And KiCost, whose token is the vendor's Python client's.
+"""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import requests
+from support import running_proxy
+from together.clients import kicost_runs
+from together.environment import RawResponse
+from together.graphql.conftest import Pair
+
+SEARCH_MPN = """query Search($mpn: String!) { supSearchMpn(q: $mpn, limit: 2) {
+  results { part { mpn shortDescription manufacturer { name } } } } }"""
+PAGE = """query Search($search: String!, $start: Int) { supSearch(q: $search, limit: 100, start: $start) {
+  hits results { part { mpn shortDescription manufacturer { name } specs { attribute { shortname } value } } } } }"""
+
+
+def expiry(token: str) -> int:
+    """Decode the middle of a token as the examples do."""
+    return int(json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["exp"])
+
+
+async def test_python_example(pair: Any) -> None:
+    """Token without a scope; then the token in a header of its own."""
+    async with pair() as both:
+        url = both.environment.proxy.url
+
+        def run() -> Any:
+            form = {"grant_type": "client_credentials", "client_id": "id", "client_secret": running_proxy.KEY}
+            token = requests.post(f"{url}/connect/token", data=form, allow_redirects=False).json()["access_token"]
+            with requests.session() as session:
+                session.headers.update({"token": token})
+                answered = session.post(f"{url}/graphql", json={"query": SEARCH_MPN, "variables": {"mpn": "SN74S74N"}})
+            return expiry(token), answered.json()
+
+        expires, found = await asyncio.to_thread(run)
+        assert expires == int(both.environment.time.now()) + 86_400
+        assert "errors" not in found
+        assert found["data"]["supSearchMpn"]["results"][0]["part"]["mpn"] == "SN74S74N"
+
+
+async def post(both: Pair, path: str, body: str, *headers: str) -> RawResponse:
+    """Send a request as Node's https does: no Accept, no User-Agent, and a body in chunks."""
+    chunked = f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
+    lines = [each.encode() for each in ("Transfer-Encoding: chunked", *headers)]
+    lines[-1] += b"\r\n\r\n" + chunked.encode()
+    return await both.environment.raw(f"POST {path} HTTP/1.1".encode(), *lines)
+
+
+async def test_javascript_example_pages_through_a_search(pair: Any) -> None:
+    """It wants status 200 and `application/json`."""
+    async with pair(application={"features": "all"}) as both:
+        form = urlencode(
+            {
+                "grant_type": "client_credentials",
+                "client_id": "id",
+                "client_secret": running_proxy.KEY,
+                "scope": "supply.domain",
+            }
+        )
+        reply = await post(both, "/connect/token", form, "Content-Type: application/x-www-form-urlencoded")
+        assert (reply.status, reply.headers["content-type"].partition(";")[0]) == (200, "application/json")
+        token = reply.json["access_token"]
+        assert expiry(token)
+        found: list[str] = []
+        while True:
+            sent = json.dumps({"query": PAGE, "variables": {"search": "chip", "start": len(found)}})
+            reply = await post(
+                both, "/graphql", sent, f"Authorization: Bearer {token}", "Content-Type: application/json"
+            )
+            assert (reply.status, reply.headers["content-type"].partition(";")[0]) == (200, "application/json")
+            result = reply.json["data"]["supSearch"]
+            found += [each["part"]["mpn"] for each in result["results"]]
+            if not (result["hits"] > len(found) and len(found) < 1_000):
+                break
+        assert len(found) == min(result["hits"], 1_000) > 100
+        assert both.billed == len(found)
+
+
+async def test_kicost_signs_in_with_an_api_key_as_its_secret(pair: Any, tmp_path: Path) -> None:
+    async with pair(application={"features": "all"}) as both:
+        url = both.environment.proxy.url
+        own = {"KICOST_NEXAR_URL": f"{url}/graphql", "TOKEN_URL": f"{url}/connect/token"}
+        own |= {"NEXAR_CLIENT_ID": "any", "NEXAR_CLIENT_SECRET": running_proxy.KEY, "NEXAR_STORAGE_PATH": str(tmp_path)}
+        lines = [("", "SN74S74N"), ("", "1N4007")]
+        sheet = await asyncio.to_thread(kicost_runs.run, "1.1.21", tmp_path, lines, **own)
+        assert set(sheet) == {"SN74S74N", "1N4007"}
+        assert any(line.prices for sellers in sheet.values() for line in sellers.values())
