@@ -1,7 +1,7 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cachetools
 import graphql
@@ -12,7 +12,7 @@ TEXT_MAX = 100_000  # characters of a document
 TOKENS_MAX = 10_000
 DEPTH_MAX = 24  # of fields, the root fields included
 ROOTS_MAX = 20  # root fields, aliases included
-FIELDS_MAX = 2_000  # fields with those of fragments wherever they are spread
+FIELDS_MAX = 2_000  # fields and fragments, with those of fragments wherever they are spread
 
 INTROSPECTION = frozenset({"__schema", "__type", "__typename"})
 SUPPLY = "sup"  # begins the root fields for parts and their lists,
@@ -39,7 +39,7 @@ class ClientDocument:
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
     type_names: Mapping[str, str]
-    is_passed_on: bool
+    is_passed_on: bool = False
     introspected: graphql.GraphQLSchema | None = None
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
 
@@ -90,7 +90,8 @@ def measured(node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAM
     document = _definitions(node, type_names)
     for operation in document.operations.values():
         _measure(operation, document.fragments)
-    return document
+    is_passed_on = any(_is_passed_on(operation, document.fragments) for operation in document.operations.values())
+    return replace(document, is_passed_on=is_passed_on)
 
 
 def parse(text: str) -> ast.DocumentNode:
@@ -148,8 +149,7 @@ def _definitions(node: ast.DocumentNode, type_names: Mapping[str, str]) -> Clien
             fragments[definition.name.value] = definition
     if not operations:
         raise InvalidDocumentError(graphql.GraphQLError("The document has no operation."))
-    is_passed_on = any(_is_passed_on(operation, fragments) for operation in operations.values())
-    return ClientDocument(operations, fragments, type_names, is_passed_on)
+    return ClientDocument(operations, fragments, type_names)
 
 
 class _Measures:
@@ -161,17 +161,16 @@ class _Measures:
         if depth > DEPTH_MAX:
             raise _too_much("The document is nested deeper", f"{DEPTH_MAX} fields")
         for node in selections.selections:
+            # Fragments count as well: those that spread each other may have no field at all.
+            self.fields += 1
+            if self.fields > FIELDS_MAX:
+                raise _too_much("The document has more fields, with those of its fragments", f"{FIELDS_MAX}")
             if isinstance(node, ast.FragmentSpreadNode):
                 name = node.name.value
                 fragment = self._fragments.get(name)
                 if fragment is not None and name not in spread:  # else validation says what is wrong
                     self.add(fragment.selection_set, depth, (*spread, name))
-                continue
-            if isinstance(node, ast.FieldNode):
-                self.fields += 1
-                if self.fields > FIELDS_MAX:
-                    raise _too_much("The document has more fields, with those of its fragments", f"{FIELDS_MAX}")
-            if isinstance(node, ast.FieldNode | ast.InlineFragmentNode) and node.selection_set is not None:
+            elif isinstance(node, ast.FieldNode | ast.InlineFragmentNode) and node.selection_set is not None:
                 self.add(node.selection_set, depth + isinstance(node, ast.FieldNode), spread)
 
 

@@ -15,6 +15,12 @@ from proxy.kit import clock
 
 FRAGMENTS = "".join(f"fragment F{n} on SupPart {{ ...F{n + 1} ...F{n + 1} }}\n" for n in range(30))
 DOUBLED = "query { supParts(ids: []) { ...F0 } }\n" + FRAGMENTS + "fragment F30 on SupPart { mpn }"
+ROOTS = "query { ...R0 }\n" + "".join(f"fragment R{n} on Query {{ ...R{n + 1} ...R{n + 1} }}\n" for n in range(40))
+DOUBLED_ROOTS = ROOTS + "fragment R40 on Query { __typename }"
+NAMES = [f"C{n}" for n in range(14)]
+CLIQUE = "query { ...C0 }\n" + "".join(
+    f"fragment {name} on Query {{ {' '.join(f'...{other}' for other in NAMES)} }}\n" for name in NAMES
+)
 CYCLE = "{ supParts(ids: []) { ...A } } fragment A on SupPart { ...B } fragment B on SupPart { ...A }"
 
 
@@ -35,6 +41,8 @@ REFUSED = {
     "unknown fragment": ("{ supParts(ids: []) { ...A } }", "Unknown fragment"),
     "cycle of fragments": (CYCLE, "Cannot spread fragment"),
     "doubled fragments": (DOUBLED, "more fields"),
+    "doubled fragments of the root": (DOUBLED_ROOTS, "more fields"),
+    "fragments that spread each other": (CLIQUE, "more fields"),
     "depth": (nested(40), "nested deeper"),
     "depth that a parser fails at": (nested(5_000), "nested"),
     "size": ("{ supSellers { name } }" + " " * 100_000, "characters"),
