@@ -63,8 +63,8 @@ def read(text: str) -> SentDocument | None:
 
 def explain(sent: SentDocument, upstream: config.UpstreamSettings | str) -> ExplainedDocument:
     """Explain a document as the service would prepare it."""
-    known = schema.load() if isinstance(upstream, str) else schema.load(upstream.site)
-    site = "octopart" if isinstance(upstream, str) else upstream.site
+    site = config.UpstreamSettings().site if isinstance(upstream, str) else upstream.site
+    known = schema.load(site)
     reader = DocumentReader(known)
     variables: Mapping[str, Any] = sent.variables or {}
     is_v4 = any(name in _v4_fields(site) for name in _fields_of(sent.query))
