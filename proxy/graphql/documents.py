@@ -1,5 +1,6 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,8 @@ INTROSPECTION = frozenset({"__schema", "__type", "__typename"})
 SUPPLY = "sup"  # begins the root fields for parts and their lists,
 OWN = ("des", "adm")  # and these those for design data and the organization of the caller
 ERRORS_MAX = 20  # of a response
-NO_TYPE_NAMES: Mapping[str, str] = {}
+SAME_NAMES: Mapping[str, str] = {}
+_WORD = re.compile(r"\w+")
 
 
 class InvalidDocumentError(Exception):
@@ -31,14 +33,14 @@ class InvalidDocumentError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientDocument:
-    """Valid document: its operations by name, and its fragments. `type_names` are those that `__typename` shows instead
-    of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here. `introspected`
-    is the schema that introspection shows, if not the one that executes it. `shapes` are the variables that change what
-    an operation selects, by its name, once they are known."""
+    """Valid document: its operations by name, and its fragments. `client_names` are those that `__typename` and errors
+    show instead of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here.
+    `introspected` is the schema that introspection shows, if not the one that executes it. `shapes` are the variables
+    that change what an operation selects, by its name, once they are known."""
 
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
-    type_names: Mapping[str, str]
+    client_names: Mapping[str, str]
     is_passed_on: bool = False
     introspected: graphql.GraphQLSchema | None = None
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
@@ -55,6 +57,10 @@ class ClientDocument:
             )
         return found
 
+    def message(self, text: str) -> str:
+        """Return the message of an error with the names that the client knows."""
+        return _WORD.sub(lambda word: self.client_names.get(word[0], word[0]), text) if self.client_names else text
+
 
 class DocumentReader:
     """Reads documents, once by their text. What is passed on, and checked by the upstream, is not validated."""
@@ -70,10 +76,10 @@ class DocumentReader:
             document = self._known[text] = self.validated(parse(text))
         return document
 
-    def validated(self, node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAMES) -> ClientDocument:
+    def validated(self, node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
         """Measure and validate a parsed document. Raises InvalidDocumentError, also for one that mixes supply data with
         what is passed on."""
-        document = measured(node, type_names)
+        document = measured(node, client_names)
         if document.is_passed_on:
             for operation in document.operations.values():
                 _check_unmixed(operation, document.fragments)
@@ -84,10 +90,10 @@ class DocumentReader:
         return document
 
 
-def measured(node: ast.DocumentNode, type_names: Mapping[str, str] = NO_TYPE_NAMES) -> ClientDocument:
+def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
     """Return a document that is not validated yet. Raises InvalidDocumentError for one that would take long to validate
     or to answer."""
-    document = _definitions(node, type_names)
+    document = _definitions(node, client_names)
     for operation in document.operations.values():
         _measure(operation, document.fragments)
     is_passed_on = any(_is_passed_on(operation, document.fragments) for operation in document.operations.values())
@@ -139,7 +145,7 @@ def root_names(
                 yield from root_names(fragment.selection_set, fragments, seen | {node.name.value})
 
 
-def _definitions(node: ast.DocumentNode, type_names: Mapping[str, str]) -> ClientDocument:
+def _definitions(node: ast.DocumentNode, client_names: Mapping[str, str]) -> ClientDocument:
     operations: dict[str | None, ast.OperationDefinitionNode] = {}
     fragments: dict[str, ast.FragmentDefinitionNode] = {}
     for definition in node.definitions:
@@ -149,7 +155,7 @@ def _definitions(node: ast.DocumentNode, type_names: Mapping[str, str]) -> Clien
             fragments[definition.name.value] = definition
     if not operations:
         raise InvalidDocumentError(graphql.GraphQLError("The document has no operation."))
-    return ClientDocument(operations, fragments, type_names)
+    return ClientDocument(operations, fragments, client_names)
 
 
 class _Measures:

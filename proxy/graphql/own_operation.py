@@ -57,7 +57,7 @@ class OwnOperation:
         type_keys: TypeKeys,
     ) -> None:
         self.part_paths = part_paths
-        self._type_names, self._type_keys = document.type_names, type_keys
+        self._client_names, self._type_keys = document.client_names, type_keys
         text, self.variables = _document(document, node, field)
         data = msgspec.defstruct("Data", [(field.name, msgspec.Raw, msgspec.Raw(b"null"))], gc=False)
 
@@ -72,7 +72,7 @@ class OwnOperation:
         if not self._type_keys:
             return value
         decoded = _any(value)
-        _rename_types(decoded, self._type_keys, self._type_names)
+        _rename_types(decoded, self._type_keys, self._client_names)
         return msgspec.json.encode(decoded)
 
     def query(

@@ -96,7 +96,7 @@ class RequestPreparation:
         key = (document, name, msgspec.json.encode([variables.coerced.get(each) for each in names], order="sorted"))
         fields = self._operations.get(key)
         if fields is None:
-            selections = Selections(self._schema, document.fragments, variables, document.type_names)
+            selections = Selections(self._schema, document.fragments, variables, document.client_names)
             fields = self._operations[key] = [
                 (field, None if field.name in INTROSPECTION else RootField(selections, document, node, field))
                 for field in selections.fields(node.selection_set)

@@ -70,7 +70,7 @@ class RootField:
         below = selections.below(field)
         part_paths = own_operation.part_paths(selections, kind, below)
         # Only where a client knows other names than the upstream's.
-        type_keys = own_operation.type_keys(selections, below) if document.type_names else {}
+        type_keys = own_operation.type_keys(selections, below) if document.client_names else {}
         self._own = OwnOperation(document, node, field, part_paths, type_keys)
         self._type_name = selections.type_name(kind)
         self._page: _Page | None = None

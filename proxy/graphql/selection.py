@@ -55,12 +55,12 @@ class Selections:
         schema: graphql.GraphQLSchema,
         fragments: Mapping[str, ast.FragmentDefinitionNode],
         variables: values.VariableValues,
-        type_names: Mapping[str, str],
+        client_names: Mapping[str, str],
     ) -> None:
         self.schema = schema
         self.variables = variables
         self._fragments = fragments
-        self._type_names = type_names
+        self._client_names = client_names
 
     def fields(self, *selections: ast.SelectionSetNode | None) -> list[Field]:
         """Return the merged fields of selection sets on one object type, in the order of the response. The schema has
@@ -79,7 +79,7 @@ class Selections:
 
     def type_name(self, kind: graphql.GraphQLNamedType) -> str:
         """Return the name that `__typename` shows."""
-        return self._type_names.get(kind.name, kind.name)
+        return self._client_names.get(kind.name, kind.name)
 
     def _collect(
         self,

@@ -15,7 +15,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.graphql.documents import DocumentReader
+from proxy.graphql.documents import ClientDocument, DocumentReader, InvalidDocumentError
 from proxy.graphql.preparation import DocumentRequest, PreparedRequest, RequestPreparation
 from proxy.graphql.roots import Value
 from proxy.graphql.selection import Field
@@ -49,11 +49,16 @@ class GraphQLService:
 
     async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
         """Return the response. Raises InvalidDocumentError before anything is sent."""
-        prepared = self._preparation.prepare(request)
+        try:
+            prepared = self._preparation.prepare(request)
+        except InvalidDocumentError as error:
+            for each in error.errors:
+                each.message = request.document.message(each.message)
+            raise
         gateway_request = GatewayRequest.of(client, NO_PROJECTION, {}, metadata)
         resolving = [self._resolve(gateway_request, request, prepared, place) for place in range(len(prepared.fields))]
         resolved = [await resolving[0]] if len(resolving) == 1 else await asyncio.gather(*resolving)
-        return _response(prepared, resolved)
+        return _response(request.document, prepared, resolved)
 
     async def _resolve(
         self, gateway_request: GatewayRequest, request: DocumentRequest, prepared: PreparedRequest, place: int
@@ -84,7 +89,9 @@ class GraphQLService:
         return Value(msgspec.json.encode((result.data or {}).get(field.key)))
 
 
-def _response(prepared: PreparedRequest, resolved: Sequence[Value | errors.BridgeError]) -> GraphQLResponse:
+def _response(
+    document: ClientDocument, prepared: PreparedRequest, resolved: Sequence[Value | errors.BridgeError]
+) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
     members, reported, failure = [], [], None
@@ -101,6 +108,8 @@ def _response(prepared: PreparedRequest, resolved: Sequence[Value | errors.Bridg
             is_null = True
             break  # errors of further fields would be about data that is null already
         members.append(b"%b:%b" % (msgspec.json.encode(field.key), json))
+    for each in reported:
+        each["message"] = document.message(each["message"])
     data = NULL if is_null else b"{%b}" % b",".join(members)
     listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""
     return GraphQLResponse(b'{%b"data":%b}' % (listed, data), failure)

@@ -57,7 +57,8 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
     return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
 
 
-def error_body(error: errors.BridgeError, response_format: ResponseFormat) -> bytes:
-    """Return a ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones."""
-    body = {"__class__": error.v3_class, "message": error.message}
+def error_body(error: errors.BridgeError, response_format: ResponseFormat, *, has_class: bool = True) -> bytes:
+    """Return a ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones; v4 has no class
+    (contract v4.md)."""
+    body = {"__class__": error.v3_class, "message": error.message} if has_class else {"message": error.message}
     return json.dumps(body, indent=4 if response_format.pretty_print else 2).encode()

@@ -53,5 +53,5 @@ class V4DocumentReader:
         sent = documents.measured(node)
         if problems := graphql.validate(self._schema, node, max_errors=documents.ERRORS_MAX):
             raise InvalidDocumentError(*problems)
-        rewritten = self._reader.validated(rewrite.rewrite(node, self._schema), rewrite.type_names())
+        rewritten = self._reader.validated(rewrite.rewrite(node, self._schema), rewrite.client_names())
         return _V4Document(sent.operations, replace(rewritten, introspected=self._schema))

@@ -1,7 +1,7 @@
 """Rewriting of v4 documents to the names of the Nexar API (contract v4.md). Pure.
 
 A field gets its old name as alias, so that a response has the v4 shape as it comes. What remains are the values of
-`__typename`, which `type_names` turns back.
+`__typename` and the words of errors, which `client_names` turns back.
 """
 
 import functools
@@ -53,9 +53,15 @@ def field_name(parent: str, name: str) -> str:
 
 
 @functools.cache
-def type_names() -> Mapping[str, str]:
-    """Return the v4 name of each Nexar type that has one of its own, for values of `__typename`."""
-    return MappingProxyType({new: name for name in schema().type_map if (new := type_name(name)) != name})
+def client_names() -> Mapping[str, str]:
+    """Return the v4 name of each Nexar type, field and argument that has one of its own."""
+    names = {type_name(name): name for name in schema().type_map}
+    for kind in schema().type_map.values():
+        if isinstance(kind, graphql.GraphQLObjectType | graphql.GraphQLInputObjectType):
+            names |= {field_name(kind.name, name): name for name in kind.fields}
+        if isinstance(kind, graphql.GraphQLObjectType):
+            names |= {member_name(name): name for field in kind.fields.values() for name in field.args}
+    return MappingProxyType({new: name for new, name in names.items() if new != name})
 
 
 def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphql.DocumentNode:

@@ -29,7 +29,7 @@ def _typed(data: Any, nodes: list[Any], fragments: dict[str, Any]) -> Any:
             found = fragments[node.name.value] if isinstance(node, graphql.FragmentSpreadNode) else node
             waiting += found.selection_set.selections
     return {
-        key: rewrite.type_names().get(value, value)
+        key: rewrite.client_names().get(value, value)
         if fields[key][0].name.value == "__typename"
         else _typed(value, fields[key], fragments)
         for key, value in data.items()

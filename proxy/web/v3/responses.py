@@ -12,6 +12,7 @@ from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.aiohttp_internals.response import PreparedResponse
 from proxy.v3.encoding import EncodedBody, encode_body, error_body
 from proxy.v3.parsing.request_parameters import ResponseFormat
+from proxy.v4 import wrapper
 
 ALLOWED = "GET, HEAD, OPTIONS"
 # An istr saves the case folding at every use.
@@ -50,7 +51,8 @@ def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = 
 def error_response(error: errors.BridgeError, response_format: ResponseFormat, request: web.Request) -> web.Response:
     """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
     status = 200 if response_format.suppress_status_codes else error.status
-    body = encode_body(error_body(error, response_format), response_format, accepts_gzip(request))
+    rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
+    body = encode_body(rendered_error, response_format, accepts_gzip(request))
     rendered = response(body, status)
     if error.retry_after is not None:
         rendered.headers["Retry-After"] = str(error.retry_after)

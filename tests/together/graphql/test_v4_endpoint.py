@@ -202,6 +202,28 @@ async def test_null_where_it_is_no_value_is_an_error_of_the_client(pair: Any) ->
         assert (reply.status, "'if'" in reply.json["errors"][0]["message"]) == (400, True)
 
 
+async def test_null_in_a_variable_is_refused_in_v4_names(pair: Any) -> None:
+    query = """query ($timeout: String = "3s", $limit: Int = 3) {
+      multi_match(queries: [{mpn_or_sku: "SN74S74N", limit: $limit}], distributorapi_timeout: $timeout) { hits } }"""
+    async with pair() as both:
+        for name, says in (
+            ("timeout", "'distributorapi_timeout'"),
+            ("limit", "'queries' has invalid value"),
+        ):
+            reply = await ask(both, query, {name: None})
+            assert (reply.status, both.billed) == (400, 0)
+            assert says in reply.json["errors"][0]["message"]
+
+
+async def test_words_of_the_upstream_become_those_of_v4(pair: Any) -> None:
+    query = '{ multi_match(queries: [{mpn: "SN74S74N"}]) { parts { best_datasheet { url } } } }'
+    faults = nexar_sandbox.parse_faults("missing-field field=SupPart.bestDatasheet")
+    async with pair(sandbox={"faults": faults}) as both:
+        reply = await ask(both, query)
+        (error,) = reply.json["errors"]
+        assert error["message"] == "The field `best_datasheet` does not exist on the type `Part`."
+
+
 async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:
     async with pair() as both:
         url = f"{both.environment.proxy.url}{PATH}"

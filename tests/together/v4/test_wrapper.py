@@ -109,7 +109,7 @@ async def test_token_of_a_header_shares_no_response_with_a_wrong_one(start: Any)
 )
 async def test_bad_parameters_get_the_errors_of_v3(environment: ProxyEnvironment, queries: str, says: str) -> None:
     response = await environment.get(f"{PATH}?token={KEY}&queries={quote(queries, safe='&=')}")
-    assert response.status == 400
+    assert (response.status, list(response.json)) == (400, ["message"])
     assert says in response.json["message"]
 
 
@@ -134,6 +134,7 @@ async def test_error_of_a_query_is_its_own(environment: ProxyEnvironment) -> Non
 async def test_other_path_of_v4_names_what_to_use(environment: ProxyEnvironment, path: str, use: str) -> None:
     response = await environment.get(f"{path}?token={KEY}")
     assert response.status == 404
+    assert ("__class__" in response.json) == ("/rest/" not in path)
     assert use in response.json["message"]
 
 
