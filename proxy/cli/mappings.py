@@ -1,8 +1,7 @@
 """`v3bridge mappings`: the coverage of v3 fields as a table, or the source of the mapping functions.
-`v3bridge surface`: v3-surface.md and spec-keys.md of docs/reference, from the mappings and the route table.
+`v3bridge surface`: docs/reference/v3-surface.md, from the mappings and the route table.
 """
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -36,22 +35,11 @@ def mappings(
         shown.coverage([row for row in rows if only in (None, row.object)])
 
 
-class SurfacePage(StrEnum):
-    """Generated pages of the documentation."""
-
-    FIELDS = "fields"
-    SPEC_KEYS = "spec-keys"
-
-
 def surface(
     folder: Annotated[Path | None, typer.Option(help="A mappings folder; the shipped one if omitted.")] = None,
-    page: Annotated[
-        SurfacePage, typer.Option(help="fields: paths, parameters, fields; spec-keys.")
-    ] = SurfacePage.FIELDS,
 ) -> None:
-    """Print the support of every v3 path, parameter and field, or of every spec key, as Markdown."""
+    """Print the support of every v3 path, parameter, field and spec key as Markdown."""
     from proxy.mapping import loader
-    from proxy.v3.description import spec_keys_page, surface_page
+    from proxy.v3.description import surface_page
 
-    loaded = loader.load(folder or shipped.path("mappings"))
-    typer.echo((spec_keys_page if page is SurfacePage.SPEC_KEYS else surface_page).page(loaded), nl=False)
+    typer.echo(surface_page.page(loader.load(folder or shipped.path("mappings"))), nl=False)

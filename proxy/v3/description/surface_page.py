@@ -14,7 +14,7 @@ from proxy import model
 from proxy.mapping import coverage, loader
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, headers
-from proxy.v3.description import field_names, markdown, openapi
+from proxy.v3.description import field_names, markdown, openapi, spec_keys
 from proxy.v3.description.response_schemas import Schema
 from proxy.v3.endpoints import PREFIXES
 from proxy.v3.parameters import FALSE, TRUE
@@ -95,6 +95,7 @@ def page(mappings: loader.Mappings) -> str:
         class_note=class_note,
         why=why,
         responses=components["responses"],
+        **spec_keys.tables(mappings),
     )
     contents = "\n".join(f"- {markdown.anchor(title)}" for title in re.findall("^## (.*)$", text, re.MULTILINE))
     return text.replace("[contents]", contents, 1)

@@ -29,7 +29,7 @@ OF_THE_READER = {
     "migrate.yaml",
     "tests/service/cases/average_price/",
 }  # written by readers
-GENERATED_PAGES = {"command-line.md", "compatibility.md", "spec-keys.md", "v3-surface.md"}
+GENERATED_PAGES = {"command-line.md", "compatibility.md", "v3-surface.md"}
 GENERATED_PART = re.compile(
     r"^## Settings that people change$.*?(?=^## Settings that need)"
     r"|^## (?:Diagnoses|All deviations|Responses of the GraphQL service|Results)$.*",

@@ -1,4 +1,4 @@
-"""docs/reference/spec-keys.md says of each known v3 spec key where its values come from, or why from nowhere."""
+"""docs/reference/v3-surface.md says of each known v3 spec key where its values come from, or why from nowhere."""
 
 from pathlib import Path
 from typing import Any
@@ -6,13 +6,8 @@ from typing import Any
 import pytest
 import yaml
 from support import cases
-from typer import testing
-
-from proxy.cli import main
 
 ROOT = Path(__file__).parents[3]
-NAME = "docs/reference/spec-keys.md"
-RENEW = "v3bridge surface --page spec-keys > docs/reference/spec-keys.md"
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +22,7 @@ def keys() -> Any:
 
 @pytest.fixture(scope="module")
 def rows(pages: Any) -> Any:
-    return {row[0].strip("`"): row for row in pages[NAME].table("v3 key")}
-
-
-def test_page_is_up_to_date_and_names_its_command(pages: Any) -> None:
-    done = testing.CliRunner().invoke(main.app, ["surface", "--page", "spec-keys"])
-    assert (done.exit_code, done.stdout) == (0, pages[NAME].text), f"{NAME} is stale; renew it with: {RENEW}"
-    assert RENEW in pages[NAME].blocks("sh")[0].text
+    return {row[0].strip("`"): row for row in pages["docs/reference/v3-surface.md"].table("v3 key")}
 
 
 def test_mapped_key_has_no_reason(keys: Any, names: Any) -> None:

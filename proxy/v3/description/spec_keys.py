@@ -1,7 +1,6 @@
-"""Page docs/reference/spec-keys.md: v3's spec keys and their upstream attributes, from the tables of mappings/.
+"""Tables of v3's spec keys and their upstream attributes, from those of mappings/; words are in spec_keys.md.j2."""
 
-`v3bridge surface --page spec-keys` prints it. Its words are in spec_keys.md.j2.
-"""
+from typing import Any
 
 from proxy.mapping import loader
 from proxy.mapping.specs import SpecName
@@ -10,16 +9,15 @@ from proxy.v3.description import markdown
 NOTHING_SIMILAR = "no recorded attribute of the Nexar API is similar"
 
 
-def page(mappings: loader.Mappings) -> str:
+def tables(mappings: loader.Mappings) -> dict[str, Any]:
     names = mappings.tables.specs.names
     v3_keys = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
     other_keys = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))
-    return markdown.render(
-        "spec_keys.md.j2",
-        v3_keys=v3_keys,
-        sources=sum(bool(line[1]) for line in v3_keys),
-        other_keys=[_line(names, key, None)[:3] for key in other_keys],
-    )
+    return {
+        "v3_keys": v3_keys,
+        "sources": sum(bool(line[1]) for line in v3_keys),
+        "other_keys": [_line(names, key, None)[:3] for key in other_keys],
+    }
 
 
 def _line(names: dict[str, SpecName], key: str, similar: str | None) -> tuple[str, str, str, str]:
