@@ -4,7 +4,7 @@ The maximum is what the plan of a request could return with an empty cache; requ
 nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -49,8 +49,9 @@ class Estimate(msgspec.Struct, frozen=True):
         return sum(row.parts for row in self.rows)
 
 
-def estimate_requests(counted: Iterable[V3Request]) -> Estimate:
-    """Estimate requests; the most expensive endpoint comes first."""
+def estimate_requests(counted: Iterable[V3Request], worst: Callable[[V3Request], int] | None = None) -> Estimate:
+    """Estimate requests by `worst`, or `worst_case_parts`; the most expensive endpoint comes first."""
+    worst = worst or worst_case_parts
     rows: dict[str, EndpointEstimate] = {}
     for request in counted:
         known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
@@ -58,7 +59,7 @@ def estimate_requests(counted: Iterable[V3Request]) -> Estimate:
             known.endpoint,
             known.requests + 1,
             known.occurrences + request.times,
-            known.parts + worst_case_parts(request),
+            known.parts + worst(request),
         )
     return Estimate(tuple(sorted(rows.values(), key=lambda row: (-row.parts, row.endpoint))))
 

@@ -5,8 +5,9 @@ Retry-After is honored up to a limit. Redirects to another origin are refused, b
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import aiohttp
 import msgspec
@@ -58,8 +59,16 @@ class SideLimits(msgspec.Struct, frozen=True):
     bytes_max: int = 64 * 2**20
 
 
+class HttpCall(NamedTuple):
+    """HTTP request of a side: a GET, or a POST of a GraphQL document."""
+
+    url: str
+    headers: Mapping[str, str] = {}
+    document: bytes | None = None
+
+
 class HttpSide:
-    """Service at `base`, whose paths begin with /v3. `key` returns the API key of a client by its name."""
+    """Service at `base`, whose v3 paths begin with /v3. `key` returns the API key of a client by its name."""
 
     live = True
 
@@ -84,18 +93,25 @@ class HttpSide:
 
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
-        url = yarl.URL(self.place + request.target(self._key(request.client)), encoded=True)
         try:
             async with self._slots:
-                return await self._with_retries(url, request_id)
+                return await self._with_retries(await self.call(request), request_id)
         except failures.SideError as failure:
             return SideResponse(0, b"", 0.0, parts=0 if failure.free else None, failure=str(failure))
 
-    async def _with_retries(self, url: yarl.URL, request_id: str) -> SideResponse:
+    async def call(self, request: V3Request) -> HttpCall:
+        """Return what is sent for a request. Raises SideError."""
+        key = self._key(request.client)
+        if not request.is_document:
+            return HttpCall(request.url(self.place, key))
+        headers = {"token": key} if key else {}
+        return HttpCall(request.url(self.place), headers, request.document())
+
+    async def _with_retries(self, call: HttpCall, request_id: str) -> SideResponse:
         for wait in (*WAITS, None):
             # Retries take a turn, too: a side that limits the rate must not get them in addition.
             await self._pace.turn()
-            response, retry_after = await self._send_once(url, request_id)
+            response, retry_after = await self._send_once(call, request_id)
             # A 429 that names its cost, which is 0, is that of a quota: only its Retry-After says when it ends.
             usual = wait if response.parts is None else None
             # A response that has cost parts is final.
@@ -108,15 +124,20 @@ class HttpSide:
         failures.check_response(response)
         return response
 
-    async def _send_once(self, url: yarl.URL, request_id: str) -> tuple[SideResponse, str]:
+    async def _send_once(self, call: HttpCall, request_id: str) -> tuple[SideResponse, str]:
         """Send once, following redirects within the side; return the response and its Retry-After."""
-        started = self._clock.monotonic()
+        started, url = self._clock.monotonic(), yarl.URL(call.url, encoded=True)
+        headers = {**call.headers, "X-Request-Id": request_id}
+        if call.document is not None:
+            headers["Content-Type"] = "application/json"
         try:
             for _ in range(REDIRECTS + 1):
-                async with self._session.get(
+                async with self._session.request(
                     # Redirects are followed here and not by aiohttp, which would send the API key to other servers.
+                    "GET" if call.document is None else "POST",
                     url,
-                    headers={"X-Request-Id": request_id},
+                    headers=headers,
+                    data=call.document,
                     allow_redirects=False,
                 ) as response:
                     body = await read_body(response, self._limits.bytes_max)

@@ -8,13 +8,15 @@ import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from proxy import errors
 from proxy.traffic.recording.line_files import Spool, WholeLines
 from proxy.traffic.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine, drop_ended
-from proxy.traffic.v3_request import V3Request, parse_target
+from proxy.traffic.sources.entries import with_document
+from proxy.traffic.v3_request import GRAPHQL_PATHS, V3Request, parse_any_target
 from proxy.traffic.v3_response import ComparedSide, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 
@@ -23,12 +25,13 @@ LOOKUP = "look-up "  # prefix of the keys of look-ups
 
 
 class _UserLine(msgspec.Struct, frozen=True):
-    """Line of a user's own file. `body` is JSON, or a string that contains it."""
+    """Line of a user's own file. `body` is JSON, or a string that contains it; `request` a GraphQL request."""
 
     body: msgspec.Raw
     url: str | None = None
     path: str | None = None
     status: int = 200
+    request: dict[str, Any] | None = None
 
 
 class UnreadableLines(msgspec.Struct):
@@ -149,7 +152,9 @@ class Recording:
         """Convert a line of a user's own file. Raises ValueError or MsgspecError."""
         own = msgspec.json.decode(text, type=_UserLine)
         target = own.url or own.path or ""
-        path, query, key = parse_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
+        if own.request is not None and isinstance(own.request.get("query"), str):
+            target = with_document(target or GRAPHQL_PATHS[0], own.request)
+        path, query, key = parse_any_target(target if "://" in target[:12] or _has_prefix(target) else f"/v3{target}")
         if key is not None:
             self.keys.add(key)
         raw = bytes(own.body)
@@ -180,12 +185,14 @@ class RecordedSide:
     async def fetch(self, request: V3Request, request_id: str) -> SideResponse:  # noqa: ARG002 - part of the interface
         line = self._recorded.line(request)
         if line is None or line.baseline is None:
-            return SideResponse(0, b"", 0.0, parts=0, failure="has no response to this request in its file")
+            return _failure("has no response to this request in its file")
+        if line.baseline.digest:
+            return _failure(f"has no recorded response: {ENDED}")
         return line.baseline.response()
 
 
 def _has_prefix(target: str) -> bool:
-    return target.startswith(("/v3/", "/api/"))
+    return target.startswith(("/v3/", "/api/", *GRAPHQL_PATHS))
 
 
 def _key(request: V3Request, client: str) -> str:

@@ -3,8 +3,8 @@
 The first line is a header. Each further line is a zstd frame of its own, so that a truncated file loses only its last
 line. Lines hold requests with their responses; GraphQL documents, by digest, and responses that all requests share
 precede the first request that needs them. recorded.py reads the file. What the new service and the GraphQL API sent
-ends after a day, because the vendor's terms allow no more (contract graphql.md §12): digests and the baseline's
-responses stay.
+ends after a day, also where that is the baseline of a document, because the vendor's terms allow no more (contract
+graphql.md §12): digests and the baseline's other responses stay.
 """
 
 import base64
@@ -102,16 +102,28 @@ class RecordingLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def has_ended(self, now: float) -> bool:
         """Return whether the line has data that must not be kept any longer."""
-        has_data = self.upstream or self.shared or (self.candidate is not None and not self.candidate.digest)
+        responses = (self.candidate, self.baseline if self._is_document else None)
+        has_data = self.upstream or self.shared or any(each is not None and not each.digest for each in responses)
         return bool(has_data) and 0.0 < self.at <= now - KEPT_SECONDS
 
     def without_data(self) -> "RecordingLine":
         """Return what stays of a line that has ended."""
-        candidate = self.candidate
-        if candidate is not None:
-            digest = hashlib.blake2b(candidate.body.encode(), digest_size=16).hexdigest()
-            candidate = msgspec.structs.replace(candidate, body="", base64=False, digest=digest)
-        return msgspec.structs.replace(self, candidate=candidate, upstream=(), shared=None)
+        baseline = _ended(self.baseline) if self._is_document else self.baseline
+        return msgspec.structs.replace(
+            self, baseline=baseline, candidate=_ended(self.candidate), upstream=(), shared=None
+        )
+
+    @property
+    def _is_document(self) -> bool:
+        return self.request is not None and self.request.is_document
+
+
+def _ended(response: RecordedResponse | None) -> RecordedResponse | None:
+    """Return the digest of a response in its place."""
+    if response is None or response.digest:
+        return response
+    digest = hashlib.blake2b(response.body.encode(), digest_size=16).hexdigest()
+    return msgspec.structs.replace(response, body="", base64=False, digest=digest)
 
 
 class RecordedExchange(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ import typer
 
 from proxy.kit import shipped
 from proxy.telemetry import log
-from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, ComparisonOptions
+from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, UPSTREAM, ComparisonOptions
 from proxy.tools.compare.judging import rules
 from proxy.traffic import http_side
 from proxy.traffic.http_side import SideLimits
@@ -33,6 +33,8 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
         raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
     if chosen.candidate is not None and chosen.config is not None:
         raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--candidate")
+    if chosen.baseline == UPSTREAM and chosen.config is None:
+        raise typer.BadParameter("needs --config, whose upstream is asked", param_hint="--baseline")
     if chosen.shadow:
         _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
     elif chosen.replay is not None:
@@ -66,8 +68,8 @@ def columns(chosen: ComparisonOptions) -> dict[str, str]:
 
 
 def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
-    """Return the limits of the baseline. The embedded legacy service has no rate limit."""
-    usual = 0.0 if chosen.baseline == SANDBOX else V3_RATE
+    """Return the limits of the baseline. v3 and services like it have a rate limit."""
+    usual = 0.0 if chosen.baseline in (SANDBOX, UPSTREAM) else V3_RATE
     rate = usual if chosen.baseline_rate is None else chosen.baseline_rate
     return SideLimits(chosen.baseline_concurrency, rate, chosen.timeout)
 

@@ -13,7 +13,8 @@ import typer
 
 from proxy.cli import option_fields
 
-SANDBOX = "sandbox"  # as --baseline: the embedded legacy service
+SANDBOX = "sandbox"  # as --baseline: the embedded legacy service, and the sandbox itself for documents
+UPSTREAM = "upstream"  # as --baseline: the GraphQL service of the configuration, for documents
 STANDARD_OUTPUT = Path("-")
 
 
@@ -23,7 +24,9 @@ class ComparisonOptions:
 
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox."),
+        typer.Option(
+            metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox, upstream."
+        ),
     ] = None
     candidate: Annotated[
         str | None, typer.Option(metavar="URL", help="Candidate: the new service, already running.")
@@ -48,9 +51,7 @@ class ComparisonOptions:
         int | None, typer.Option(min=1, metavar="N", help="Send at most N requests, a stratified sample.")
     ] = None
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 1
-    budget: Annotated[
-        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the candidate may cost.")
-    ] = None
+    budget: Annotated[int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost.")] = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
     baseline_key: Annotated[
         str | None,
@@ -112,7 +113,7 @@ class ComparisonOptions:
     @property
     def baseline_file(self) -> Path | None:
         """File of baseline responses; None if the baseline is a service."""
-        is_file = self.baseline and "://" not in self.baseline and self.baseline != SANDBOX
+        is_file = self.baseline and "://" not in self.baseline and self.baseline not in (SANDBOX, UPSTREAM)
         return Path(self.baseline) if self.baseline and is_file else None
 
 

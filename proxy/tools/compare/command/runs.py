@@ -24,7 +24,6 @@ from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
-from proxy.traffic import estimate
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
 
 T = TypeVar("T")
@@ -61,10 +60,13 @@ async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings
         with ExitStack() as stack:
             recorder = open_recorder(ready, chosen.record, stack)
             known = recorder.known if recorder else set()
-            requests, worst = plan.remaining(ready.source.plan, known)
+            costs = ready.costs
+            requests, worst = plan.remaining(
+                ready.source.plan, known, costs.both if ready.ready.sides.candidate else costs.baseline
+            )
             if known:
                 spending.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
-            left = setup.RemainingRequests(requests, worst if ready.ready.sides.candidate else estimate.Estimate(()))
+            left = setup.RemainingRequests(requests, worst)
             ended = await setup.execute(ready, left, run.RunSinks(recorder=recorder))
             if ended is not None:
                 _say_recorded(ended, chosen)
@@ -131,7 +133,7 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
 
 def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
     done, spent = (progress.done, progress.spent) if progress else (set(), 0)
-    requests, estimate = plan.remaining(ready.source.plan, done)
+    requests, estimate = plan.remaining(ready.source.plan, done, ready.costs.both)
     if done:
         spending.say(f"resuming: {len(done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
     return setup.RemainingRequests(requests, estimate, spent)

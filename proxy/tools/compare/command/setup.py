@@ -20,13 +20,15 @@ from proxy.tools.compare.command import checks, local_service, options, output, 
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.running import exchange, plan, run
+from proxy.tools.compare.running.costs import WorstCaseCosts
 from proxy.tools.compare.running.exchange import ComparisonBudget
 from proxy.tools.compare.running.progress import ProgressFile
+from proxy.tools.compare.running.upstream_side import UpstreamSide
 from proxy.traffic import estimate, http_side
 from proxy.traffic.recording.recorded import Recording
 from proxy.traffic.sources import source as sources
 from proxy.traffic.sources.clients import Clients, UnnamedKey
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import V3Request, parse_any_target
 from proxy.traffic.v3_response import ComparedSide
 
 
@@ -49,7 +51,9 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
     """Read the requests of the chosen source. Raises SourceError for a file without requests."""
     rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
-        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
+        opened = sources.open_source(
+            chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen), parse=parse_any_target
+        )
         request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
         notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
         return RequestsToSend(
@@ -109,6 +113,11 @@ class ComparisonSetup(NamedTuple):
     def limit(self) -> int | None:
         """Budget in parts; None for no limit."""
         return self.settings.budget if self.chosen.budget is None else self.chosen.budget
+
+    @property
+    def costs(self) -> WorstCaseCosts:
+        """Maximum costs of requests, at both sides."""
+        return WorstCaseCosts(self.site, baseline_billed=isinstance(self.ready.sides.baseline, UpstreamSide))
 
     @property
     def site(self) -> str | None:
@@ -182,6 +191,11 @@ def _place(given: str | None, side: ComparedSide | None) -> str | None:
     return given or (None if side is None else side.place)
 
 
+def _twice(ready: ComparisonSetup, left: RemainingRequests) -> Iterator[str]:
+    if not ready.ready.free and any(map(ready.costs.baseline, left.requests)):
+        yield "a document is paid for twice: to the upstream itself, and through v3bridge, which has no cache here"
+
+
 async def execute(
     ready: ComparisonSetup,
     left: RemainingRequests,
@@ -198,7 +212,7 @@ async def execute(
         budget=ready.limit,
         spent=left.spent,
         free=free,
-        notes=tuple(map(ready.redaction.text, source.notes)),
+        notes=(*map(ready.redaction.text, source.notes), *_twice(ready, left)),
     )
     # Nothing has been sent so far: declining costs nothing.
     if not spending.confirm_cost(left.estimate.parts, ready.limit, left.spent, yes=chosen.yes, free=free):
@@ -207,7 +221,8 @@ async def execute(
     exchanger = exchange.Exchanger(
         ready.ready.sides,
         budget=budget,
-        worst=(lambda _: 0) if chosen.replay else estimate.worst_case_parts,
+        worst=(lambda _: 0) if chosen.replay else ready.costs.candidate,
+        baseline_worst=ready.costs.baseline,
         paying=progress.sending if progress else lambda *_: None,
         redaction=ready.redaction,
         judge=judge,

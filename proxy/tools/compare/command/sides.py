@@ -10,6 +10,7 @@ from proxy import config
 from proxy.cli import option_fields
 from proxy.kit.clock import Clock
 from proxy.tools.compare.command import checks, local_service, options
+from proxy.tools.compare.running import upstream_side
 from proxy.tools.compare.running.exchange import Sides
 from proxy.traffic import http_side
 from proxy.traffic.recording.recorded import RecordedSide, Recording, ReplayedSide
@@ -38,7 +39,7 @@ class ReadySides(NamedTuple):
     sides: Sides
     free: bool
     upstream_recorder: ResponseRecorder | None = None
-    application: Callable[[str], str | None] = lambda _: None
+    application: upstream_side.Application = lambda _: None
 
 
 class SideKeys:
@@ -106,13 +107,21 @@ class _Opening:
         self._clock = clock
         self._stack = stack
 
-    async def baseline(self, legacy: str | None) -> ComparedSide | None:
-        """Open the baseline; None if none was chosen."""
-        chosen = self._chosen.baseline
-        if chosen == options.SANDBOX:
-            if legacy is None:
-                raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
-            return await self._side(legacy, checks.baseline_limits(self._chosen), lambda _: EXAMPLE_KEY)
+    async def baseline(
+        self, service: local_service.LocalService | None, application: upstream_side.Application = lambda _: None
+    ) -> ComparedSide | None:
+        """Open the baseline; None if none was chosen. `service` is the one that was started, `application` names the
+        application of a client there."""
+        chosen, limits = self._chosen.baseline, checks.baseline_limits(self._chosen)
+        if service is not None and chosen in (options.SANDBOX, options.UPSTREAM):
+            legacy = None
+            if chosen == options.SANDBOX:
+                if service.legacy is None:
+                    raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
+                legacy = await self._side(service.legacy, limits, lambda _: EXAMPLE_KEY)
+            return await self._stack.enter_async_context(
+                upstream_side.opened(service.settings, limits, application, others=legacy, clock=self._clock)
+            )
         if chosen is not None and self._chosen.baseline_file is None:
             return await self.service(chosen, "baseline", "--baseline")
         return None if self._baseline is None else RecordedSide(self._baseline)
@@ -143,7 +152,7 @@ class _Opening:
             return service.application(key(client))
 
         candidate = await self._side(service.url, checks.candidate_limits(self._chosen), key)
-        baseline = await self.baseline(service.legacy)
+        baseline = await self.baseline(service, application)
         return ReadySides(Sides(baseline, candidate), free, upstream_recorder, application)
 
     async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:

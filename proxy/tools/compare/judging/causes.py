@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from proxy.tools.compare.judging import paths, unknown_uids, v3_fields
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Difference, Kind
+from proxy.traffic.v3_request import GRAPHQL_PATHS
 from proxy.v3 import endpoints
 
 KNOWN_PATHS = 2000  # entries of the field cache; bounded because paths come from client data
@@ -151,6 +152,8 @@ class Causes:
         if kind == "unreadable":
             return "the body of the baseline or of the candidate is not JSON: a sample says which"
         found = self.field(endpoint, path)
+        if endpoint in GRAPHQL_PATHS:
+            return "v3bridge and the service that it asks do not agree"
         if found is None:
             return "the field stands around v3's objects, or v3 had none of that name"
         row, entry = found.row, found.row.entry

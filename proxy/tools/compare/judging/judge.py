@@ -4,8 +4,11 @@ Finds the differences, applies the rules, separates data that changed during the
 Pure: the diff function, the redaction and repeated responses are passed in.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from proxy.tools.compare.judging import paths, relations, unknown_uids, verdict
 from proxy.tools.compare.judging.causes import Causes
@@ -18,6 +21,9 @@ from proxy.traffic import v3_response
 from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import JsonDocument, ResponseBody, SideResponse
 from proxy.v3 import endpoints
+
+DATA = "data"  # of a GraphQL response, whose keys have an order
+_KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
 
 Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
 
@@ -161,6 +167,8 @@ class Judge:
             return self._uids.explained(differences, baseline.requested_uids, baseline.names)
         if baseline.body.problem is None and candidate.body.problem is None:
             differences += self._diff(baseline.body.document, candidate.body.document)
+            if not differences and baseline.body.ordered and _keys(baseline) != _keys(candidate):
+                differences.append(Difference("order", DATA, DATA, _keys(baseline), _keys(candidate)))
         return self._uids.explained(differences, baseline.requested_uids, baseline.names)
 
     def _flaky_fields(
@@ -264,6 +272,11 @@ def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Differen
     if one.problem is not None and baseline.response.body != candidate.response.body:
         return [_body("value", one.problem, other.problem)]
     return [_body("format", one.function, other.function)] if one.function != other.function else []
+
+
+def _keys(side: ParsedResponse) -> list[str]:
+    """Return the keys of a response's objects in their order."""
+    return _KEY.findall(msgspec.json.encode(side.body.document.value).decode())
 
 
 def _body(kind: Literal["unreadable", "value", "format"], baseline: str | None, candidate: str | None) -> Difference:

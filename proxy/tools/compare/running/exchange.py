@@ -2,7 +2,8 @@
 
 The baseline is first: it is free, and if it fails or refuses the API key, nothing is spent. Then the candidate; then
 the baseline again, where the request is in the noise sample or the responses differ. The candidate is paid a second
-time only where the baseline has changed meanwhile.
+time only where the baseline has changed meanwhile. A document costs parts also at the Nexar API as the baseline, which
+is asked once.
 """
 
 import asyncio
@@ -74,7 +75,7 @@ class Sides(NamedTuple):
 class Exchange(NamedTuple):
     """Responses to one request.
 
-    `cost` is in parts, over all responses of the candidate; `failure` is the reason why they cannot be compared, and
+    `cost` is in parts, over all responses that are billed; `failure` is the reason why they cannot be compared, and
     `of` the side that failed, None where it only refused a client's API key; `notes` are the GraphQL operations behind
     the candidate's latest response.
     """
@@ -99,8 +100,8 @@ class OutOfBudgetError(Exception):
 
 
 class Exchanger:
-    """Sends requests to both sides. `worst` computes the maximum cost of a request; `paying` gets its id and this
-    maximum before that may be spent.
+    """Sends requests to both sides. `worst` computes the maximum cost of a request, `baseline_worst` that of its
+    baseline; `paying` gets its id and such a maximum before that may be spent.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Exchanger:
         *,
         budget: ComparisonBudget,
         worst: Callable[[V3Request], int],
+        baseline_worst: Callable[[V3Request], int] = lambda _: 0,
         paying: Callable[[str, int], None],
         redaction: Redaction,
         judge: DifferenceFinder | None = None,
@@ -117,6 +119,7 @@ class Exchanger:
         self._baseline, self._candidate = sides
         self._budget = budget
         self._worst = worst
+        self._baseline_worst = baseline_worst
         self._paying = paying
         self._redaction = redaction
         self._judge = judge
@@ -126,13 +129,20 @@ class Exchanger:
 
     async def exchange(self, request: V3Request, *, twice: bool = False) -> Exchange:
         """Send a request to both sides. Raises OutOfBudgetError before anything is spent."""
-        reserved = await self._reserve(request)
+        own = self._baseline_worst(request)
+        reserved = await self._reserve(request, own)
+        paid = own
         try:
+            if own:
+                self._paying(request.id, own)
             baseline = await self._fetch(self._baseline, request)
+            paid = _cost(baseline, own) if own and baseline is not None else 0
         except BaseException:
             await self._budget.settle(reserved, 0)
             raise
-        exchange = _failed(Exchange(baseline), "baseline", baseline, self._baseline, request)
+        finally:
+            await self._budget.settle(own, paid)
+        exchange = _failed(Exchange(baseline, cost=paid), "baseline", baseline, self._baseline, request)
         # The candidate is not requested: without a baseline response its parts would be spent for nothing.
         if exchange.failure is not None:
             await self._budget.settle(reserved, 0)
@@ -140,7 +150,7 @@ class Exchanger:
         if self._candidate is None:
             return exchange
         candidate, cost, notes = await self._fetch_candidate(request, reserved)
-        exchange = Exchange(baseline, candidate, cost=cost, notes=notes)
+        exchange = Exchange(baseline, candidate, cost=paid + cost, notes=notes)
         exchange = _failed(exchange, "candidate", candidate, self._candidate, request)
         if exchange.failure is not None or baseline is None or self._judge is None:
             return exchange
@@ -164,7 +174,7 @@ class Exchanger:
         """Repeat the request where that gives information. A failed repetition is ignored."""
         baseline, candidate = pair
         # A recording gives the same response each time, so a repetition tells nothing.
-        if self._baseline is None or not self._baseline.live:
+        if self._baseline is None or not self._baseline.live or self._baseline_worst(request):
             return exchange
         differ = bool(judge.differences(request, baseline, candidate))
         if not (differ or twice):
@@ -193,9 +203,10 @@ class Exchanger:
         exchange = exchange._replace(cost=exchange.cost + cost)
         return exchange if candidate_again.failure else exchange._replace(candidate_again=candidate_again, notes=notes)
 
-    async def _reserve(self, request: V3Request) -> int:
+    async def _reserve(self, request: V3Request, more: int = 0) -> int:
+        """Reserve the maximum cost of the candidate's response, which is returned, and `more`."""
         worst = self._worst(request) if self._candidate is not None else 0
-        if not await self._budget.hold(worst):
+        if not await self._budget.hold(worst + more):
             raise OutOfBudgetError
         return worst
 

@@ -14,6 +14,7 @@ from proxy.redaction import Redaction
 from proxy.traffic.recording.line_files import WholeLines
 from proxy.traffic.recording.recorded import RecordedSide, Recording
 from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
+from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
@@ -280,6 +281,17 @@ def test_data_of_the_new_service_ends_after_a_day(file: Any, record: Any, read: 
     assert text.count('{"message') + text.count('{\\"message') == 1
     assert file.stat().st_mode & 0o777 == 0o600
     assert record(recorded_request(3)).known == {recorded_request(n).request.id for n in (1, 2, 3)}
+
+
+def test_document_of_which_both_responses_are_the_vendors_ends_after_a_day(file: Any, record: Any, read: Any) -> None:
+    request = V3Request("/graphql", (("query", "{ supSearch { hits } }"),))
+    response = SideResponse(200, b'{"data": "secret-data"}', 0.1)
+    record(RecordedExchange(request, response, response), at=NOW)
+    assert read(file, NOW + 3600).line(request).baseline.body == '{"data": "secret-data"}'
+    recording = read(file, NOW + 86_400)
+    assert (recording.ended, recording.line(request).baseline.body) == (1, "")
+    assert b"secret-data" not in b"".join(WholeLines(file))
+    assert read(file, NOW + 90_000).ended == 0
 
 
 def test_data_of_a_sandbox_does_not_end(file: Any, record: Any, read: Any) -> None:

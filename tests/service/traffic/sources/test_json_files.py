@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from proxy.traffic.recording.recorder import RecordedExchange, Recorder, Recordi
 from proxy.traffic.sources import json_files
 from proxy.traffic.sources.clients import Clients
 from proxy.traffic.sources.source import open_source
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import V3Request, parse_any_target
 from proxy.traffic.v3_response import SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse
 
@@ -44,6 +45,52 @@ def test_request_is_found_in_every_structure(read_source: Any, line: Any) -> Non
     found = read_source("requests.jsonl", json.dumps(line))
     assert [(request.path, request.query) for request in found.requests] == [WANTED]
     assert found.source.kind == "json"
+
+
+DOCUMENT = "query Q($q: String) { supSearch(q: $q) { hits } }"
+SENT = {"query": DOCUMENT, "variables": {"q": "1 %+&"}, "operationName": "Q"}
+DOCUMENT_LINES = [
+    SENT,
+    {"url": "https://api.nexar.com/graphql/", "request": SENT, "body": {"data": None}},
+    {"method": "POST", "path": "/graphql", "request_body": json.dumps(SENT)},  # nginx
+    {"request": {"method": "POST", "uri": "/graphql", "body": SENT}},
+    {"url": "/graphql?" + urlencode({**SENT, "variables": '{"q": "1 %+&"}'})},
+]
+
+
+@pytest.mark.parametrize("line", DOCUMENT_LINES)
+def test_document_is_found_with_its_variables(tmp_path: Path, line: Any) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps(line))
+    source = open_source(tmp_path / "r.jsonl", Clients(), kind="json", parse=parse_any_target)
+    (request,) = source.requests()
+    assert (request.endpoint, json.loads(request.document())) == ("/graphql", SENT)
+
+
+def test_document_of_v4_has_its_path_and_no_key(tmp_path: Path) -> None:
+    line = {"path": "/api/v4/endpoint?token=the-key", "query": "# all\n{ search { hits } }"}
+    clients = Clients()
+    (tmp_path / "r.jsonl").write_text(json.dumps(line))
+    (request,) = open_source(tmp_path / "r.jsonl", clients, parse=parse_any_target).requests()
+    assert (request.path, json.loads(request.document())) == ("/api/v4/endpoint", {"query": line["query"]})
+    assert clients.key(request.client, "candidate") == "the-key"
+    assert "the-key" not in request.curl("http://x/api/v3")
+
+
+def test_har_has_documents_and_their_keys(tmp_path: Path) -> None:
+    posted = {
+        "url": "https://api.nexar.com/graphql",
+        "method": "POST",
+        "headers": [{"name": "Accept", "value": "*/*"}, {"name": "authorization", "value": "bearer the-key"}],
+        "postData": {"mimeType": "application/json", "text": json.dumps(SENT)},
+    }
+    entries = [{"request": posted}, {"request": {"url": "https://api.nexar.com/graphql", "method": "POST"}}]
+    (tmp_path / "r.har").write_text(json.dumps({"log": {"entries": entries}}))
+    clients = Clients()
+    source = open_source(tmp_path / "r.har", clients, parse=parse_any_target)
+    (request,) = source.requests()
+    assert json.loads(request.document()) == SENT
+    assert clients.key(request.client, "candidate") == "the-key"
+    assert [(each.reason, each.times) for each in source.skipped] == [("its GraphQL document is not in the file", 1)]
 
 
 def test_separate_key_belongs_to_the_client(read_source: Any) -> None:

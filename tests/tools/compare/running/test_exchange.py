@@ -58,6 +58,7 @@ def exchange(book: Any) -> Any:
             twice: bool = False,
             judge: Any = None,
             worst: int = 5,
+            baseline_worst: int = 0,
             limit: Any = None,
             secrets: Any = (),
         ) -> Any:
@@ -66,6 +67,7 @@ def exchange(book: Any) -> Any:
                 Sides(baseline, candidate),
                 budget=self.budget,
                 worst=lambda _: worst,
+                baseline_worst=lambda _: baseline_worst,
                 paying=lambda *paying: self.paid.append(paying),
                 redaction=Redaction(secrets),
                 judge=judge or _Judge(),
@@ -82,6 +84,17 @@ async def test_baseline_is_requested_first_and_equal_responses_end_the_exchange(
     assert found.baseline_again is found.candidate_again is None
     assert exchange.budget.spent == 2
     assert exchange.paid == [(REQUEST.id, 5)]
+
+
+async def test_billed_baseline_is_booked_and_asked_once(exchange: Any, book: Any) -> None:
+    sides = ScriptedSide("baseline", book, "a"), ScriptedSide("candidate", book, "b", parts=2)
+    found = await exchange(*sides, baseline_worst=3, twice=True, limit=8)
+    assert book == ["baseline", "candidate"]
+    assert (found.cost, exchange.budget.spent) == (5, 5)
+    assert exchange.paid == [(REQUEST.id, 3), (REQUEST.id, 5)]
+    with pytest.raises(OutOfBudgetError):
+        await exchange(*sides, baseline_worst=3, limit=7)
+    assert book == ["baseline", "candidate"]
 
 
 async def test_request_without_baseline_response_costs_nothing(exchange: Any, book: Any) -> None:
