@@ -38,7 +38,7 @@ from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.tables import Tables
 from proxy.planning import match, projection_cache, search, search_support, wildcards
 from proxy.planning.listing import ListSearchResult
-from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult, join_records
+from proxy.planning.operations import COMPLETE, OperationResult, PlannedOperation, QueryResult, join_records
 from proxy.planning.parts import valid_uids
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
@@ -48,6 +48,7 @@ from proxy.upstream.batching import Batcher
 T = TypeVar("T")
 QueryClaim = Claim[Hashable, Lookup, RenderedResult]
 REFUSALS = (errors.QueryRefused, errors.OversizedOperation)
+ALL_DATA = frozenset({COMPLETE})
 NO_RESULTS: Mapping[int, RenderedResult] = {}
 Watch = stalls.StallWatch[tuple[QueryClaim, list[int]]]
 """Watch for a stall of queries of a claim, at these positions."""
@@ -230,7 +231,12 @@ class Pipeline:
         fetched = await self._operations.execute(request, plan.operations, watch, is_whole=is_whole)
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
-        results = plan.results(fetched, counted)
+        partial = {n for n, each in fetched.items() if each.reported}
+        results = [
+            # One query may have several operations, of which any may be partial.
+            each if n in partial or (partial and len(positions) == 1) else each._replace(facts=each.facts | ALL_DATA)
+            for n, each in enumerate(plan.results(fetched, counted))
+        ]
         if unmatched := sum(each.unmatched for each in results):
             self._metrics.parts_unmatched[request.client.application.name,] += unmatched
         if any(result.failure is None and result.error is None for result in results):
@@ -420,5 +426,5 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         details=result.details,
         records=join_records(result.records),
         projection=queries.renderer.key,
-        facts=result.facts,
+        facts=result.facts | queries.renderer.facts,
     )

@@ -3,25 +3,31 @@
 Their keys are those of v3's queries wherever both ask the upstream for the same page, so that both share its records.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import model
+from proxy import errors, model
 from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer
 from proxy.gateway.queries import GatewayRequest, behind
-from proxy.graphql import partial
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import documents, exact_match, match, parts
 from proxy.planning.operations import (
     AS_SENT,
+    COMPLETE,
     MATCHES,
     OperationResult,
+    PartialResponse,
     PlannedOperation,
     QueryResult,
 )
 from proxy.planning.projection_cache import Fetched, ProjectionCache
+
+ALL_DATA = frozenset({COMPLETE})  # a null beside an error is a null with an error only
+
+_WORD = re.compile(r"\w+")
 
 SEARCH_LIMIT = 10  # parts of a search without `limit` (contract graphql.md §2.1)
 AKA_MPNS, DESCRIPTIONS = "akaMpns", "descriptions"  # of the results of a search, by their order
@@ -61,14 +67,27 @@ class _Queries:
         self._context = request.context
         self._batch_parts = request.client.application.plan.batch_parts
         self.features = self._fetched.features
-        self.renderer = ItemRenderer(part.source, part, self._fetched.fields, facts)
+        self.renderer = ItemRenderer(part.source, part, self._fetched.fields, facts | ALL_DATA)
 
     @property
     def _market(self) -> dict[str, Any]:
         return {"country": self._context.country, "currency": self._context.currency}
 
-    def _failing_if_partial(self, operation: PlannedOperation) -> PlannedOperation:
-        return partial.failing_if_partial(operation, self._projections.features_named)
+    def _query_result(self, result: OperationResult) -> QueryResult:
+        """Return the result of a query that is its operation's; that of a partial response is a failure."""
+        failure = result.failure or (self._partial(result.reported) if result.reported else None)
+        if failure is not None:
+            return QueryResult([], 0, failure.message, failure)
+        return QueryResult(result.parts, result.hits, result.error, records=result.records)
+
+    def _partial(self, reported: Sequence[model.GraphQLError]) -> errors.ServerError:
+        """Return the failure of a partial response: a refusal of the plan if the errors name a feature of it."""
+        message = "; ".join(dict.fromkeys(each.message for each in reported))
+        paths = [each.path for each in reported if isinstance(each.path, list)]
+        fields = frozenset(step for path in paths for step in path[1:] if isinstance(step, str))
+        if self._projections.features_named(fields | set(_WORD.findall(message))):
+            return errors.QueryRefused(message, fields=fields, reported=tuple(reported))
+        return PartialResponse(message)
 
 
 class MultiMatchQueries(_Queries):
@@ -97,16 +116,16 @@ class MultiMatchQueries(_Queries):
         if has_options:
             variables |= {"options": self._options}
         document = self._projections.document(
-            ("match", has_options, selection), lambda: documents.multi_match(selection, has_options, partial.marking)
+            ("match", has_options, selection), lambda: documents.multi_match(selection, has_options)
         )
         operations = [
-            self._failing_if_partial(match.multi_match(document, chunk, variables, self._decode))
+            match.multi_match(document, chunk, variables, self._decode)
             for chunk in match.chunks(batched, self._batch_parts)
         ]
 
         def read(place: int, result: OperationResult) -> QueryResult:
             facts = frozenset({MATCHES}) if self._are_matches(sent[place], result) else match.NO_FACTS
-            return query_result(result)._replace(facts=facts)
+            return self._query_result(result)._replace(facts=facts)
 
         return _Plan(operations, read)
 
@@ -128,12 +147,10 @@ class IdQueries(_Queries):
 
     def plan(self, positions: list[int], _: Mapping[int, Head]) -> _Plan:
         selection = self._fetched.selection
-        document = self._projections.document(
-            ("parts by id", selection), lambda: documents.parts(selection, partial.marking)
-        )
+        document = self._projections.document(("parts by id", selection), lambda: documents.parts(selection))
         ids = [self._ids[n] for n in positions]
         operations = parts.operations(ids, document, self._decode, self._context, self._batch_parts)
-        return _Plan([self._failing_if_partial(each) for each in operations], lambda _, result: query_result(result))
+        return _Plan(operations, lambda _, result: self._query_result(result))
 
 
 class PageQuery(_Queries):
@@ -154,15 +171,12 @@ class PageQuery(_Queries):
 
     def plan(self, _: list[int], heads: Mapping[int, Head]) -> _Plan:  # noqa: ARG002 - one entry, no pages
         selection, name = self._fetched.selection, self._name
-        document = self._projections.document(
-            (name, selection), lambda: documents.found(name, selection, partial.marking)
-        )
+        document = self._projections.document((name, selection), lambda: documents.found(name, selection))
         limit = self._arguments.get("limit")
         parts_max = SEARCH_LIMIT if limit is None else max(limit, 0)
         variables = {**self._arguments, **self._market}
         operation = PlannedOperation(document, variables, parts_max, self._read, (0,), self._decode)
-        operation = self._failing_if_partial(operation)
-        return _Plan([operation], lambda _, result: query_result(result)._replace(details=result.result_set))
+        return _Plan([operation], lambda _, result: self._query_result(result)._replace(details=result.result_set))
 
     def _read(self, data: Any) -> list[OperationResult]:
         page = getattr(data, self._name)
@@ -174,10 +188,3 @@ class PageQuery(_Queries):
         }
         records = [bytes(each.part) for each in page.results]
         return [OperationResult([], max(page.hits, 0), result_set=details, records=records)]
-
-
-def query_result(result: OperationResult) -> QueryResult:
-    """Return the result of a query that is its operation's."""
-    if result.failure is not None:
-        return QueryResult([], 0, result.error, result.failure)
-    return QueryResult(result.parts, result.hits, result.error, result.failure, records=result.records)

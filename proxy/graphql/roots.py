@@ -19,10 +19,10 @@ from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.graphql import own_operation, queries
 from proxy.graphql.documents import ClientDocument
 from proxy.graphql.own_operation import OwnOperation, UncachedResponse
-from proxy.graphql.partial import PartialResponse
 from proxy.graphql.selection import TYPENAME, Field, NotHeldError, Selections, compile_part
 from proxy.mapping.compiler import CompiledObject
 from proxy.model import PARTS_MAX, PartsMatchQuery
+from proxy.planning.operations import PartialResponse
 
 SEARCHES = ("supSearch", "supSearchMpn")
 MULTI_MATCH, PARTS = "supMultiMatch", "supParts"

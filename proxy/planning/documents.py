@@ -7,7 +7,6 @@ is decided here, because it depends on which fields of a document are nullable.
 
 import re
 import types
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import msgspec
 
 from proxy import model
 from proxy.mapping import compiler
-from proxy.planning.operations import Document, ErrorMarker, FieldError
+from proxy.planning.operations import Document, ErrorMarker, FieldError, PartialData
 
 REASON_MAX = 500  # characters of the upstream's messages that are passed on
 MARKET = "$country: String!, $currency: String!"
@@ -165,15 +164,7 @@ AGGREGATIONS = {
 }
 
 
-# What further becomes of the errors beside data: gets the marker of a document, and returns that in its place.
-Marking = Callable[[ErrorMarker | None], ErrorMarker | None]
-
-
-def _unchanged(marker: ErrorMarker | None) -> ErrorMarker | None:
-    return marker
-
-
-def multi_match(selection: str, options: bool = False, marking: Marking = _unchanged) -> Document:
+def multi_match(selection: str, options: bool = False) -> Document:
     """Return the document of supMultiMatch. Without a selection of parts it selects only the hits, which costs nothing.
     `options`, such as filters, apply to all queries, so that such documents are not batched."""
     parts = f" parts {{ {selection} }}" if selection else ""
@@ -186,7 +177,7 @@ def multi_match(selection: str, options: bool = False, marking: Marking = _uncha
         types.GenericAlias(list, (MatchedParts if selection else MatchCount,)),
     )
     # Options are those of one request: its queries cannot share an operation with others.
-    return root.document(mark_errors=marking(None), list_variable=None if options else "queries")
+    return root.document(mark_errors=_partial(), list_variable=None if options else "queries")
 
 
 def search(name: str, selection: str) -> Document:
@@ -194,7 +185,7 @@ def search(name: str, selection: str) -> Document:
     # akaMpn is set where an alternate number matched (contract graphql.md §1.2): such a part is a match, too.
     below = f"hits results {{ akaMpn part {{ {selection} }} }}"
     root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set(FoundPart, []))
-    return root.document(mark_errors=_require_results, merging=partial(_aliases, root))
+    return root.document(mark_errors=_partial(_require_results), merging=partial(_aliases, root))
 
 
 def page(selection: str, counted: frozenset[str]) -> Document:
@@ -207,21 +198,21 @@ def count(counted: frozenset[str]) -> Document:
     return _counting(counted, "hits", None)
 
 
-def found(name: str, selection: str, marking: Marking = _unchanged) -> Document:
+def found(name: str, selection: str) -> Document:
     """Return the document of supSearch or supSearchMpn with all arguments of a page, which variables without a value
     leave out: parts, the alternate MPNs that matched, and snippets."""
     signature = f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, {SORTING}"
     arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
     root = Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, []))
-    return root.document(mark_errors=marking(_require_results))
+    return root.document(mark_errors=_partial(_require_results))
 
 
-def parts(selection: str, marking: Marking = _unchanged) -> Document:
+def parts(selection: str) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, selection, list[msgspec.Raw])
-    return root.document(mark_errors=marking(_mark_lost_parts), list_variable="ids")
+    return root.document(mark_errors=_partial(_mark_lost_parts), list_variable="ids")
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
@@ -257,7 +248,8 @@ def _aliases(root: Root, number: int) -> Document:
     # A fragment, so that the selection is sent and parsed once, not for each alias.
     fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
     text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
-    return Document(root.name, text, types.GenericAlias(dict, (str, root.record)), mark_errors=_mark_lost_aliases)
+    record = types.GenericAlias(dict, (str, root.record))
+    return Document(root.name, text, record, mark_errors=_partial(_mark_lost_aliases))
 
 
 def _numbered(text: str, number: int) -> str:
@@ -272,7 +264,17 @@ def _counting(counted: frozenset[str], below: str, result: type | None) -> Docum
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
     texts = " ".join([below, *(each.text for each in chosen)])
     root = Root("supSearch", signature, arguments, texts, _result_set(result, fields))
-    return root.document(mark_errors=_require_results if result else None)
+    return root.document(mark_errors=_partial(_require_results) if result else None)
+
+
+def _partial(mark_lost: ErrorMarker | None = None) -> ErrorMarker:
+    """Return the error marker of a document of parts; `mark_lost` finds out whether anything is left."""
+
+    def mark(data: Any, reported: list[model.GraphQLError]) -> PartialData | None:
+        left = data if mark_lost is None else mark_lost(data, reported)
+        return None if left is None else PartialData(left, reported)
+
+    return mark
 
 
 def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:

@@ -19,7 +19,7 @@ class OperationResult(msgspec.Struct, frozen=True):
     `records` are the parts as JSON, as the upstream sent them; `parts` is empty until they are decoded.
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
     `failure` is the error of an operation that was not executed, or failed as a whole; `refusal` that of one that the
-    upstream refused.
+    upstream refused; `reported` are the errors beside the data of a partial response.
     """
 
     parts: list[Any]
@@ -30,6 +30,7 @@ class OperationResult(msgspec.Struct, frozen=True):
     failure: errors.BridgeError | None = None
     records: list[bytes] = []
     refusal: errors.QueryRefused | None = None
+    reported: Sequence[model.GraphQLError] = ()
 
     def candidates(self) -> Iterator[tuple[Any, bytes, str | None]]:
         """Yield each part with its record and the alternate MPN that the query matched, None if it matched the MPN
@@ -37,6 +38,7 @@ class OperationResult(msgspec.Struct, frozen=True):
         return zip(self.parts, self.records, self.alternate_mpns or [None] * len(self.parts), strict=True)
 
 
+COMPLETE = "(complete)"  # fact of a page: no error is the reason of a null in it
 AS_SENT = "(as sent)"  # fact of a page: it is the upstream's own, from which nothing was left out
 MATCHES = "(matches)"  # fact of a page: all of its parts have the number that was asked for
 
@@ -65,6 +67,19 @@ class EncodedOperation(msgspec.Struct, frozen=True):
     parts_max: int
 
 
+class PartialData(NamedTuple):
+    """Data of a response that has errors, too."""
+
+    data: Any
+    reported: Sequence[model.GraphQLError]
+
+
+class PartialResponse(errors.ServerError):
+    """Response with errors beside its data, for a caller that needs all of it."""
+
+    status = 502
+
+
 class PlannedOperation(msgspec.Struct, frozen=True):
     """Document with variables: the most parts that it can cost, the reader of its data, the positions in the request of
     the queries that it resolves, and the decoder of lists of parts, which selects the fields that its caller needs.
@@ -73,7 +88,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
     document: "Document"
     variables: dict[str, Any]
     parts_max: int
-    read: Callable[[Any], list[OperationResult]]
+    read_data: Callable[[Any], list[OperationResult]]
     positions: tuple[int, ...]
     decode: Callable[[bytes], list[Any]] | None = None
     is_free: bool = False
@@ -88,6 +103,12 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         """Equal for operations that can be merged into one request; None for those that cannot."""
         return self.document if self.document.batchable else None
 
+    def read(self, data: Any) -> list[OperationResult]:
+        """Return the result of each query in the data of a response, which may be partial."""
+        if not isinstance(data, PartialData):
+            return self.read_data(data)
+        return [msgspec.structs.replace(each, reported=data.reported) for each in self.read_data(data.data)]
+
     def merged(self, others: "Sequence[PlannedOperation]") -> "PlannedOperation":
         """Return one operation for the queries of this and of others with the same batch key."""
         operations = [self, *others]
@@ -98,7 +119,9 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         if list_variable is not None:
             values = [value for each in operations for value in each.variables[list_variable]]
             # The other variables are equal: country and currency are those of the application, which the key contains.
-            return PlannedOperation(document, {**self.variables, list_variable: values}, parts, self.read, positions)
+            return PlannedOperation(
+                document, {**self.variables, list_variable: values}, parts, self.read_data, positions
+            )
         # Each copy of the root field has variables of its own, also where they are equal: one text for all merges.
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(document, numbered, parts, _read_aliases(self), positions)
@@ -208,7 +231,7 @@ def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) ->
 
 def _read_aliases(operation: PlannedOperation) -> Callable[[Any], list[OperationResult]]:
     """Return the reader of a document with aliases: each value is read like the data of the document without them."""
-    name, alone, read_one = operation.document.name, types.SimpleNamespace, operation.read
+    name, alone, read_one = operation.document.name, types.SimpleNamespace, operation.read_data
 
     def read(data: dict[str, Any]) -> list[OperationResult]:
         return [

@@ -5,6 +5,7 @@ is copied out, neither decoded nor mapped. Items of a projection that shows less
 them.
 """
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -77,7 +78,7 @@ class RenderedResult(NamedTuple):
     """Result of a query: `items` is a JSON list of v3 objects, `details` what a search says beside them.
 
     `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
-    all. `records` are what it was made of, in the projection of a renderer, until it is stored. `failure` is why there
+    all. `records` are what it was made of, in the projection of a renderer. `failure` is why there
     is no result where that is not the query's own `error`; `facts` are those of its page.
     """
 
@@ -131,6 +132,11 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
 
     def size(self) -> int:
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
+
+
+@functools.lru_cache(maxsize=256)  # one set for many entries
+def _with_facts(fields: frozenset[str], facts: frozenset[str]) -> frozenset[str]:
+    return fields | facts
 
 
 def memory_of(content: int) -> int:
@@ -189,7 +195,17 @@ class ResponseCache:
         except errors.UpstreamUnreadable as failure:
             return None if stale else RenderedResult.failed(failure)
         until = 0.0 if stale else self._fresh_until(variant)
-        return RenderedResult(items, variant.hits, details=variant.details, stored=variant.stored, until=until)
+        # Another request that waits for it may make items of its own.
+        return RenderedResult(
+            items,
+            variant.hits,
+            details=variant.details,
+            stored=variant.stored,
+            until=until,
+            records=variant.records,
+            projection=renderer.key,
+            facts=renderer.facts,
+        )
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
         """Return whether `get` has a fresh result, without making its items."""
@@ -210,6 +226,8 @@ class ResponseCache:
         """Store a result with its records, or those that follow its `head`; return it with its times. Raises
         UpstreamUnreadable for a head that cannot be translated."""
         now, page = self._clock.monotonic(), _page_of(key.key)
+        # Of a head no other facts are known than those that it was chosen by.
+        result = result._replace(facts=renderer.facts if head is not None else renderer.facts | result.facts)
         if head is not None and page is not None:
             # A part that has moved behind the head meanwhile is not listed twice.
             listed = {uid for record in head.records if (uid := _id(record).v3uid)}
@@ -220,9 +238,7 @@ class ResponseCache:
             result = result._replace(items=items, hits=hits, records=records)
             if not self._holders.get(page.query):  # they were cleared meanwhile: the head must not come back
                 return result._replace(stored=now)
-        # Of the head no other facts are known than those that it was chosen by.
-        facts = renderer.facts if head is not None else renderer.facts | result.facts
-        fields = renderer.fetched | facts if facts else renderer.fetched
+        fields = _with_facts(renderer.fetched, result.facts)
         variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
         self._keep(key, [variant], renderer)
         return result._replace(stored=now, until=self._fresh_until(variant))

@@ -17,6 +17,7 @@ from proxy.gateway.cache.entries import CacheKey, Head, ItemRenderer, RenderedRe
 from proxy.gateway.cache.shared import SharedCache
 from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
+from proxy.planning.operations import COMPLETE, PartialResponse
 from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
@@ -194,14 +195,23 @@ class Lookup:
 
     async def wait(self, share: Share[Hashable, Any, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
-        caller's exhausted quota."""
+        caller's exhausted quota, and those whose result serves only the caller that executed them."""
         with steps.step("wait") if share.is_waiting else nullcontext():
             results, left = await share.wait()
-            left += [n for n, result in results.items() if n not in self._executed and result.was_refused]
+            left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
             self._results |= {n: self._rendered(n, result) for n, result in results.items()}
             if shared := set(self.misses).difference(left, self._executed):
                 self._count("shared", shared, "coalesced")
         self.misses = sorted(left)
+
+    def _serves(self, result: RenderedResult) -> bool:
+        """Return whether the result of another request is one for this request, too."""
+        needed = self.queries.renderer.facts
+        if isinstance(result.failure, PartialResponse):
+            return COMPLETE in needed  # else its nulls are good enough
+        if result.failure is not None or result.error is not None:
+            return not result.was_refused
+        return needed <= result.facts
 
     def _rendered(self, position: int, result: RenderedResult) -> RenderedResult:
         """Return a result in the projection of this request: another request may have executed its query."""
