@@ -41,10 +41,10 @@ def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, rend
     first = store(cache, renderer("mpn"), details="counts")
     assert first.until == time.monotonic() + 60
     time.advance(59.9)
-    assert cache.get(KEY, renderer("mpn")) == first._replace(records=b"")
+    assert cache.get(KEY, renderer("mpn")) == first._replace(projection=renderer("mpn").key)
     time.advance(0.1)
     assert cache.get(KEY, renderer("mpn")) is None
-    assert cache.get(KEY, renderer("mpn"), stale=True) == first._replace(until=0.0, records=b"")
+    assert cache.get(KEY, renderer("mpn"), stale=True) == first._replace(until=0.0, projection=renderer("mpn").key)
     time.advance(600)
     assert cache.get(KEY, renderer("mpn"), stale=True) is None
 
