@@ -26,6 +26,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # version in a folder of its own.
 KICOST := 1.1.12 1.1.21
 CLIENTS := $(VENV)/.clients
+# And clients in JavaScript, by their hashes, where npm is.
+NPM_LOCK := tests/together/graphql/javascript/package-lock.json
 # A test that runs make itself starts afresh, with nothing of the words that this make was called with. Bytecode is kept:
 # tests start hundreds of interpreters, each of which would compile the same modules, for a second or two.
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS -u PYTHONDONTWRITEBYTECODE
@@ -136,9 +138,12 @@ $(DOCS): $(RUN)
 	@$(PIP) -c $(PINS) -e '.[docs]' -e ./sandbox
 	@touch $@
 
-$(CLIENTS): Makefile | $(TEST)
-	@echo "KiCost $(KICOST), which tests run unmodified"
+$(CLIENTS): Makefile $(NPM_LOCK) | $(TEST)
+	@echo "KiCost $(KICOST) and graphql-request, which tests run unmodified"
 	@for version in $(KICOST); do $(PIP) --no-deps --upgrade --target $(VENV)/kicost-$$version kicost==$$version || exit 1; done
+	@if command -v npm > /dev/null; then \
+		mkdir -p $(VENV)/npm && cp $(dir $(NPM_LOCK))package*.json $(VENV)/npm && \
+		npm ci --prefix $(VENV)/npm --ignore-scripts --no-audit --no-fund --silent; fi
 	@touch $@
 
 # The comments at the top of both files are kept; the versions and hashes below them are written anew.
