@@ -15,6 +15,7 @@ MONTH_SECONDS = 30 * 86_400.0  # to which the requests of a source are extrapola
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 WRAPPER = "/api/v4/rest/parts/match"
 GRAPHQL_PATHS = ("/graphql", "/api/v4/endpoint")
+_CREDENTIALS = ("customPricingCredentials", "custom_pricing_credentials")  # arguments of documents
 _KEYS = ("apikey",)
 _V4_KEYS = (*_KEYS, "token")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -103,9 +104,12 @@ def parse_any_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str
     """Parse a request target or URL as `parse_target` does, also one of GraphQL or v4. Raises ValueError."""
     address, _, query = _encodable(target).partition("?")
     path = unquote(_without_host(address)).rstrip("/")
-    if path in (*GRAPHQL_PATHS, WRAPPER):
-        return path, *_without_key(query, _V4_KEYS)
-    return parse_target(target)
+    if path not in (*GRAPHQL_PATHS, WRAPPER):
+        return parse_target(target)
+    pairs, key = _without_key(query, _V4_KEYS)
+    if any(name in value for _, value in pairs for name in _CREDENTIALS):
+        raise ValueError("it has credentials of distributors, which are kept nowhere")
+    return path, pairs, key
 
 
 def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:

@@ -51,6 +51,11 @@ class CacheKey(NamedTuple):
     context: model.MappingContext
 
 
+@functools.lru_cache(maxsize=256)  # one set for many entries and hits
+def _with_facts(fields: frozenset[str], facts: frozenset[str]) -> frozenset[str]:
+    return fields | facts
+
+
 class ItemRenderer(NamedTuple):
     """Renders records as items in one projection; `key` identifies the projection, `fetched` are the fields that are
     fetched for it: those that it reads, and others. `facts` must be known of a page that it renders."""
@@ -63,7 +68,7 @@ class ItemRenderer(NamedTuple):
     @property
     def needed(self) -> frozenset[str]:
         """What an entry must have to be rendered."""
-        return self.part.fields | self.facts if self.facts else self.part.fields
+        return _with_facts(self.part.fields, self.facts) if self.facts else self.part.fields
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
@@ -132,11 +137,6 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
 
     def size(self) -> int:
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
-
-
-@functools.lru_cache(maxsize=256)  # one set for many entries
-def _with_facts(fields: frozenset[str], facts: frozenset[str]) -> frozenset[str]:
-    return fields | facts
 
 
 def memory_of(content: int) -> int:

@@ -76,6 +76,15 @@ def test_document_of_v4_has_its_path_and_no_key(tmp_path: Path) -> None:
     assert "the-key" not in request.curl("http://x/api/v3")
 
 
+@pytest.mark.parametrize("name", ["customPricingCredentials", "custom_pricing_credentials"])
+def test_document_with_credentials_is_skipped(tmp_path: Path, name: str) -> None:
+    secret = {"query": f'{{ supSearch({name}: [{{apiName: "x", password: "pass-word"}}]) {{ hits }} }}'}
+    (tmp_path / "r.jsonl").write_text(f"{json.dumps(SENT)}\n{json.dumps(secret)}")
+    source = open_source(tmp_path / "r.jsonl", Clients(), parse=parse_any_target)
+    assert len(list(source.requests())) == 1
+    assert "credentials of distributors" in source.skipped[0].reason
+
+
 def test_har_has_documents_and_their_keys(tmp_path: Path) -> None:
     posted = {
         "url": "https://api.nexar.com/graphql",
