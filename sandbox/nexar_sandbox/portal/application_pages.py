@@ -35,17 +35,18 @@ class ApplicationPages:
         portal.add_page(responder.PATH, self._list)
         portal.add_page(f"{responder.PATH}/", self._list)
         portal.add_page(f"{PATH}/new", self._new)
-        portal.add_form(f"{PATH}/new", fields.NEW.fields, self._new, self._create)
+        portal.add_form(f"{PATH}/new", fields.FORMS["new"].fields, self._new, self._create)
         portal.add_page(ONE, self._details)
-        portal.add_form(f"{ONE}/callbacks", (fields.CALLBACK,), self._details, self._add_callback)
+        portal.add_form(f"{ONE}/callbacks", (fields.FIELDS["callback"],), self._details, self._add_callback)
         portal.add_form(f"{ONE}/callbacks/remove", (), self._details, self._remove_callback)
         portal.add_form(f"{ONE}/ide", (), self._details, self._choose_for_ide)
-        for name, form, typed, save in (
-            ("edit", fields.EDIT, _current, self._change),
-            ("plan", fields.CHANGE_PLAN, _current_plan, self._change_plan),
-            ("secret", fields.ROTATE, None, self._rotate),
-            ("delete", fields.DELETE, None, self._delete),
+        for name, typed, save in (
+            ("edit", _current, self._change),
+            ("plan", _current_plan, self._change_plan),
+            ("secret", None, self._rotate),
+            ("delete", None, self._delete),
         ):
+            form = fields.FORMS[name]
             page = functools.partial(self._form, form, typed)
             portal.add_page(f"{ONE}/{name}", page)
             portal.add_form(f"{ONE}/{name}", form.fields, page, save)
@@ -63,10 +64,10 @@ class ApplicationPages:
         return "details", {
             "application": application,
             "path": _path(application),
-            "flows": [label for flow, label in fields.FLOWS.items() if flow in application.flows],
+            "flows": [label for flow, label in fields.FIELDS["flow"].choices.items() if flow in application.flows],
             "is_for_ide": self.registry.ide_application(application.organization) == application,
             "usage": self._usage(application),
-            "new_callback": fields.CALLBACK,
+            "new_callback": fields.FIELDS["callback"],
         }
 
     def _form(self, form: fields.Form, typed: Typed | None, visit: PortalRequest) -> Shown:
@@ -76,13 +77,13 @@ class ApplicationPages:
 
     def _new(self, _visit: PortalRequest) -> Shown:
         typed = {"domain-supply": "on", "plan": "evaluation"}
-        return "form", {"form": fields.NEW, "name": "", "back": responder.PATH, "typed": typed}
+        return "form", {"form": fields.FORMS["new"], "name": "", "back": responder.PATH, "typed": typed}
 
     async def _create(
         self, visit: PortalRequest, *, name: str, description: str, domain: Names, callbacks: Names, **plan: Any
     ) -> Saved:
         if len(callbacks) > MAX_CALLBACKS:
-            raise fields.MistakeError(fields.CALLBACKS.name, TOO_MANY_CALLBACKS)
+            raise fields.MistakeError("callbacks", TOO_MANY_CALLBACKS)
         user_flows = {applications.AUTHORIZATION_CODE} if "design" in domain else set()
         application = applications.SandboxApplication(
             name,
@@ -128,9 +129,9 @@ class ApplicationPages:
     async def _add_callback(self, visit: PortalRequest, *, callback: str) -> Saved:
         application = self._application(visit)
         if callback in application.redirect_uris:
-            raise fields.MistakeError(fields.CALLBACK.name, f"{callback} is already listed.")
+            raise fields.MistakeError("callback", f"{callback} is already listed.")
         if len(application.redirect_uris) >= MAX_CALLBACKS:
-            raise fields.MistakeError(fields.CALLBACK.name, TOO_MANY_CALLBACKS)
+            raise fields.MistakeError("callback", TOO_MANY_CALLBACKS)
         self.registry.replace(replace(application, redirect_uris=(*application.redirect_uris, callback)))
         return _path(application), f"Callback URL {callback} was added."
 
@@ -206,4 +207,4 @@ def _with_plan(
     try:
         return plans.with_plan(application, plan, add_on, int(parts) if parts else None)
     except ValueError as error:
-        raise fields.MistakeError(fields.ADD_ON.name, str(error)) from error
+        raise fields.MistakeError("add-on", str(error)) from error

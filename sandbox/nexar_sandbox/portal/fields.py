@@ -1,8 +1,10 @@
-"""Forms of the portal and their fields: declared here once, rendered by `templates/portal/form.html`. Pure."""
+"""Forms of the portal and their fields: declared in forms.toml, rendered by `templates/portal/form.html`. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
 
 from nexar_sandbox import applications, pages, plans, user_directory
 
@@ -17,21 +19,20 @@ class MistakeError(Exception):
         self.name = name
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An input. `kind` is `lines` (a text area with one value per line) or the type of an HTML input. Checkboxes are
-    named `name-key`, with the keys of `choices`. `noun` is what messages call the value; `check` returns the message
-    for a text, or ""."""
+    named `name-key`, with the keys of `choices`. `noun` is what messages call the value; `check` is what a text has to
+    be."""
 
     name: str
     label: str
     noun: str = ""
-    kind: str = "text"
+    kind: Literal["text", "lines", "checkbox", "radio", "url", "email", "password"] = "text"
     required: bool = True
     longest: int = 100
     hint: str = ""
-    choices: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[str], str] = lambda _: ""
+    choices: dict[str, str] = {}
+    check: Literal["", "address", "uri", "parts"] = ""
 
     def parse(self, form: Mapping[str, str]) -> Any:
         """Return the key of the choice, the keys of the checked boxes, the lines without duplicates, or the stripped
@@ -62,7 +63,7 @@ class Field:
         return text
 
     def _text(self, text: str) -> str:
-        message = self.check(text) if text else ""
+        message = _ERRORS[self.check](text) if text and self.check else ""
         if self.required and not text:
             message = f"{self.noun} is missing."
         elif len(text) > self.longest:
@@ -75,15 +76,19 @@ class Field:
         return text
 
 
-class Form(NamedTuple):
-    """Fields and texts of a form on a page of its own. `{name}` in texts is what the form is about."""
+class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names of fields, and texts, of a form on a page of its own. `{name}` in texts is what the form is about."""
 
     title: str
     submit: str
-    fields: tuple[Field, ...] = ()
+    field_names: tuple[str, ...] = ()
     text: str = ""
     note: str = ""
     danger: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(FIELDS[name] for name in self.field_names)
 
 
 def parse(fields: tuple[Field, ...], form: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -121,67 +126,22 @@ def _plan_label(plan: plans.SandboxPlan) -> str:
     return f"{plan.name}: {pages.format_number(plan.parts)} parts {period}, {features}"
 
 
-FLOWS = {
-    applications.CLIENT_CREDENTIALS: "Client credentials: the application requests tokens for itself",
-    applications.AUTHORIZATION_CODE: "Authorization code: users sign in and consent",
-    applications.PASSWORD: "Password: the application sends users' passwords",
+_ERRORS: dict[str, Callable[[str], str]] = {"address": _email_error, "uri": _uri_error, "parts": _parts_error}
+
+
+class _Table(msgspec.Struct, frozen=True):
+    fields: tuple[Field, ...]
+    forms: dict[str, Form]
+
+
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("forms.toml").read_bytes(), type=_Table)
+# Choices that are data of other modules.
+_CHOICES = {
+    "plan": {key: _plan_label(plan) for key, plan in plans.PLANS.items()},
+    "add-on": {feature: plans.NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
 }
-
-NAME = Field("name", "Name", "The name")
-DESCRIPTION = Field("description", "Description (optional)", "The description", required=False, longest=500)
-DOMAIN = Field(
-    "domain",
-    "Domains",
-    "supply, design or both",
-    "checkbox",
-    hint="They cannot be changed later.",
-    choices={"supply": "Supply: parts, offers and prices", "design": "Design: projects, boards and bills of materials"},
-)
-FLOW = Field("flow", "Grant types", "at least one", "checkbox", choices=FLOWS)
-PLAN = Field("plan", "Plan", "plan", "radio", choices={key: _plan_label(plan) for key, plan in plans.PLANS.items()})
-ADD_ON = Field(
-    "add-on",
-    "Add-ons of Pro",
-    kind="checkbox",
-    required=False,
-    choices={feature: plans.NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
-)
-PARTS = Field(
-    "parts",
-    "Part limit (optional)",
-    "The number of parts",
-    required=False,
-    hint="Leave empty for the plan's own limit.",
-    check=_parts_error,
-)
-CALLBACK = Field("callback", "One more", "The callback URL", "url", longest=2_000, check=_uri_error)
-CALLBACKS = Field(
-    "callbacks",
-    "Callback URLs (optional)",
-    "The callback URL",
-    "lines",
-    required=False,
-    longest=2_000,
-    hint="One a line: where browsers may be sent with a code.",
-    check=_uri_error,
-)
-EMAIL = Field("email", "E-mail", "The e-mail address", "email", longest=254, check=_email_error)
-PASSWORD = Field("password", "Password", kind="password", hint="No mail is sent: give the user the password yourself.")
-ORGANIZATION = Field("organization", "Name of the organization", "The name")
-
-NEW_USER = (NAME, EMAIL, PASSWORD)
-NEW = Form("New application", "Create", (NAME, DESCRIPTION, DOMAIN, PLAN, ADD_ON, PARTS, CALLBACKS))
-EDIT = Form("Edit {name}", "Save", (NAME, DESCRIPTION, FLOW), note="Its domains cannot be changed.")
-CHANGE_PLAN = Form("Plan of {name}", "Change the plan", (PLAN, ADD_ON, PARTS), text="Usage is kept.")
-ROTATE = Form(
-    "Rotate the secret of {name}?",
-    "Rotate",
-    text="The old secret is refused at once, and so are refresh tokens that were sent to whoever has it.",
-)
-DELETE = Form(
-    "Delete {name}?",
-    "Delete",
-    text="It gets no more tokens, and those that it has are refused. It cannot be brought back.",
-    danger=True,
-)
-REMOVE_USER = Form("Remove {name}?", "Remove", text="The user is signed out and cannot sign in any more.", danger=True)
+FIELDS = {
+    field.name: msgspec.structs.replace(field, choices=_CHOICES.get(field.name, field.choices))
+    for field in _TABLE.fields
+}
+FORMS = _TABLE.forms

@@ -12,6 +12,7 @@ from nexar_sandbox.portal.responder import PortalRequest, Saved, Shown
 
 PATH = responder.ORGANIZATION_PATH
 REMOVE_PATH = f"{PATH}/users/{{id}}/remove"
+NEW_USER = tuple(fields.FIELDS[name] for name in ("name", "email", "password"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class OrganizationPages:
 
     def add_routes(self, portal: responder.PortalResponder) -> None:
         portal.add_page(PATH, self._page)
-        portal.add_form(f"{PATH}/name", (fields.ORGANIZATION,), self._page, self._rename)
-        portal.add_form(f"{PATH}/users", fields.NEW_USER, self._page, self._add)
+        portal.add_form(f"{PATH}/name", (fields.FIELDS["organization"],), self._page, self._rename)
+        portal.add_form(f"{PATH}/users", NEW_USER, self._page, self._add)
         portal.add_page(REMOVE_PATH, self._confirm_removal)
         portal.add_form(REMOVE_PATH, (), self._confirm_removal, self._remove)
 
@@ -33,8 +34,8 @@ class OrganizationPages:
         return "organization", {
             "users": self.users.of_organization(visit.organization.id),
             "path": PATH,
-            "new_user": fields.NEW_USER,
-            "new_name": fields.ORGANIZATION,
+            "new_user": NEW_USER,
+            "new_name": fields.FIELDS["organization"],
         }
 
     async def _rename(self, visit: PortalRequest, *, organization: str) -> Saved:
@@ -48,11 +49,11 @@ class OrganizationPages:
         try:
             self.users.add(user)
         except ValueError as error:
-            raise fields.MistakeError(fields.EMAIL.name, "This address is already in use.") from error
+            raise fields.MistakeError("email", "This address is already in use.") from error
         return PATH, f"{name} may sign in as {email}."
 
     def _confirm_removal(self, visit: PortalRequest) -> Shown:
-        return "form", {"form": fields.REMOVE_USER, "name": self._other(visit).name, "back": PATH}
+        return "form", {"form": fields.FORMS["remove_user"], "name": self._other(visit).name, "back": PATH}
 
     async def _remove(self, visit: PortalRequest) -> Saved:
         user = self._other(visit)

@@ -92,7 +92,7 @@ class PortalResponder:
                     mistakes = {mistake.name: str(mistake)}
             template, shown = page(visit)
             # Passwords are not sent back.
-            typed = {name: value for name, value in visit.form.items() if name != fields.PASSWORD.name}
+            typed = {name: value for name, value in visit.form.items() if name != "password"}
             return self._show(visit, template, 400, **{**shown, "typed": typed, "mistakes": mistakes})
 
         self._router.add_post(path, self._open(send))
