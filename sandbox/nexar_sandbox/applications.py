@@ -15,20 +15,19 @@ SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")
 CLIENT_CREDENTIALS, AUTHORIZATION_CODE, PASSWORD = "client_credentials", "authorization_code", "password"
 FLOWS = frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE, PASSWORD})
-# SupNexarFeatureID, contract graphql.md §1.3.
-FEATURES = frozenset(
-    {
-        "LEAD_TIME",
-        "LIFECYCLE",
-        "DATASHEETS",
-        "TECH_SPECS",
-        "CAD_MODELS",
-        "SIMILAR_PARTS",
-        "SUGGESTIONS",
-        "SPELLING_CORRECTIONS",
-        "INVENTORY_HISTORY",
-    }
-)
+# SupNexarFeatureID (contract graphql.md §1.3), with names for people.
+FEATURE_NAMES = {
+    "LEAD_TIME": "Lead time",
+    "TECH_SPECS": "Tech specs",
+    "LIFECYCLE": "Lifecycle",
+    "DATASHEETS": "Datasheets",
+    "CAD_MODELS": "CAD models",
+    "SIMILAR_PARTS": "Similar parts",
+    "SUGGESTIONS": "Suggestions",
+    "SPELLING_CORRECTIONS": "Spelling corrections",
+    "INVENTORY_HISTORY": "Inventory history",
+}
+FEATURES = frozenset(FEATURE_NAMES)
 
 
 def is_absolute_uri(uri: str) -> bool:

@@ -10,18 +10,6 @@ from typing import Literal
 
 from nexar_sandbox import applications
 
-# Display names of features.
-NAMES = {
-    "LEAD_TIME": "Lead time",
-    "TECH_SPECS": "Tech specs",
-    "LIFECYCLE": "Lifecycle",
-    "DATASHEETS": "Datasheets",
-    "CAD_MODELS": "CAD models",
-    "SIMILAR_PARTS": "Similar parts",
-    "SUGGESTIONS": "Suggestions",
-    "SPELLING_CORRECTIONS": "Spelling corrections",
-    "INVENTORY_HISTORY": "Inventory history",
-}
 MAX_PARTS = 1_000_000_000
 
 

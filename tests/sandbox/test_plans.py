@@ -8,7 +8,7 @@ import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 import nexar_sandbox
-from nexar_sandbox import applications, plans
+from nexar_sandbox import applications
 from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
@@ -119,7 +119,3 @@ async def test_plan_and_its_usage_outlast_a_restart(
 def test_add_on_that_a_plan_cannot_have_is_refused(plan: str, add_ons: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         on(plan, *add_ons)
-
-
-def test_every_feature_has_a_name() -> None:
-    assert set(plans.NAMES) == applications.FEATURES

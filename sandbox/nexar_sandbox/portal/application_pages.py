@@ -161,7 +161,9 @@ class ApplicationPages:
         plan = plans.plan_of(application)
         return {
             "plan": plan.name if plan else "Custom plan",
-            "features": [name for feature, name in plans.NAMES.items() if feature in application.features],
+            "features": [
+                name for feature, name in applications.FEATURE_NAMES.items() if feature in application.features
+            ],
             "period": f"in {self.part_usage.month}" if application.period == "month" else "for a lifetime",
             "is_reset": application.period == "month",
             "used": used,

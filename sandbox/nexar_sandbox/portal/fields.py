@@ -138,7 +138,7 @@ _TABLE = msgspec.toml.decode(Path(__file__).with_name("forms.toml").read_bytes()
 # Choices that are data of other modules.
 _CHOICES = {
     "plan": {key: _plan_label(plan) for key, plan in plans.PLANS.items()},
-    "add-on": {feature: plans.NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
+    "add-on": {feature: applications.FEATURE_NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
 }
 FIELDS = {
     field.name: msgspec.structs.replace(field, choices=_CHOICES.get(field.name, field.choices))

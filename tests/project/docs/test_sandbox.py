@@ -189,7 +189,7 @@ def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
     }
     for plan in plans.PLANS.values():
         said = rows[plan.name][2]
-        named = {feature for feature in applications.FEATURES if plans.NAMES[feature].lower() in said}
+        named = {feature for feature in applications.FEATURES if applications.FEATURE_NAMES[feature].lower() in said}
         assert plan.features == (applications.FEATURES if said == "all" else named)
         assert all(f"`{add_on}`" in page.text for add_on in plan.add_ons)
     assert file.MODE == 0o600, "only its owner may read it"
