@@ -5,6 +5,7 @@ graphql.md §6); the message of that error is our choice. Without the feature LI
 attributes are omitted from `specs` and `specAggs`. INVENTORY_HISTORY has no field in the schema.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,24 +33,11 @@ from nexar_sandbox.graphql.resolvers import (
 )
 from nexar_sandbox.kit import naming
 
+# The feature that a field needs, by type and name.
 REQUIRED_FEATURES = {
-    ("SupPart", "estimatedFactoryLeadDays"): "LEAD_TIME",
-    ("SupPart", "specs"): "TECH_SPECS",
-    ("SupPartResultSet", "specsViewAttributeGroups"): "TECH_SPECS",
-    ("SupPartResultSet", "specAggs"): "TECH_SPECS",
-    ("SupPart", "documentCollections"): "DATASHEETS",
-    ("SupPart", "bestDatasheet"): "DATASHEETS",
-    ("SupPart", "referenceDesigns"): "DATASHEETS",
-    ("SupPart", "cad"): "CAD_MODELS",
-    # Internal fields with the same data must not bypass the plan.
-    ("SupPartExtras", "datasheetUrls"): "DATASHEETS",
-    ("SupPartExtras", "parameters"): "TECH_SPECS",
-    ("SupPartExtras", "technicalDetails"): "TECH_SPECS",
-    ("SupPartExtras", "alternatives"): "SIMILAR_PARTS",
-    # The contract names the features of these three, not their fields.
-    ("SupPart", "similarParts"): "SIMILAR_PARTS",
-    ("Query", "supSuggest"): "SUGGESTIONS",
-    ("Query", "supSpellingCorrection"): "SPELLING_CORRECTIONS",
+    tuple(place.split(".")): feature
+    for feature, places in tomllib.loads(Path(__file__).with_name("features.toml").read_text("utf-8")).items()
+    for place in places
 }
 
 
