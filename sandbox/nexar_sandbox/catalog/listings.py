@@ -9,7 +9,10 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from nexar_sandbox.catalog import currencies, records
 
@@ -17,37 +20,14 @@ from nexar_sandbox.catalog import currencies, records
 _HEAD = 4
 _WIDTH = 8
 
-# Price of one piece in USD, lowest and highest, by a part of the category's path; the first that fits.
-_PRICE_BANDS: tuple[tuple[str, float, float], ...] = (
-    ("resistor", 0.02, 0.5),
-    ("passive", 0.05, 2.0),
-    ("discrete", 0.08, 3.0),
-    ("led", 0.1, 2.0),
-    ("microcontroller", 1.0, 15.0),
-    ("integrated-circuits", 0.3, 12.0),
-    ("connector", 0.2, 8.0),
-    ("test", 60.0, 600.0),
-    ("", 0.5, 30.0),
-)
 
-# Quantities of price breaks. A small ladder starts with single pieces, a reel ladder with whole reels.
-_SMALL_LADDERS: tuple[tuple[int, ...], ...] = (
-    (1, 10, 25, 50, 100, 250, 500, 1000),
-    (1, 10, 100, 500, 1000),
-    (1, 5, 10, 50, 100, 500, 1000, 2500, 5000),
-    (1, 10, 25, 100, 250, 500, 1000, 2500, 5000, 10000),
-    (10, 50, 100, 500, 1000, 5000),
-    (1, 25, 50, 100, 200),
-    (5, 50, 250, 500, 1000, 2000),
-    (100, 500, 1000, 2500, 5000, 10000),
-)
-_REEL_LADDERS: tuple[tuple[int, ...], ...] = (
-    (2000, 4000, 6000, 10000, 20000),
-    (3000, 6000, 9000, 15000, 30000, 75000),
-    (5000, 10000, 25000, 50000, 100000, 150000),
-    (1000, 2000, 5000, 10000, 25000),
-)
+class _Table(msgspec.Struct, frozen=True):
+    price_bands: tuple[tuple[str, float, float], ...]
+    small_ladders: tuple[tuple[int, ...], ...]
+    reel_ladders: tuple[tuple[int, ...], ...]
 
+
+_TABLE = msgspec.toml.decode((Path(__file__).parent / "data/prices.toml").read_bytes(), type=_Table)
 NOT_STOCKED, SOME_STOCK, UNKNOWN_STOCK, QUOTE_ONLY = -1, -2, -3, -4
 _STOCK_CODES = {0: NOT_STOCKED, 1: NOT_STOCKED, 2: SOME_STOCK, 3: SOME_STOCK, 4: UNKNOWN_STOCK, 5: QUOTE_ONLY}
 # Of 256 listings, those below this figure are out of stock.
@@ -101,7 +81,7 @@ def listings(
     if terms.kind == "none":
         return ()
     draw = hashlib.shake_128(f"{seed}:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
-    low, high = next((low, high) for part, low, high in _PRICE_BANDS if part in path)
+    low, high = next((low, high) for part, low, high in _TABLE.price_bands if part in path)
     # Spread evenly over the logarithm: cheap parts are as many as dear ones.
     base = low * (high / low) ** (draw[0] / 255)
     chosen = _chosen(draw, terms, sellers)
@@ -168,7 +148,8 @@ def _stock(kind: int, size: int, offers: str) -> int:
 def _ladders(seller: Seller, count: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
     if count < (68 if seller.authorized else 154):
         return ((),)
-    small, reel = _SMALL_LADDERS[shape % len(_SMALL_LADDERS)], _REEL_LADDERS[shape // 8 % len(_REEL_LADDERS)]
+    small = _TABLE.small_ladders[shape % len(_TABLE.small_ladders)]
+    reel = _TABLE.reel_ladders[shape // 8 % len(_TABLE.reel_ladders)]
     if not seller.authorized or base > 3.0:
         return (small,)
     if shape >= 215:
