@@ -1,7 +1,7 @@
 """Requests of */search (contract v3-rest.md §1.1), and their echo in responses (§3.6)."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nexar_sandbox.legacy_v3 import criteria, errors, query_string
@@ -60,15 +60,6 @@ class LegacySearch:
         return [*fields, *(each for query in self.filter_queries for each in criteria.of_query(query))]
 
     def echo(self) -> dict[str, Any]:
-        facets = {
-            field: {
-                "include": options.include,
-                "start": options.start,
-                "limit": options.limit,
-                "exclude_filter": options.exclude_filter,
-            }
-            for field, options in self.facets.items()
-        }
         stats = {
             field: {"exclude_filter": options.exclude_filter, "include": True}
             for field, options in self.stats.items()
@@ -82,15 +73,14 @@ class LegacySearch:
             "__class__": "SearchRequest",
             "limit": self.limit,
             "sortby": self.sortby,
-            "facet": {"fields": facets, "queries": self.facet_queries},
+            "facet": {
+                "fields": {field: asdict(options) for field, options in self.facets.items()},
+                "queries": self.facet_queries,
+            },
         }
         if self.drilldown is not None:
-            options = self.drilldown
-            echo["spec_drilldown"] = {
-                "limit": options.limit,
-                "include": options.include,
-                "exclude_filter": options.exclude_filter,
-            }
+            echo["spec_drilldown"] = asdict(self.drilldown)
+            del echo["spec_drilldown"]["start"]
         return echo
 
 
