@@ -14,18 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nexar_sandbox.app import Sandbox, running, serve
-    from nexar_sandbox.applications import DEFAULT_APPLICATION, DEFAULT_DESIGN_APPLICATION, SandboxApplication
-    from nexar_sandbox.behavior import Behavior
+    from nexar_sandbox.applications import (
+        DEFAULT_APPLICATION,
+        DEFAULT_DESIGN_APPLICATION,
+        SandboxApplication,
+        with_plan,
+    )
+    from nexar_sandbox.behavior import DEVIATIONS, Behavior, deviate
     from nexar_sandbox.catalog.currencies import exchange_rate
     from nexar_sandbox.catalog.loader import SHIPPED
     from nexar_sandbox.catalog.records import Part
     from nexar_sandbox.catalog.store import Catalog, open_catalog, prepare_catalog
-    from nexar_sandbox.deviations import DEVIATIONS, deviate
     from nexar_sandbox.faults import parse_faults
     from nexar_sandbox.identity.keys import SigningKey, generate_key
     from nexar_sandbox.legacy_v3.disturbances import parse_disturbance
     from nexar_sandbox.legacy_v3.settings import LegacySettings
-    from nexar_sandbox.plans import with_plan
     from nexar_sandbox.settings import SandboxSettings
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
 
@@ -62,18 +65,16 @@ __all__ = [
 
 _NAMES_BY_MODULE = {
     "app": ("Sandbox", "running", "serve"),
-    "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication"),
-    "behavior": ("Behavior",),
+    "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication", "with_plan"),
+    "behavior": ("DEVIATIONS", "Behavior", "deviate"),
     "catalog.currencies": ("exchange_rate",),
     "catalog.loader": ("SHIPPED",),
     "catalog.records": ("Part",),
     "catalog.store": ("Catalog", "open_catalog", "prepare_catalog"),
-    "deviations": ("DEVIATIONS", "deviate"),
     "faults": ("parse_faults",),
     "identity.keys": ("SigningKey", "generate_key"),
     "legacy_v3.disturbances": ("parse_disturbance",),
     "legacy_v3.settings": ("LegacySettings",),
-    "plans": ("with_plan",),
     "settings": ("SandboxSettings",),
     "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),
 }

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import core
 
-from nexar_sandbox import __version__, app, applications, behavior, deviations, faults, plans, settings, user_directory
+from nexar_sandbox import __version__, app, applications, behavior, faults, settings, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import services
 from nexar_sandbox.legacy_v3 import disturbances
@@ -127,7 +127,7 @@ def sandbox(
             state=state,
             no_auth=no_auth,
             admin_hosts=(host, *(admin_host or ())),
-            behavior=deviations.deviate(deviation or (), None if observed is None else _observed_behavior(observed)),
+            behavior=behavior.deviate(deviation or (), None if observed is None else _observed_behavior(observed)),
             faults=tuple(each for text in fault or () for each in faults.parse_faults(text)),
             legacy=legacy.LegacySettings(
                 requests_per_second=legacy_rate or None,
@@ -147,7 +147,7 @@ def _first_application(
 ) -> applications.SandboxApplication:
     application = applications.DEFAULT_APPLICATION
     if plan is not None:
-        return plans.with_plan(application, plan, add_ons, part_limit)
+        return applications.with_plan(application, plan, add_ons, part_limit)
     if add_ons:
         raise ValueError("--add-on needs --plan pro")
     return application if part_limit is None else dataclasses.replace(application, part_limit=part_limit)

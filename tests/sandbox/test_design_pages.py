@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 from sandbox.design_client import AURORA, DesignClient
 
-from nexar_sandbox.graphql import connections, design_filters, errors
+from nexar_sandbox.graphql import design_filters, errors
+from nexar_sandbox.graphql.resolvers import design_fields
 
 ITEMS = list("abcdefgh")
 
@@ -19,8 +20,8 @@ class Row(NamedTuple):
     created_at: str = "2026-01-01T00:00:00.000Z"
 
 
-def page(items: list[str] = ITEMS, **asked: Any) -> connections.Connection:
-    return connections.page(items, asked, str)
+def page(items: list[str] = ITEMS, **asked: Any) -> design_fields.Connection:
+    return design_fields.page(items, asked, str)
 
 
 def cursor(item: str) -> str:
@@ -49,7 +50,7 @@ def test_a_page_has_the_items_of_its_bounds(
     asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
 ) -> None:
     placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
-    found = connections.page(ITEMS, placed, str)
+    found = design_fields.page(ITEMS, placed, str)
     assert "".join(found.nodes) == nodes
     assert (found.page_info.has_next_page, found.page_info.has_previous_page) == (following, preceding)
     assert found.total_count == 8
@@ -58,7 +59,7 @@ def test_a_page_has_the_items_of_its_bounds(
 
 
 def test_a_page_has_ten_items_by_default() -> None:
-    found = connections.page(list(range(30)), {}, str)
+    found = design_fields.page(list(range(30)), {}, str)
     assert found.nodes == list(range(10))
 
 

@@ -22,7 +22,6 @@ from nexar_sandbox.catalog import (
     records,
     reference_data,
     rules,
-    search_hits,
     skus,
     source_files,
 )
@@ -41,7 +40,7 @@ class CatalogSearch:
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
         self.filters = filters.CatalogFilters(connection, reference)
 
-    def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
+    def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
         """Parts equal to the query after normalization: literally equal first, then those with most offers.
 
         Raises ValueError for a query without any identifier, manufacturer or seller.
@@ -56,11 +55,11 @@ class CatalogSearch:
         rows = self._rows("p.id, p.maker", "parts p", [among("p.id", matches), *passes, *company_filters], Clause(BEST))
         rows.sort(key=lambda row: matches[row[0]][0])
         found = [part for part, maker in rows if conditions.search_rules.makers_share_numbers or maker == rows[0][1]]
-        return search_hits.SearchHits(found, {part: aka for part in found if (aka := matches[part][1]) is not None})
+        return records.SearchHits(found, {part: aka for part in found if (aka := matches[part][1]) is not None})
 
     def by_mpn(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
         search_rules = conditions.search_rules
@@ -82,11 +81,11 @@ class CatalogSearch:
             else f"GROUP BY p.id HAVING close < {2 * matching.PREFIX}",
         )
         akas = {part: mpn for part, close, mpn in rows if close % 2}
-        return search_hits.SearchHits([part for part, _, _ in rows], akas)
+        return records.SearchHits([part for part, _, _ in rows], akas)
 
     def by_text(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """Parts that have every word of `q`, the last of which may be a prefix; most relevant first."""
         q = clean(q)
         search_rules = conditions.search_rules
@@ -150,15 +149,15 @@ class CatalogSearch:
 
     def _all_or_none(
         self, q: str, passes: list[Clause], order: Clause | None, search_rules: rules.SearchRules
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
         none."""
         if q.strip(" *\t\n") or not search_rules.empty_query_finds_all:
-            return search_hits.SearchHits(())
+            return records.SearchHits(())
         return self._select("parts p", passes, order or Clause(BEST))
 
-    def _select(self, source: str, passes: Sequence[Clause], order: Clause) -> search_hits.SearchHits:
-        return search_hits.SearchHits([part for (part,) in self._rows("p.id", source, passes, order)])
+    def _select(self, source: str, passes: Sequence[Clause], order: Clause) -> records.SearchHits:
+        return records.SearchHits([part for (part,) in self._rows("p.id", source, passes, order)])
 
     def _rows(
         self,

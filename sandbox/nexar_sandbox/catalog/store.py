@@ -26,7 +26,6 @@ from nexar_sandbox.catalog import (
     records,
     reference_data,
     search,
-    search_hits,
     source_files,
     units,
 )
@@ -114,35 +113,35 @@ class Catalog:
             if (part := self.part(id_)) is not None:
                 yield part
 
-    def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> search_hits.SearchHits:
+    def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
         """SupMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""
         return self._search.match(query, conditions)
 
     def search_mpn(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """supSearchMpn: partial part numbers, equal ones first. ValueError for an unknown filter or sort key."""
         return self._by_mpn(q, conditions, sort, descending)
 
     def search(
         self, q: str, conditions: records.SearchConditions, sort: str = "", descending: bool = False
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """supSearch: free text, most relevant first. ValueError for an unknown filter or sort key."""
         return self._by_text(q, conditions, sort, descending)
 
     def search_pattern(
         self, piece: str, passes: Callable[[str], bool], conditions: records.SearchConditions
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """Parts with a number that contains `piece` and passes, in the order of `search_mpn` for `piece`."""
         return self.search_mpn(piece, conditions).intersect(self._search.with_number(piece, passes))
 
-    def unlisted(self, hits: search_hits.SearchHits) -> int:
+    def unlisted(self, hits: records.SearchHits) -> int:
         offers = self._column("offers")
         return sum(not offers[part] for part in hits.parts)
 
-    def hits_for(self, ids: Sequence[str]) -> search_hits.SearchHits:
+    def hits_for(self, ids: Sequence[str]) -> records.SearchHits:
         """The given parts, each once, as hits in this order. All ids must be in the catalog."""
-        return search_hits.SearchHits(list(dict.fromkeys(map(int, ids))))
+        return records.SearchHits(list(dict.fromkeys(map(int, ids))))
 
     def sellers_of(self, part: records.Part, country: str = "US") -> tuple[records.SellerOffers, ...]:
         """The offers of all sellers, including brokers, for the part in `country` (ISO 3166 alpha-2)."""
@@ -192,28 +191,28 @@ class Catalog:
 
     # Counts are over all hits, not over a page: most frequent first, of equal ones that of the lowest part id first.
 
-    def manufacturer_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
+    def manufacturer_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         return tuple((self._reference.companies[id_], count) for id_, count in self._counted("maker", hits))
 
-    def distributor_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Company, int], ...]:
+    def distributor_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         """Hits by seller; a part counts for each seller that lists it."""
         listings = self._listings()
         totals = Counter(seller for part in sorted(hits.parts) for seller in listings.get(part, ()))
         return tuple((self._reference.sellers[seller].company, count) for seller, count in totals.most_common())
 
-    def category_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[records.Category, int], ...]:
+    def category_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Category, int], ...]:
         """Hits by category, without those of its descendants."""
         return tuple((self._reference.categories[id_], count) for id_, count in self._counted("category", hits))
 
-    def in_stock_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[bool, int], ...]:
+    def in_stock_counts(self, hits: records.SearchHits) -> tuple[tuple[bool, int], ...]:
         """Hits with and without stock; brokers do not count."""
         return tuple((bool(stocked), count) for stocked, count in self._counted("stocked", hits))
 
-    def cad_counts(self, hits: search_hits.SearchHits) -> tuple[tuple[str, int], ...]:
+    def cad_counts(self, hits: records.SearchHits) -> tuple[tuple[str, int], ...]:
         """Hits by CAD state: "symbol_footprint_3d", "symbol_footprint" or "none"."""
         return tuple((_CAD_NAMES[level], count) for level, count in self._counted("cad", hits))
 
-    def spec_counts(self, hits: search_hits.SearchHits, shortname: str) -> records.SpecCounts:
+    def spec_counts(self, hits: records.SearchHits, shortname: str) -> records.SpecCounts:
         """Hits by value of one attribute; a hit with several values, such as "I2C, SPI", counts for each. ValueError
         for an unknown shortname."""
         spec_counts = self._spec_counts(hits, shortname)
@@ -223,14 +222,14 @@ class Catalog:
             totals.update(dict.fromkeys(((value, number) for value in values), count))
         return replace(spec_counts, buckets=tuple((*value, count) for value, count in totals.most_common()))
 
-    def with_value(self, hits: search_hits.SearchHits, shortname: str) -> int:
+    def with_value(self, hits: records.SearchHits, shortname: str) -> int:
         """The number of hits with a value of the attribute. ValueError for an unknown shortname."""
         return sum(count for _, _, count in self._spec_counts(hits, shortname).buckets)
 
-    def _counted(self, column: str, hits: search_hits.SearchHits) -> list[tuple[Any, int]]:
+    def _counted(self, column: str, hits: records.SearchHits) -> list[tuple[Any, int]]:
         return Counter(map(self._column(column).__getitem__, sorted(hits.parts))).most_common()
 
-    def _spec_counts(self, hits: search_hits.SearchHits, shortname: str) -> records.SpecCounts:
+    def _spec_counts(self, hits: records.SearchHits, shortname: str) -> records.SpecCounts:
         attribute = self._reference.attributes.get(shortname)
         if attribute is None:
             raise ValueError(f"there is no attribute {shortname!r}")

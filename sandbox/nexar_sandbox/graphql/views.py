@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from nexar_sandbox.catalog import records, search_hits
+from nexar_sandbox.catalog import records
 from nexar_sandbox.graphql import distributors
 
 
@@ -83,7 +83,7 @@ class SupPartResult:
 
 @dataclass(slots=True, eq=False)
 class SupPartResultSet:
-    hits: search_hits.SearchHits
+    hits: records.SearchHits
     page: tuple[SupPartResult, ...]
     query: str
     conditions: records.SearchConditions

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nexar_sandbox.catalog import records, search_hits, store
+from nexar_sandbox.catalog import records, store
 from nexar_sandbox.legacy_v3 import disturbances
 
 _TWIN = "0dd7e4"
@@ -42,12 +42,12 @@ class DisturbedCatalog:
         """True if parts may be missing or duplicated."""
         return self._draws.moves_parts
 
-    def page(self, hits: search_hits.SearchHits, start: int, limit: int) -> list[PartCopy]:
+    def page(self, hits: records.SearchHits, start: int, limit: int) -> list[PartCopy]:
         if not self.differs:
             return self.copies(hits.page(start, limit))
         return self.copies(hits.ids)[start : start + limit]
 
-    def count(self, hits: search_hits.SearchHits) -> int:
+    def count(self, hits: records.SearchHits) -> int:
         return len(self.copies(hits.ids)) if self.differs else hits.hits
 
     def part(self, copy: PartCopy) -> records.Part:

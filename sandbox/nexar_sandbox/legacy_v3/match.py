@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple
 
-from nexar_sandbox.catalog import matching, records, search_hits, store
+from nexar_sandbox.catalog import matching, records, store
 from nexar_sandbox.legacy_v3 import criteria, disturbed_catalog, errors
 
 MOST_QUERIES, LIMIT, MAX_ITEMS, MAX_REACHED = 20, 3, 20, 100
@@ -67,7 +67,7 @@ class LegacyMatcher:
         hits = self._hits(query, exact_only=exact_only)
         return MatchResult(disturbed.page(hits, query["start"], query["limit"]), disturbed.count(hits))
 
-    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
+    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
         """Return the parts that meet all conditions of the query, best first."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
         # Numbers with a wildcard are compared with a pattern, others are looked up.
@@ -92,7 +92,7 @@ class LegacyMatcher:
             first = first.intersect(other.parts)
         return first
 
-    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> search_hits.SearchHits:
+    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> records.SearchHits:
         """Match by letters and digits, case-insensitively; with `exact_only`, by all characters."""
         result = self._catalog.match(plain, records.SearchConditions())
         if not exact_only:
@@ -114,7 +114,7 @@ class LegacyMatcher:
         listed = self._catalog.sellers_of(part, self._country)
         return {offer.sku for seller in listed for offer in seller.offers}
 
-    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> search_hits.SearchHits:
+    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
         """Match part numbers by a pattern with the wildcard *."""
         compared = str if exact_only else matching.normalize
         pieces = pattern.split("*")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from nexar_sandbox.catalog import pricing, records, search_hits, store
+from nexar_sandbox.catalog import pricing, records, store
 from nexar_sandbox.legacy_v3 import catalog_objects, errors, spec_names
 from nexar_sandbox.legacy_v3.criteria import Criterion
 
@@ -115,8 +115,8 @@ class PartFields:
         return split._replace(catalog=records.SearchConditions(tuple(filters), in_stock_only=in_stock))
 
     def by_source(
-        self, field: SearchField, hits: search_hits.SearchHits
-    ) -> list[tuple[records.CatalogAttribute, search_hits.SearchHits]]:
+        self, field: SearchField, hits: records.SearchHits
+    ) -> list[tuple[records.CatalogAttribute, records.SearchHits]]:
         """Return the attributes that supply a spec's values, each with those of the hits whose value it has; a part
         has the value and both ends of a range."""
         spec = field.spec
@@ -124,7 +124,7 @@ class PartFields:
             return [] if spec is None else [(source.attribute, hits) for source in spec.sources]
         return [(attribute, hits.intersect(rows)) for attribute, rows in self._having(spec)]
 
-    def having(self, spec: spec_names.SpecDefinition, hits: search_hits.SearchHits) -> search_hits.SearchHits:
+    def having(self, spec: spec_names.SpecDefinition, hits: records.SearchHits) -> records.SearchHits:
         return hits.intersect(_union(parts for _, parts in self._having(spec)))
 
     def passes(self, part: records.Part, filters_: Iterable[Criterion]) -> bool:

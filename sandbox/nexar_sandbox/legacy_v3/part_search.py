@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from nexar_sandbox.catalog import records, search_hits, store
+from nexar_sandbox.catalog import records, store
 from nexar_sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
 from nexar_sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
 from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch, SearchResult
@@ -57,7 +57,7 @@ class PartSearch:
 
     def _hits(
         self, search: LegacySearch, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         conditions, inside, left = self._fields.conditions(filters_)
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
         order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
@@ -81,8 +81,8 @@ class PartSearch:
         return hits
 
     def _passing(
-        self, hits: search_hits.SearchHits, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
-    ) -> search_hits.SearchHits:
+        self, hits: records.SearchHits, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
+    ) -> records.SearchHits:
         """Return the hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have
         them."""
         for each in filters_:
@@ -97,7 +97,7 @@ class PartSearch:
 
     def _over(
         self, search: LegacySearch, options: CountOptions, excluded: Callable[[str], bool], disturbed: DisturbedCatalog
-    ) -> search_hits.SearchHits:
+    ) -> records.SearchHits:
         """Return the hits of a facet or statistic, which may exclude the field's own filter."""
         filters_ = [each for each in search.criteria if not (options.exclude_filter and excluded(each.field))]
         return self._hits(replace(search, order=()), filters_, disturbed)
@@ -106,15 +106,13 @@ class PartSearch:
         hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], disturbed)
         return disturbed.count(hits)
 
-    def _facet(
-        self, name: str, hits: search_hits.SearchHits, options: CountOptions, disturbed: DisturbedCatalog
-    ) -> Object:
+    def _facet(self, name: str, hits: records.SearchHits, options: CountOptions, disturbed: DisturbedCatalog) -> Object:
         field = self._fields.of(name)
         counts = self._value_counts(field, hits, disturbed)
         return facets.facet(counts, self._missing(field, hits, counts), options)
 
     def _value_counts(
-        self, field: part_fields.SearchField, hits: search_hits.SearchHits, disturbed: DisturbedCatalog
+        self, field: part_fields.SearchField, hits: records.SearchHits, disturbed: DisturbedCatalog
     ) -> facets.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
@@ -130,7 +128,7 @@ class PartSearch:
             return [(field.display(named), count) for named, count in count_hits(hits)]
         return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
 
-    def _spec_counts(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> facets.Counts:
+    def _spec_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
         counts = [
             (_value(attribute, *bucket[:2]), bucket[2])
             for attribute, some in self._fields.by_source(field, hits)
@@ -142,24 +140,24 @@ class PartSearch:
         return merged.most_common()
 
     def _values(
-        self, field: part_fields.SearchField, hits: search_hits.SearchHits, disturbed: DisturbedCatalog
+        self, field: part_fields.SearchField, hits: records.SearchHits, disturbed: DisturbedCatalog
     ) -> Iterator[Any]:
         return (value for id_ in hits.ids for value in field.values_of(disturbed.part(PartCopy(id_))))
 
-    def _missing(self, field: part_fields.SearchField, hits: search_hits.SearchHits, counts: facets.Counts) -> int:
+    def _missing(self, field: part_fields.SearchField, hits: records.SearchHits, counts: facets.Counts) -> int:
         if field.count_kind == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
         if field.spec is not None:  # and for each of several values
             return hits.hits - self._with_value(field, hits)
         return max(0, hits.hits - sum(count for _, count in counts))
 
-    def _with_value(self, field: part_fields.SearchField, hits: search_hits.SearchHits) -> int:
+    def _with_value(self, field: part_fields.SearchField, hits: records.SearchHits) -> int:
         if field.spec is not None and field.range:  # and for its value and each end
             return self._fields.having(field.spec, hits).hits
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
-    def _stats(self, name: str, hits: search_hits.SearchHits, disturbed: DisturbedCatalog) -> Object:
+    def _stats(self, name: str, hits: records.SearchHits, disturbed: DisturbedCatalog) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nexar_sandbox import applications, part_usage, plans
+from nexar_sandbox import applications, part_usage
 from nexar_sandbox.identity import authorizations
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.portal import fields, responder
@@ -112,7 +112,7 @@ class ApplicationPages:
         _require_plan(application)
         application = _with_plan(application, **plan)
         self.registry.replace(application)
-        return _path(application), f"{application.name} is on {plans.PLANS[plan['plan']].name}."
+        return _path(application), f"{application.name} is on {applications.PLANS[plan['plan']].name}."
 
     async def _rotate(self, visit: PortalRequest) -> Saved:
         application = self._application(visit)
@@ -158,7 +158,7 @@ class ApplicationPages:
         if applications.SUPPLY_SCOPE not in application.scopes:
             return None
         used, limit = self.part_usage.used_in_period(application), self.part_usage.limit(application)
-        plan = plans.plan_of(application)
+        plan = applications.plan_of(application)
         return {
             "plan": plan.name if plan else "Custom plan",
             "features": [
@@ -191,7 +191,7 @@ def _current(application: applications.SandboxApplication) -> dict[str, str]:
 
 def _current_plan(application: applications.SandboxApplication) -> dict[str, str]:
     _require_plan(application)
-    plan = plans.plan_of(application)
+    plan = applications.plan_of(application)
     parts = "" if plan and plan.parts == application.part_limit else str(application.part_limit)
     add_ons = plan.add_ons if plan else ()
     checked = {f"add-on-{feature}": "on" for feature in add_ons if feature in application.features}
@@ -207,6 +207,6 @@ def _with_plan(
     application: applications.SandboxApplication, plan: str, add_on: Names, parts: str
 ) -> applications.SandboxApplication:
     try:
-        return plans.with_plan(application, plan, add_on, int(parts) if parts else None)
+        return applications.with_plan(application, plan, add_on, int(parts) if parts else None)
     except ValueError as error:
         raise fields.MistakeError("add-on", str(error)) from error

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexar_sandbox import applications, pages, plans, user_directory
+from nexar_sandbox import applications, pages, user_directory
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 200
 
@@ -114,12 +114,12 @@ def _uri_error(text: str) -> str:
 
 
 def _parts_error(text: str) -> str:
-    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= plans.MAX_PARTS:
+    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= applications.MAX_PARTS:
         return ""
-    return f"Parts are a number from 0 to {plans.MAX_PARTS}, not {text[:50]!r}."
+    return f"Parts are a number from 0 to {applications.MAX_PARTS}, not {text[:50]!r}."
 
 
-def _plan_label(plan: plans.SandboxPlan) -> str:
+def _plan_label(plan: applications.SandboxPlan) -> str:
     features = "features as below" if plan.add_ons else "no paid features"
     features = "all features" if plan.features == applications.FEATURES else features
     period = "a month" if plan.period == "month" else "for a lifetime"
@@ -137,8 +137,8 @@ class _Table(msgspec.Struct, frozen=True):
 _TABLE = msgspec.toml.decode(Path(__file__).with_name("forms.toml").read_bytes(), type=_Table)
 # Choices that are data of other modules.
 _CHOICES = {
-    "plan": {key: _plan_label(plan) for key, plan in plans.PLANS.items()},
-    "add-on": {feature: applications.FEATURE_NAMES[feature] for feature in plans.PLANS["pro"].add_ons},
+    "plan": {key: _plan_label(plan) for key, plan in applications.PLANS.items()},
+    "add-on": {feature: applications.FEATURE_NAMES[feature] for feature in applications.PLANS["pro"].add_ons},
 }
 FIELDS = {
     field.name: msgspec.structs.replace(field, choices=_CHOICES.get(field.name, field.choices))

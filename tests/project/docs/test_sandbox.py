@@ -14,31 +14,11 @@ import msgspec
 import pytest
 from graphql import GraphQLObjectType
 
-from nexar_sandbox import (
-    admin,
-    app,
-    applications,
-    behavior,
-    faults,
-    journal,
-    part_usage,
-    plans,
-    settings,
-    user_directory,
-)
+from nexar_sandbox import admin, app, applications, behavior, faults, journal, part_usage, settings, user_directory
 from nexar_sandbox.catalog import currencies, store
 from nexar_sandbox.design import files, sample_workspaces
-from nexar_sandbox.graphql import (
-    connections,
-    design_loaders,
-    distributors,
-    documents,
-    limits,
-    schema,
-    service,
-    transport,
-)
-from nexar_sandbox.graphql.resolvers import parts
+from nexar_sandbox.graphql import design_loaders, distributors, documents, limits, schema, service, transport
+from nexar_sandbox.graphql.resolvers import design_fields, parts
 from nexar_sandbox.identity import authorizations, discovery, scopes, sessions
 from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.state import file
@@ -185,9 +165,9 @@ async def test_documented_users_can_sign_in(page: Any, sandbox: Any) -> None:
 def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
     rows = {row[0]: (int(row[1]), row[2], row[3]) for row in page.table("plan")}
     assert {name: (parts, period) for name, (parts, period, _) in rows.items()} == {
-        one.name: (one.parts, one.period) for one in plans.PLANS.values()
+        one.name: (one.parts, one.period) for one in applications.PLANS.values()
     }
-    for plan in plans.PLANS.values():
+    for plan in applications.PLANS.values():
         said = rows[plan.name][2]
         named = {feature for feature in applications.FEATURES if applications.FEATURE_NAMES[feature].lower() in said}
         assert plan.features == (applications.FEATURES if said == "all" else named)
@@ -287,8 +267,8 @@ def test_design_data_behaves_as_documented(page: Any) -> None:
     mutations = _root(built.mutation_type).fields
     words = " ".join(page.text.split())
     assert f"{len(queries)} queries, {len(mutations)} mutations and a subscription" in words
-    assert f"have {connections.DEFAULT_SIZE} items" in page.text
-    assert f"and {connections.MAX_SIZE} at most" in page.text
+    assert f"have {design_fields.DEFAULT_SIZE} items" in page.text
+    assert f"and {design_fields.MAX_SIZE} at most" in page.text
     assert f"up to {design_loaders.BATCH_SIZE} ids" in page.text
     assert all(f"`{scope}`" in page.text for scope in service.DESIGN_SCOPES)
     boards = sum(len(company.projects) for company in sample_workspaces.WORKSPACES)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox import behavior as behaviors
-from nexar_sandbox.catalog import matching, records, search_hits, units
+from nexar_sandbox.catalog import matching, records, units
 from nexar_sandbox.graphql import context, errors, views
 from nexar_sandbox.graphql.resolvers import parts
 
@@ -28,7 +28,7 @@ _Counted = TypeVar("_Counted")
 Buckets: TypeAlias = list[dict[str, Any]]
 
 
-def attributes_of(hits: search_hits.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
+def attributes_of(hits: records.SearchHits, info: context.Info) -> list[records.CatalogAttribute]:
     """Attributes that the best hits have values for, most frequent first."""
     totals: Counter[records.CatalogAttribute] = Counter()
     for id_ in hits.page(0, SAMPLED_HITS):

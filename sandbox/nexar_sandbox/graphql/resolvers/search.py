@@ -11,12 +11,12 @@ from typing import Any
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox import behavior as behaviors
-from nexar_sandbox.catalog import records, search_hits
+from nexar_sandbox.catalog import records
 from nexar_sandbox.catalog import search as catalog_search
 from nexar_sandbox.graphql import context, errors, limits, views
 from nexar_sandbox.graphql.resolvers import offers
 
-Find = Callable[[str, records.SearchConditions, str, bool], search_hits.SearchHits]
+Find = Callable[[str, records.SearchConditions, str, bool], records.SearchHits]
 
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
@@ -62,7 +62,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     return views.SupPartResultSet(search_hits_, hits, query, conditions, start, warnings)
 
 
-def _page(info: context.Info, hits: search_hits.SearchHits, start: int, limit: int) -> list[records.Part]:
+def _page(info: context.Info, hits: records.SearchHits, start: int, limit: int) -> list[records.Part]:
     parts = (info.context.catalog.part(id_) for id_ in hits.page(start, limit))
     return [part for part in parts if part is not None]
 
