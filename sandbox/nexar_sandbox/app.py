@@ -125,8 +125,12 @@ async def serve(
 ) -> AsyncIterator[Sandbox]:
     """Yield the sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken;
     where it is a design service's, PortError."""
-    services = _create(
-        settings or sandbox_settings.SandboxSettings(), clock or clocks.SystemClock(), rng, catalog=catalog, key=key
+    services = _Services(
+        settings or sandbox_settings.SandboxSettings(),
+        clock or clocks.SystemClock(),
+        rng or random.SystemRandom(),
+        catalog,
+        key,
     )
     # A caller that hangs up ends its request, which a fault may hold for minutes.
     runner = web.AppRunner(
@@ -143,7 +147,7 @@ async def serve(
         bound = runner.addresses[0][1]
         host_in_url = f"[{host}]" if ":" in host else host
         url = f"http://{host_in_url}:{bound}"
-        yield _sandbox(url, bound, services)
+        yield services.running_at(url, bound)
     finally:
         await runner.cleanup()
 
@@ -197,217 +201,160 @@ def _was_http(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], http_exceptions.HttpProcessingError))
 
 
-@dataclass(frozen=True, slots=True)
-class _SharedServices:
-    settings: sandbox_settings.SandboxSettings
-    clock: clocks.Clock
-    rng: random.Random
-    state_store: state.StateStore
-    catalog: store.Catalog
-    schema_variants: schema.SchemaVariants
-    request_counts: journal.RequestCounts
-    journal: journal.RequestJournal
-    faults: injector.FaultInjector
-    part_usage: part_usage.PartUsage
-    applications: applications.ApplicationRegistry
-    users: user_directory.UserDirectory
-
-    @property
-    def exchange_middleware(self) -> exchanges.ExchangeMiddleware:
-        return exchanges.ExchangeMiddleware(self.faults, self.journal)
-
-
-@dataclass(frozen=True, slots=True)
 class _Services:
-    app: web.Application
-    shared: _SharedServices
-    identity: identities.IdentityService
-    design: design_services.DesignServices
-    legacy: legacy_service.LegacyService
+    """The services of one sandbox, with what they share. A given catalog is not closed. Raises ValueError for a state
+    file that cannot be opened."""
 
+    def __init__(
+        self,
+        settings: sandbox_settings.SandboxSettings,
+        clock: clocks.Clock,
+        rng: random.Random,
+        catalog: store.Catalog | None,
+        key: keys.SigningKey | None,
+    ) -> None:
+        self._settings, self._clock, self._rng = settings, clock, rng
+        self._state_store = state.StateStore(settings.state)
+        with ExitStack() as on_failure:
+            on_failure.callback(self._state_store.close)
+            self._catalog = catalog or store.open_catalog(
+                settings.parts, settings.catalog, settings.seed, file=settings.prepared
+            )
+            self._assemble(key)
+            if catalog is None:
+                self.app.on_cleanup.append(_close_on_cleanup(self._catalog))
+            self._state_store.complete_creation()
+            # After the cleanup contexts, which write their last values.
+            self.app.on_cleanup.append(_close_on_cleanup(self._state_store))
+            # From here on the application closes what was opened.
+            on_failure.pop_all()
 
-def _sandbox(url: str, port: int, services: _Services) -> Sandbox:
-    shared = services.shared
-    return Sandbox(
-        url=url,
-        port=port,
-        default_application=next(iter(shared.applications.all), shared.settings.applications[0]),
-        part_usage=shared.part_usage,
-        request_counts=shared.request_counts,
-        faults=shared.faults,
-        journal=shared.journal,
-        legacy=services.legacy,
-        applications=shared.applications,
-        users=shared.users,
-        keys=services.identity.key_ring,
-        design_urls=services.design.client.urls,
-    )
-
-
-def _create(
-    settings: sandbox_settings.SandboxSettings,
-    clock: clocks.Clock,
-    rng: random.Random | None = None,
-    *,
-    catalog: store.Catalog | None = None,
-    key: keys.SigningKey | None = None,
-) -> _Services:
-    """Raise ValueError for a state file that cannot be opened. A given catalog is not closed."""
-    state_store = state.StateStore(settings.state)
-    with ExitStack() as on_failure:
-        on_failure.callback(state_store.close)
-        opened_catalog = catalog or store.open_catalog(
-            settings.parts, settings.catalog, settings.seed, file=settings.prepared
+    def running_at(self, url: str, port: int) -> Sandbox:
+        return Sandbox(
+            url=url,
+            port=port,
+            default_application=next(iter(self._applications.all), self._settings.applications[0]),
+            part_usage=self._part_usage,
+            request_counts=self._request_counts,
+            faults=self._faults,
+            journal=self._journal,
+            legacy=self._legacy,
+            applications=self._applications,
+            users=self._users,
+            keys=self._identity.key_ring,
+            design_urls=self._design.client.urls,
         )
-        services = _assemble(_shared(settings, clock, rng or random.SystemRandom(), state_store, opened_catalog), key)
-        if catalog is None:
-            services.app.on_cleanup.append(_close_on_cleanup(opened_catalog))
-        state_store.complete_creation()
-        # After the cleanup contexts, which write their last values.
-        services.app.on_cleanup.append(_close_on_cleanup(state_store))
-        # From here on the application closes what was opened.
-        on_failure.pop_all()
-    return services
 
+    def _assemble(self, key: keys.SigningKey | None) -> None:
+        settings, full_schema = self._settings, schema.complete()
+        self._schema_variants = schema.SchemaVariants(full_schema, settings.behavior)
+        self._request_counts, self._journal = journal.RequestCounts(), journal.RequestJournal(self._clock)
+        self._faults = injector.FaultInjector(settings.faults, self._rng, schema.removable_fields(full_schema))
+        self._exchanges = exchanges.ExchangeMiddleware(self._faults, self._journal)
+        self._part_usage = part_usage.PartUsage(self._clock, lambda: self._faults.quota, self._state_store)
+        self._applications = applications.ApplicationRegistry(settings.applications, self._state_store)
+        self._users = user_directory.UserDirectory(settings.organizations, settings.users, self._state_store)
+        self.app = web.Application(
+            client_max_size=MAX_BODY,
+            middlewares=[admin.require_valid_host, admin.restrict_admin(settings.admin_hosts)],
+        )
+        self._add_identity(key)
+        self._add_portal()
+        self._add_design()
+        self._add_queries()
+        self._add_legacy()
+        self._add_pages()
+        # Inside the host checks, which therefore come first at unknown paths, too.
+        self.app.middlewares.append(self._identity.pages.not_found)
+        transport.allow_cross_origin(self.app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
+        self.app.cleanup_ctx.append(self._part_usage.background_writes)
 
-def _shared(
-    settings: sandbox_settings.SandboxSettings,
-    clock: clocks.Clock,
-    rng: random.Random,
-    state_store: state.StateStore,
-    catalog: store.Catalog,
-) -> _SharedServices:
-    full_schema = schema.complete()
-    fault_injector = injector.FaultInjector(settings.faults, rng, schema.removable_fields(full_schema))
-    return _SharedServices(
-        settings=settings,
-        clock=clock,
-        rng=rng,
-        state_store=state_store,
-        catalog=catalog,
-        schema_variants=schema.SchemaVariants(full_schema, settings.behavior),
-        request_counts=journal.RequestCounts(),
-        journal=journal.RequestJournal(clock),
-        faults=fault_injector,
-        part_usage=part_usage.PartUsage(clock, lambda: fault_injector.quota, state_store),
-        applications=applications.ApplicationRegistry(settings.applications, state_store),
-        users=user_directory.UserDirectory(settings.organizations, settings.users, state_store),
-    )
+    def _add_identity(self, key: keys.SigningKey | None) -> None:
+        self._identity = identities.create_service(
+            self._settings,
+            self._applications,
+            self._users,
+            state_store=self._state_store,
+            key=key,
+            clock=self._clock,
+            rng=self._rng,
+            record_request=self._request_counts.record_token,
+        )
+        self._identity.add_routes(self.app.router, self._exchanges)
 
+    def _add_portal(self) -> None:
+        """Add the portal. Its ids and secrets come from the operating system's random source."""
+        identity, clock, rng = self._identity, self._clock, random.SystemRandom()
+        portal = responder.PortalResponder(self.app.router, self._users, identity.sessions, identity.pages, clock)
+        application_pages.ApplicationPages(
+            self._applications, self._part_usage, identity.authorization_store, clock, rng
+        ).add_routes(portal)
+        organization_pages.OrganizationPages(self._users, clock, rng).add_routes(portal)
 
-def _assemble(shared: _SharedServices, key: keys.SigningKey | None) -> _Services:
-    app = web.Application(
-        client_max_size=MAX_BODY,
-        middlewares=[admin.require_valid_host, admin.restrict_admin(shared.settings.admin_hosts)],
-    )
-    identity = _identity(app, shared, key)
-    _portal(app, shared, identity)
-    design = _design(app, shared, identity)
-    _queries(app, shared, identity, design)
-    legacy = _legacy(app, shared)
-    control = admin.AdminEndpoints(
-        shared.faults, shared.journal, shared.applications, identity.pages, identity.sessions, identity.key_ring
-    )
-    control.add_routes(app.router)
-    home_page.HomePage(
-        identity.pages,
-        shared.settings,
-        shared.applications,
-        shared.users,
-        legacy.apikeys,
-        lambda: design.client.urls,
-    ).add_routes(app.router)
-    # Inside the host checks, which therefore come first at unknown paths, too.
-    app.middlewares.append(identity.pages.not_found)
-    transport.allow_cross_origin(app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
-    app.cleanup_ctx.append(shared.part_usage.background_writes)
-    return _Services(app, shared, identity, design, legacy)
+    def _add_design(self) -> None:
+        design_data = design_store.DesignStore(
+            self._catalog,
+            self._settings.seed,
+            self._clock,
+            lambda: design_store.members_of(self._users),
+            state_store=self._state_store,
+        )
+        self._design = design_services.DesignServices(design_data, self._journal, self._settings.design_port)
+        self.app.cleanup_ctx.append(self._design.lifespan)
+        files.FileService(design_data, self._identity.token_issuer).add_routes(self.app.router)
 
+    def _add_queries(self) -> None:
+        queries = service.QueryService(
+            sandbox_settings=self._settings,
+            schema_variants=self._schema_variants,
+            fault_injector=self._faults,
+            catalog=self._catalog,
+            application_registry=self._applications,
+            users=self._users,
+            usage=self._part_usage,
+            issued_tokens=self._identity.token_issuer,
+            clock=self._clock,
+            rng=self._rng,
+            record=self._request_counts.record_query,
+            design=lambda: self._design.client,
+        )
+        websocket = websockets.WebSocketTransport(queries, self._exchanges)
+        self.app.on_shutdown.append(websocket.close)
+        schema_download = transport.SchemaDownload(lambda: self._schema_variants.current(self._faults.missing).schema)
+        ide = endpoints.Ide(
+            assets.Assets(self._identity.pages),
+            self._identity,
+            tokens.IdeTokenClient(self._identity.token, self._exchanges, self._clock, random.SystemRandom()),
+            self._applications,
+            self._users,
+            self._part_usage,
+            self._settings.issuer,
+            token_required=not self._settings.no_auth,
+        )
+        ide.add_routes(self.app.router)
+        transport.HttpTransport(queries, ide.files.page, schema_download).add_routes(
+            self.app.router, self._exchanges, websocket
+        )
 
-def _identity(app: web.Application, shared: _SharedServices, key: keys.SigningKey | None) -> identities.IdentityService:
-    identity = identities.create_service(
-        shared.settings,
-        shared.applications,
-        shared.users,
-        state_store=shared.state_store,
-        key=key,
-        clock=shared.clock,
-        rng=shared.rng,
-        record_request=shared.request_counts.record_token,
-    )
-    identity.add_routes(app.router, shared.exchange_middleware)
-    return identity
+    def _add_legacy(self) -> None:
+        settings = self._settings
+        self._legacy = legacy_service.LegacyService(settings.legacy, self._catalog, self._clock, settings.seed)
+        legacy_endpoints.LegacyEndpoints(self._legacy, self._journal).add_routes(self.app.router)
 
-
-def _portal(app: web.Application, shared: _SharedServices, identity: identities.IdentityService) -> None:
-    """Make the portal. Its ids and secrets come from the operating system's random source."""
-    portal = responder.PortalResponder(app.router, shared.users, identity.sessions, identity.pages, shared.clock)
-    rng = random.SystemRandom()
-    application_pages.ApplicationPages(
-        shared.applications, shared.part_usage, identity.authorization_store, shared.clock, rng
-    ).add_routes(portal)
-    organization_pages.OrganizationPages(shared.users, shared.clock, rng).add_routes(portal)
-
-
-def _design(
-    app: web.Application, shared: _SharedServices, identity: identities.IdentityService
-) -> design_services.DesignServices:
-    design_data = design_store.DesignStore(
-        shared.catalog,
-        shared.settings.seed,
-        shared.clock,
-        lambda: design_store.members_of(shared.users),
-        state_store=shared.state_store,
-    )
-    design = design_services.DesignServices(design_data, shared.journal, shared.settings.design_port)
-    app.cleanup_ctx.append(design.lifespan)
-    files.FileService(design_data, identity.token_issuer).add_routes(app.router)
-    return design
-
-
-def _queries(
-    app: web.Application,
-    shared: _SharedServices,
-    identity: identities.IdentityService,
-    design: design_services.DesignServices,
-) -> None:
-    queries = service.QueryService(
-        sandbox_settings=shared.settings,
-        schema_variants=shared.schema_variants,
-        fault_injector=shared.faults,
-        catalog=shared.catalog,
-        application_registry=shared.applications,
-        users=shared.users,
-        usage=shared.part_usage,
-        issued_tokens=identity.token_issuer,
-        clock=shared.clock,
-        rng=shared.rng,
-        record=shared.request_counts.record_query,
-        design=lambda: design.client,
-    )
-    websocket = websockets.WebSocketTransport(queries, shared.exchange_middleware)
-    app.on_shutdown.append(websocket.close)
-    schema_download = transport.SchemaDownload(lambda: shared.schema_variants.current(shared.faults.missing).schema)
-    ide = endpoints.Ide(
-        assets.Assets(identity.pages),
-        identity,
-        tokens.IdeTokenClient(identity.token, shared.exchange_middleware, shared.clock, random.SystemRandom()),
-        shared.applications,
-        shared.users,
-        shared.part_usage,
-        shared.settings.issuer,
-        token_required=not shared.settings.no_auth,
-    )
-    ide.add_routes(app.router)
-    transport.HttpTransport(queries, ide.files.page, schema_download).add_routes(
-        app.router, shared.exchange_middleware, websocket
-    )
-
-
-def _legacy(app: web.Application, shared: _SharedServices) -> legacy_service.LegacyService:
-    legacy = legacy_service.LegacyService(shared.settings.legacy, shared.catalog, shared.clock, shared.settings.seed)
-    legacy_endpoints.LegacyEndpoints(legacy, shared.journal).add_routes(app.router)
-    return legacy
+    def _add_pages(self) -> None:
+        """Add the admin interface and the home page."""
+        identity, router = self._identity, self.app.router
+        admin.AdminEndpoints(
+            self._faults, self._journal, self._applications, identity.pages, identity.sessions, identity.key_ring
+        ).add_routes(router)
+        home_page.HomePage(
+            identity.pages,
+            self._settings,
+            self._applications,
+            self._users,
+            self._legacy.apikeys,
+            lambda: self._design.client.urls,
+        ).add_routes(router)
 
 
 class _Closable(Protocol):
