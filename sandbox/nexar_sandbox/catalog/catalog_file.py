@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from nexar_sandbox.catalog import database, listings, loader, records, reference_data, source_files
+from nexar_sandbox.catalog import database, loader, records, reference_data, source_files
 
 # Version of the tables and their contents.
 _FORMAT = "2"
@@ -22,7 +22,6 @@ _PROPERTIES = ("format", "program", "seed", "parts", "extra")
 
 class _PackedReferenceData(msgspec.Struct, frozen=True):
     companies: list[records.Company]
-    sellers: list[listings.Seller]
     categories: list[records.Category]
     attributes: list[records.CatalogAttribute]
 
@@ -116,7 +115,6 @@ def _check(path: Path, properties: dict[str, str], expected: dict[str, str]) -> 
 def _packed(reference: reference_data.ReferenceData) -> str:
     packed = _PackedReferenceData(
         list(reference.companies.values()),
-        list(reference.sellers),
         list(reference.categories.values()),
         list(reference.attributes.values()),
     )
@@ -125,7 +123,7 @@ def _packed(reference: reference_data.ReferenceData) -> str:
 
 def _unpacked(text: str) -> reference_data.ReferenceData:
     packed = msgspec.json.decode(text, type=_PackedReferenceData)
-    return reference_data.ReferenceData(packed.companies, packed.sellers, packed.categories, packed.attributes)
+    return reference_data.ReferenceData(packed.companies, packed.categories, packed.attributes)
 
 
 def _digest(files: list[Path]) -> str:

@@ -135,14 +135,14 @@ def offer_figures(line: source_files.PartLine, reference: reference_data.Referen
     """The figures of the part's offers in the US; equal to those that `pricing` computes from the records."""
     path = reference.categories[line.category].path
     part_listings = listings.listings(int(line.id), path, offer_terms(line), reference.sellers, seed)
-    plain = [listing for listing in part_listings if not listing.seller.company.is_broker]
+    plain = [listing for listing in part_listings if not listing.seller.is_broker]
     priced = (
         listings.price_for(listing, pricing.BULK, offers.variant_for(listing.seller, "US")[1]) for listing in plain
     )
     prices = [price for price in priced if price is not None]
     return OfferFigures(
         offers=sum(len(listing.ladders) for listing in part_listings),
-        authorized=sum(listing.seller.authorized for listing in part_listings),
+        authorized=sum(listing.seller.is_authorized for listing in part_listings),
         stocked=any(listing.stock > 0 or listing.stock == listings.SOME_STOCK for listing in plain),
         median=pricing.median(prices),
         average=pricing.mean(prices),

@@ -95,7 +95,7 @@ class CatalogFilters:
     def sold_by(self, texts: Iterable[str]) -> Clause:
         """Parts listed by a seller that `texts` (names or ids) refer to."""
         ids = {id_ for text in texts for id_ in self.sellers(text)}
-        listed = among("seller", (i for i, seller in enumerate(self._reference.sellers) if seller.company.id in ids))
+        listed = among("seller", (i for i, seller in enumerate(self._reference.sellers) if seller.id in ids))
         return Clause(f"p.id IN (SELECT part FROM listings WHERE {listed.sql})", listed.parameters)
 
     def sellers(self, text: str) -> frozenset[str]:

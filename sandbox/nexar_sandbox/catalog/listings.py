@@ -38,19 +38,6 @@ _STOCKS = tuple(int(10 ** (0.6 + 4.7 * size / 255)) for size in range(256))
 
 
 @dataclass(frozen=True, slots=True)
-class Seller:
-    """A company as a seller. `weight` (0..1) is how likely it lists a part; `regions` have variants of their
-    own. `order_multiple`: its offers state one, all of them or none (contract graphql.md §2.6, recorded 2022)."""
-
-    company: records.Company
-    currency: str = "USD"
-    weight: float = 0.3
-    authorized: bool = True
-    regions: tuple[str, ...] = ()
-    order_multiple: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class OfferTerms:
     """Offer terms of a part's line: `kind` "", "none", "brokers" or "nostock"; order codes and stock codes by seller
     id."""
@@ -66,7 +53,7 @@ class CatalogListing(NamedTuple):
     unpriced. `is_round`: prices that are not small are whole numbers."""
 
     position: int
-    seller: Seller
+    seller: records.Company
     stock: int
     unit: float
     fall: float
@@ -75,7 +62,7 @@ class CatalogListing(NamedTuple):
 
 
 def listings(
-    part_id: int, path: str, terms: OfferTerms, sellers: Sequence[Seller], seed: int
+    part_id: int, path: str, terms: OfferTerms, sellers: Sequence[records.Company], seed: int
 ) -> tuple[CatalogListing, ...]:
     """The listings of the part with `part_id` in the category at `path`, in the order of `sellers`."""
     if terms.kind == "none":
@@ -109,31 +96,27 @@ def price_for(listing: CatalogListing, quantity: int, currency: str) -> float | 
     return min([price(listing, step, currency) * back for step in steps])
 
 
-def _chosen(draw: bytes, terms: OfferTerms, sellers: Sequence[Seller]) -> list[int]:
+def _chosen(draw: bytes, terms: OfferTerms, sellers: Sequence[records.Company]) -> list[int]:
     # Some parts are listed by most sellers, some by few.
     popularity = 0.4 + draw[1] / 255
     drawn = draw[_HEAD::_WIDTH]
     if terms.kind == "brokers":
-        brokers = [i for i, seller in enumerate(sellers) if seller.company.is_broker]
+        brokers = [i for i, seller in enumerate(sellers) if seller.is_broker]
         return [i for i in brokers if drawn[i] < 128] or brokers[:1]
     named = {*terms.skus, *terms.codes}
     # Recorded offers are always listed, whatever is drawn.
     if not named:
         return [i for i, seller in enumerate(sellers) if drawn[i] < seller.weight * popularity * 256]
-    return [
-        i
-        for i, seller in enumerate(sellers)
-        if seller.company.id in named or drawn[i] < seller.weight * popularity * 256
-    ]
+    return [i for i, seller in enumerate(sellers) if seller.id in named or drawn[i] < seller.weight * popularity * 256]
 
 
-def _listing(position: int, seller: Seller, terms: OfferTerms, draw: bytes, base: float) -> CatalogListing:
+def _listing(position: int, seller: records.Company, terms: OfferTerms, draw: bytes, base: float) -> CatalogListing:
     at = _HEAD + _WIDTH * position
-    stock = terms.codes.get(seller.company.id)
+    stock = terms.codes.get(seller.id)
     if stock is None:
         stock = _stock(draw[at + 1], draw[at + 2], terms.kind)
     spread = draw[at + 3] / 255
-    unit = base * (0.85 + 0.4 * spread) if seller.authorized else base * 0.5 * 5.0**spread
+    unit = base * (0.85 + 0.4 * spread) if seller.is_authorized else base * 0.5 * 5.0**spread
     fall = 0.06 + draw[at + 4] / 255 * 0.12
     ladders = _ladders(seller, draw[at + 5], draw[at + 6], base)
     return CatalogListing(position, seller, stock, unit, fall, ladders, draw[at + 7] < _ROUND)
@@ -145,12 +128,12 @@ def _stock(kind: int, size: int, offers: str) -> int:
     return 0 if kind < _OUT_OF_STOCK or offers == "nostock" else _STOCKS[size]
 
 
-def _ladders(seller: Seller, count: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
-    if count < (68 if seller.authorized else 154):
+def _ladders(seller: records.Company, count: int, shape: int, base: float) -> tuple[tuple[int, ...], ...]:
+    if count < (68 if seller.is_authorized else 154):
         return ((),)
     small = _TABLE.small_ladders[shape % len(_TABLE.small_ladders)]
     reel = _TABLE.reel_ladders[shape // 8 % len(_TABLE.reel_ladders)]
-    if not seller.authorized or base > 3.0:
+    if not seller.is_authorized or base > 3.0:
         return (small,)
     if shape >= 215:
         return (small, reel, small) if shape >= 245 else (small, reel)

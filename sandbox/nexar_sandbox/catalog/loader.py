@@ -89,7 +89,7 @@ class PartsValidator:
         self._reference = reference
         self._ids: set[str] = set()
         self._uids: set[str] = set()
-        self._sellers = {seller.company.id for seller in reference.sellers}
+        self._sellers = {seller.id for seller in reference.sellers}
         self._next_id = _FIRST_OWN_ID
 
     def read(self, path: Path) -> Iterator[source_files.PartLine]:

@@ -25,7 +25,7 @@ _SECOND_CURRENCIES = ("EUR", "GBP", "SGD", "JPY", "HKD", "CNY")
 def seller_offers(
     part: records.Part,
     terms: listings.OfferTerms,
-    sellers: Sequence[listings.Seller],
+    sellers: Sequence[records.Company],
     seed: int,
     country: str = "US",
 ) -> tuple[records.SellerOffers, ...]:
@@ -40,7 +40,7 @@ def seller_offers(
     return tuple(sorted(offers_by_seller, key=_sort_key))
 
 
-def variant_for(seller: listings.Seller, country: str) -> tuple[str | None, str]:
+def variant_for(seller: records.Company, country: str) -> tuple[str | None, str]:
     """The eligible region and the currency of the seller's variant for `country`."""
     if country in seller.regions:
         return country, _CURRENCIES.get(country, seller.currency)
@@ -52,27 +52,27 @@ def order_codes(
 ) -> tuple[str, ...]:
     """The seller's order codes for the part, one a packaging; a code given by the part's line is first."""
     codes = [
-        skus.sku(listing.seller.company.id, skus.SkuInput(part_id, maker_id, mpn, variant))
+        skus.sku(listing.seller.id, skus.SkuInput(part_id, maker_id, mpn, variant))
         for variant in range(len(listing.ladders))
     ]
-    return (terms.skus.get(listing.seller.company.id, codes[0]), *codes[1:])
+    return (terms.skus.get(listing.seller.id, codes[0]), *codes[1:])
 
 
 def _seller(
     part: records.Part, terms: listings.OfferTerms, listing: listings.CatalogListing, seed: int, country: str
 ) -> records.SellerOffers:
-    company = listing.seller.company
+    company = listing.seller
     key = f"{seed}:{part.id}:{company.id}".encode()
     draw = hashlib.blake2b(key, digest_size=16).digest()
     codes = order_codes(int(part.id), int(part.manufacturer.id), part.mpn, terms, listing)
-    variant_of = variant_for(listing.seller, country)
+    variant_of = variant_for(company, country)
     return records.SellerOffers(
         company=company,
         country=company.display_flag,
-        is_authorized=listing.seller.authorized,
+        is_authorized=company.is_authorized,
         is_broker=company.is_broker,
-        is_rfq=listing.stock == listings.QUOTE_ONLY or (not listing.seller.authorized and draw[0] < 128),
-        ships_to=_ships_to(company, listing.seller),
+        is_rfq=listing.stock == listings.QUOTE_ONLY or (not company.is_authorized and draw[0] < 128),
+        ships_to=_ships_to(company),
         offers=tuple(
             _offer(int(part.id), listing, variant, code=code, region=variant_of, draw=draw)
             for variant, code in enumerate(codes)
@@ -133,7 +133,7 @@ def _second_currency(currency: str, draw: bytes) -> str | None:
 
 
 def _packaging(listing: listings.CatalogListing, variant: int, reel: bool, draw: bytes) -> str | None:
-    if not listing.seller.authorized or (len(listing.ladders) == 1 and draw[1] < 222):
+    if not listing.seller.is_authorized or (len(listing.ladders) == 1 and draw[1] < 222):
         return None
     if reel:
         return "Tape & Reel"
@@ -159,18 +159,18 @@ def _multiple(listing: listings.CatalogListing, variant: int, draw: bytes) -> in
     return ladder[0] if ladder else 1
 
 
-def _updated(seller: listings.Seller, draw: bytes) -> str:
+def _updated(seller: records.Company, draw: bytes) -> str:
     # Authorized sellers send a feed every day, the others within a month.
-    span = 86_400 if seller.authorized else 30 * 86_400
+    span = 86_400 if seller.is_authorized else 30 * 86_400
     age = int.from_bytes(draw[13:16]) % span
     return (_LATEST_UPDATE - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _ships_to(company: records.Company, seller: listings.Seller) -> tuple[str, ...]:
+def _ships_to(seller: records.Company) -> tuple[str, ...]:
     """Countries that the seller ships to; () for all. A few independent sellers ship to their own country only."""
-    if seller.authorized or company.display_flag is None or int(company.id) % 8:
+    if seller.is_authorized or seller.display_flag is None or int(seller.id) % 8:
         return ()
-    return (company.display_flag,)
+    return (seller.display_flag,)
 
 
 def _sort_key(seller: records.SellerOffers) -> tuple[bool, bool, bool]:

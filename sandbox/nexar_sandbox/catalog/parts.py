@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from nexar_sandbox.catalog import listings, records, reference_data, source_files, units
+from nexar_sandbox.catalog import records, reference_data, source_files, units
 
 _SITE = "https://octopart.com"
 NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D = 0, 1, 2
@@ -139,13 +139,13 @@ def _image(line: source_files.PartLine, maker: records.Company) -> records.Image
 
 
 def _descriptions(
-    line: source_files.PartLine, sellers: Sequence[listings.Seller], draw: bytes
+    line: source_files.PartLine, sellers: Sequence[records.Company], draw: bytes
 ) -> tuple[records.Description, ...]:
     """Descriptions by one to three sellers; none for a part without a description."""
     if not line.description or not sellers:
         return ()
     wordings = (line.description, f"{line.mpn} {line.description}", line.description.upper())
-    credited = [sellers[draw[8 + i] % len(sellers)].company for i in range(1 + draw[11] % 3)]
+    credited = [sellers[draw[8 + i] % len(sellers)] for i in range(1 + draw[11] % 3)]
     return tuple(
         records.Description(text, company.name, company.homepage_url or "")
         for text, company in zip(wordings, credited, strict=False)

@@ -12,9 +12,17 @@ import msgspec
 from nexar_sandbox.catalog import rules
 
 
-@dataclass(frozen=True, slots=True)
-class Company:
-    """A maker, a seller, or both (`roles` has "manufacturer" and "seller")."""
+class _FileRecord(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """A record that is a line, or in a line, of the catalog's files as it is."""
+
+
+class Company(_FileRecord, frozen=True):
+    """A maker, a seller, or both.
+
+    `currency` and what follows apply to sellers only. `weight` (0..1) is how likely it lists a part; `regions` have
+    variants of their own. `order_multiple`: its offers state one, all of them or none (contract graphql.md §2.6,
+    recorded 2022).
+    """
 
     id: str
     name: str
@@ -26,11 +34,17 @@ class Company:
     is_broker: bool = False
     is_distributor_api: bool = False
     is_octocart_supported: bool = False
-    roles: frozenset[str] = frozenset()
+    roles: frozenset[Literal["manufacturer", "seller"]] = frozenset()
+    currency: str = "USD"
+    weight: float = 0.3
+    authorized: bool = True
+    regions: tuple[str, ...] = ()
+    order_multiple: bool = False
 
-
-class _FileRecord(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """A record that is a line, or in a line, of the catalog's files as it is."""
+    @property
+    def is_authorized(self) -> bool:
+        """True of a seller; brokers never are."""
+        return self.authorized and not self.is_broker
 
 
 class Category(_FileRecord, frozen=True):

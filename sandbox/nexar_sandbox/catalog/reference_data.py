@@ -6,12 +6,11 @@ is read-only afterwards. It holds no parts.
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from nexar_sandbox.catalog import currencies, listings, matching, records, source_files
+from nexar_sandbox.catalog import currencies, matching, records, source_files
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
 _FIRST_NEW_ID = 990_001
@@ -24,12 +23,12 @@ class ReferenceData:
     def __init__(
         self,
         companies: Iterable[records.Company],
-        sellers: Iterable[listings.Seller],
         categories: Iterable[records.Category],
         attributes: Iterable[records.CatalogAttribute],
     ) -> None:
         self.companies = {company.id: company for company in companies}
-        self.sellers = tuple(sellers)
+        # Their order is that of the file; what is added later is no seller.
+        self.sellers = tuple(company for company in self.companies.values() if "seller" in company.roles)
         self.categories = {category.id: category for category in categories}
         self.attributes = {attribute.shortname: attribute for attribute in attributes}
         self._maker_by_name = {
@@ -103,7 +102,7 @@ class ReferenceData:
 
     def _as_manufacturer(self, company: records.Company) -> records.Company:
         if "manufacturer" not in company.roles:
-            company = replace(company, roles=company.roles | {"manufacturer"})
+            company = msgspec.structs.replace(company, roles=company.roles | {"manufacturer"})
             self.companies[company.id] = company
         return company
 
@@ -124,25 +123,18 @@ def read(data: Path) -> ReferenceData:
     """The companies, categories and attributes of the shipped files in the folder `data`. Raises
     source_files.CatalogError."""
     path = data / "companies.jsonl"
-    companies = [
-        (msgspec.convert(line, records.Company, from_attributes=True), f"{path}:{number}", line)
-        for number, line in source_files.read(path, source_files.CompanyLine)
-    ]
-    sellers = [_seller(*company) for company in companies if "seller" in company[0].roles]
+    companies = []
+    for number, company in source_files.read(path, records.Company):
+        if company.currency not in currencies.PER_DOLLAR:
+            raise source_files.CatalogError(f"{path}:{number}: currency {company.currency!r} has no exchange rate")
+        companies.append(company)
+    sellers = [company for company in companies if "seller" in company.roles]
     if len(sellers) > _MOST_SELLERS:
         raise source_files.CatalogError(
             f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}"
         )
     return ReferenceData(
-        [company for company, _, _ in companies],
-        sellers,
+        companies,
         [line for _, line in source_files.read(data / "categories.jsonl", records.Category)],
         [line for _, line in source_files.read(data / "attributes.jsonl", records.CatalogAttribute)],
     )
-
-
-def _seller(company: records.Company, location: str, line: source_files.CompanyLine) -> listings.Seller:
-    if line.currency not in currencies.PER_DOLLAR:
-        raise source_files.CatalogError(f"{location}: currency {line.currency!r} has no exchange rate")
-    authorized = line.authorized and not line.is_broker
-    return listings.Seller(company, line.currency, line.weight, authorized, tuple(line.regions), line.order_multiple)

@@ -237,7 +237,7 @@ class CatalogSearch:
         for listing in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
             codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
             if any(matching.normalize(code) == norm for code in codes):
-                yield listing.seller.company.id
+                yield listing.seller.id
 
 
 def clean(text: str) -> str:

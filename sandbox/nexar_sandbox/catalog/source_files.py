@@ -16,32 +16,9 @@ class CatalogError(ValueError):
     """A catalog file that cannot be used; the message names the file, the line and the fault."""
 
 
-class _Line(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True):
-    pass
-
-
-class CompanyLine(_Line, frozen=True):
-    """A maker or seller. `currency`, `weight`, `authorized`, `regions` and `order_multiple` apply to sellers only."""
-
-    id: str
-    name: str
-    slug: str
-    roles: list[Literal["manufacturer", "seller"]]
-    aliases: list[str] = []
-    display_flag: str | None = None
-    homepage_url: str | None = None
-    is_verified: bool = False
-    is_broker: bool = False
-    is_distributor_api: bool = False
-    is_octocart_supported: bool = False
-    currency: str = "USD"
-    weight: float = 0.3
-    authorized: bool = True
-    regions: list[str] = []
-    order_multiple: bool = False
-
-
-class PartLine(_Line, frozen=True):
+class PartLine(
+    msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True
+):
     """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller id."""
 
     mpn: str

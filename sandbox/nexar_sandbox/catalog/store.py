@@ -198,7 +198,7 @@ class Catalog:
         """Hits by seller; a part counts for each seller that lists it."""
         listings = self._listings()
         totals = Counter(seller for part in sorted(hits.parts) for seller in listings.get(part, ()))
-        return tuple((self._reference.sellers[seller].company, count) for seller, count in totals.most_common())
+        return tuple((self._reference.sellers[seller], count) for seller, count in totals.most_common())
 
     def category_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Category, int], ...]:
         """Hits by category, without those of its descendants."""
