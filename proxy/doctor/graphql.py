@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proxy import errors, model
-from proxy.doctor import identity, services
+from proxy.doctor import findings, identity
 from proxy.doctor.findings import CheckResult, found, passed, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.kit import shipped
@@ -21,7 +21,7 @@ AFFECTED_MAX = 6  # v3 fields that one finding names
 SITE = "octopart"  # the default of upstream.site
 RESPONSE_BYTES = 4_194_304  # limit of a response to an introspection
 
-SERVICE = services.CheckedService("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
+SERVICE = findings.CheckedService("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
 
 
 # Findings about one application; the others are about the service.

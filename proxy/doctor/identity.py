@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 
 from proxy import config, errors
-from proxy.doctor import network, services, stored
+from proxy.doctor import findings, network, stored
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.kit.wording import counted, duration
@@ -25,7 +25,7 @@ SECRET_LENGTH_MIN = 16  # characters; a shorter one is probably cut
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _QUOTES = "\"'`“”„‘’"
 
-SERVICE = services.CheckedService("identity", identity.SERVICE, "a token", "upstream.token_url")
+SERVICE = findings.CheckedService("identity", identity.SERVICE, "a token", "upstream.token_url")
 _GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type"}
 
 

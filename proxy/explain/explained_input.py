@@ -1,20 +1,115 @@
 """Explanations of what `v3bridge explain` is given: a text, or a file of requests by its kinds of requests."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
 
 from proxy import errors
-from proxy.explain import curl, inputs, kinds
+from proxy.explain import curl, inputs
 from proxy.explain.explainer import Explainer
-from proxy.explain.explanation import ExplainedFile, Explanation
+from proxy.explain.explanation import ExplainedFile, Explanation, RequestKind
+from proxy.redaction import Redaction
+from proxy.traffic import estimate
 from proxy.traffic.sources import source as sources
 from proxy.traffic.sources.clients import Clients
-from proxy.traffic.v3_request import V3Request
-from proxy.v3 import endpoints
+from proxy.traffic.v3_request import V3Request, redact_request
+from proxy.v3 import endpoints, parameters
+from proxy.v3.parsing import match_queries
+
+# Requests of a file are explained by kinds: thousands of them differ in their values, and a handful of kinds says what
+# becomes of all.
+INVALID = "(invalid)"  # stands for the keys of queries that are no JSON list
+
+
+class KindKey(NamedTuple):
+    """What is equal in all requests of a kind."""
+
+    endpoint: str
+    parameters: tuple[str, ...]
+    query_keys: tuple[str, ...]
+    include: tuple[str, ...]
+    has_batches: bool
+
+
+@dataclass(slots=True)
+class _Count:
+    """Requests of one kind: the first, with its API key, the ids of all distinct ones, and sums over them."""
+
+    first: V3Request
+    apikey: str | None
+    occurrences: int = 0
+    parts_max: int = 0
+    ids: set[bytes] = field(default_factory=set)
+
+
+def explain_kinds(
+    name: str,
+    requests: Iterable[tuple[V3Request, str | None]],
+    explainer: Explainer,
+    application: str | None,
+    keyless: bool = False,
+) -> ExplainedFile:
+    """Explain one request of each kind of a file, the most frequent kind first. `requests` come with their API keys.
+    Raises ConfigError."""
+    counts: dict[KindKey, _Count] = {}
+    for request, apikey in requests:
+        _add(counts, request, apikey)
+    ordered = sorted(counts.items(), key=lambda item: -item[1].occurrences)
+    kinds = tuple(
+        RequestKind(
+            **key._asdict(),
+            requests=len(count.ids),
+            occurrences=count.occurrences,
+            parts_max=count.parts_max,
+            first=count.first.origin,
+            example=explainer.explain(count.first, apikey=count.apikey, application=application, keyless=keyless),
+        )
+        for key, count in ordered
+    )
+    return ExplainedFile(
+        name=name,
+        requests=sum(each.requests for each in kinds),
+        occurrences=sum(each.occurrences for each in kinds),
+        parts_max=sum(each.parts_max for each in kinds),
+        kinds=kinds,
+    )
+
+
+def _add(counts: dict[KindKey, _Count], request: V3Request, apikey: str | None) -> None:
+    """Count a request. Equal requests of different clients are different: each pays for its own."""
+    if apikey and any(apikey in text for pair in request.query for text in pair):
+        # Names and include[] are shown, and may hold the key, too.
+        request = redact_request(request, Redaction([apikey]))
+    count = counts.setdefault(key_of(request), _Count(request, apikey))
+    count.occurrences += request.times
+    identifier = bytes.fromhex(request.id)
+    if identifier not in count.ids:
+        count.ids.add(identifier)
+        count.parts_max += estimate.worst_case_parts(request)
+
+
+def key_of(request: V3Request) -> KindKey:
+    names = {parameters.bare(name) for name, _ in request.query}
+    include = {value for name, value in request.query if parameters.bare(name) == "include"}
+    query_keys, has_batches = _query_keys(request) if "queries" in names else ((), False)
+    shown = tuple(sorted(names - {"include", "queries"}))
+    return KindKey(request.endpoint, shown, query_keys, tuple(sorted(include)), has_batches)
+
+
+def _query_keys(request: V3Request) -> tuple[tuple[str, ...], bool]:
+    """Return the keys of all queries of a request, and whether there are several queries."""
+    try:
+        raws = match_queries.decode(request.values("queries")[-1])
+    except errors.BadRequest:
+        return (INVALID,), False
+    keys = {key for raw in raws if isinstance(raw, dict) for key in match_queries.non_null(raw)}
+    return tuple(sorted(keys)), len(raws) > 1
+
 
 KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
 
@@ -64,13 +159,13 @@ class InputExplainer:
         skipped: Counter[str] = Counter()
         read = inputs.read_har(file) if self._kind in (None, "har") else None
         if read is not None:
-            explained = kinds.explained(file.name, _v3_requests(read, skipped), self._explainer, self._application)
+            explained = explain_kinds(file.name, _v3_requests(read, skipped), self._explainer, self._application)
         else:
             clients = Clients()
             source = sources.open_source(file, clients, kind=self._kind)
             requests = ((each, clients.key(each.client, "baseline")) for each in source.requests())
             keyless = source.kind in KEYLESS
-            explained = kinds.explained(file.name, requests, self._explainer, self._application, keyless)
+            explained = explain_kinds(file.name, requests, self._explainer, self._application, keyless)
             for count in (*source.junk, *source.skipped):
                 skipped[count.reason] += count.times
         return msgspec.structs.replace(explained, skipped=dict(skipped))

@@ -2,16 +2,43 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+import sqlite3
+import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from proxy import config, errors
 from proxy.kit import extras
 from proxy.kit.clock import Clock
-from proxy.stores import cache_file, sqlite_schema
-from proxy.stores.memory import MemoryStore
+from proxy.stores import cache_file, sqlite, sqlite_schema
 from proxy.stores.protocols import CacheStore, Store
 from proxy.stores.sqlite import SqliteStore
+
+R = TypeVar("R")
+
+
+class MemoryStore(sqlite.SqlStore):
+    """Store in memory, lost when the process ends: for trials and tests. Nothing is awaited: memory is
+    quick, and every operation is atomic by itself."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False), clock)
+        sqlite_schema.create(self._connection)
+        self._close = weakref.finalize(self, self._connection.close)
+
+    def journal(self, owner: str) -> None:  # noqa: ARG002 - nothing here is slow, or durable
+        return None
+
+    async def check_writable(self) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        pass  # several gateways of a process use it after each other
+
+    async def _transaction(self, begin: str, work: Callable[[sqlite3.Connection], R]) -> R:
+        return sqlite.committed(self._connection, begin, work)
+
 
 REDIS_MISSING = f"store: Redis needs another package; {extras.install_line('redis')}"
 

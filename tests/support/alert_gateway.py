@@ -12,7 +12,7 @@ from proxy.gateway.quota.accounts import QuotaAccount
 from proxy.gateway.quota.reservations import RefusedRequest
 from proxy.kit import clock
 from proxy.mapping import drift
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry, Store
 from proxy.telemetry import metrics
 from proxy.upstream import policies

@@ -14,7 +14,7 @@ from together.environment import ProxyEnvironment
 
 from proxy import config
 from proxy.gateway.quota import accounts, reconciliation
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.upstream import supply_counts
 

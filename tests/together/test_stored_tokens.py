@@ -18,7 +18,7 @@ from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.upstream.auth import token_store
 
 Contents = Callable[[], bytes]

@@ -2,15 +2,65 @@
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from proxy.explain.changes import Addresses
-from proxy.explain.programs import definitions, printer, rows
+from proxy.explain.programs import printer, rows
 from proxy.explain.programs.flows import Flow
 from proxy.explain.programs.mapping_functions import Function
 from proxy.explain.programs.printer import indented, quoted
+
+# Definitions that programs use. One is a block of lines between blank lines; a comment above belongs to it.
+FOLDER = Path(__file__).parent / "snippets"
+TRANSFORMS = "transforms.py"
+DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
+_CALL = re.compile(r"(?<![\w.])(\w+)\(")
+_CONSTANTS = re.compile(r"\b[A-Z][A-Z_]+\b")
+
+
+@lru_cache
+def known_definitions() -> dict[str, str]:
+    """Return all definitions, in the order of the files."""
+    blocks: dict[str, str] = {}
+    for name in ("requests.py", TRANSFORMS):
+        for block in re.split(r"\n\n+", (FOLDER / name).read_text(encoding="utf-8").strip()):
+            if head := DEFINITION.search(block):
+                blocks[head[1]] = block
+    return blocks
+
+
+@lru_cache
+def transform_names() -> frozenset[str]:
+    return frozenset(DEFINITION.findall((FOLDER / TRANSFORMS).read_text(encoding="utf-8")))
+
+
+def used_definitions(texts: Iterable[str], chosen: Callable[[str], str] = str) -> dict[str, str]:
+    """Return the definitions that some texts use, callees first. `chosen` maps a name to that of the definition which
+    is used for it."""
+    blocks: dict[str, str] = {}
+
+    def visit(text: str) -> None:
+        for name in dict.fromkeys(_CALL.findall(text)):
+            definition = chosen(name)
+            if definition in known_definitions() and name not in blocks:
+                block = re.sub(rf"\b{definition}\b", name, known_definitions()[definition])
+                blocks[name] = ""  # its place is behind what it calls; a definition may name itself
+                visit(block)
+                del blocks[name]
+                blocks[name] = block
+
+    for text in texts:
+        visit(text)
+    return blocks
+
+
+def constants_in(text: str) -> set[str]:
+    return set(_CONSTANTS.findall(text))
+
 
 MAPPING_NOTE = "v3's objects from Nexar's, field by field."
 LINE = 110  # characters of a line of a table
@@ -38,7 +88,7 @@ class PythonProgram:
             imports.append("from datetime import UTC, datetime")
         graphql_url, token_url, scope = map(quoted, self.addresses)
         # Lists depend on neither country nor currency.
-        has_market = {"COUNTRY", "CURRENCY"} & definitions.constants(source)
+        has_market = {"COUNTRY", "CURRENCY"} & constants_in(source)
         country, currency = map(quoted, self.client)
         head = [
             f'#!/usr/bin/env python3\n"""{self.title}\n\n'
@@ -55,15 +105,15 @@ class PythonProgram:
     def _body(self) -> list[str]:
         """Return the blocks behind the settings."""
         name = f"main_{self.flow.main}"
-        main = self._with_mapping(definitions.known()[name]).replace(name, "main", 1)
+        main = self._with_mapping(known_definitions()[name]).replace(name, "main", 1)
         functions_of_mapping = list(map(printer.function, self.mapping))
         blocks = self._used([main, *functions_of_mapping])
-        transforms = {name: block for name, block in blocks.items() if name in definitions.transforms()}
+        transforms = {name: block for name, block in blocks.items() if name in transform_names()}
         requests = self._in_order({name: block for name, block in blocks.items() if name not in transforms})
         mapping = [*functions_of_mapping, *self._in_order(transforms)]
         mapping[0] = f"# {MAPPING_NOTE}\n{mapping[0]}"
         functions = [main, *requests, *mapping]
-        read = set().union(*map(definitions.constants, functions))
+        read = set().union(*map(constants_in, functions))
         constants = self.flow.constants
         # An operation has documents of its own.
         documents = {name: value for name, value in constants.items() if re.fullmatch(r"QUERY_\d+", name)}
@@ -74,7 +124,7 @@ class PythonProgram:
     def _used(self, texts: Iterable[str]) -> dict[str, str]:
         """Return the definitions that some texts use, with the calls of the mapping."""
         choices = self.flow.choices
-        blocks = definitions.used(texts, lambda name: choices.get(name, name))
+        blocks = used_definitions(texts, lambda name: choices.get(name, name))
         return {name: self._with_mapping(block) for name, block in blocks.items()}
 
     def _with_mapping(self, block: str) -> str:
@@ -87,7 +137,7 @@ class PythonProgram:
     def _in_order(self, blocks: dict[str, str]) -> list[str]:
         """Return definitions in the order of their files, callers first."""
         names = {definition: name for name, definition in self.flow.choices.items()}
-        places = {names.get(name, name): place for place, name in enumerate(definitions.known())}
+        places = {names.get(name, name): place for place, name in enumerate(known_definitions())}
         return [blocks[name] for name in sorted(blocks, key=places.__getitem__)]
 
     def _constant(self, name: str, value: Any) -> str:

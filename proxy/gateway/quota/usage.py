@@ -10,7 +10,7 @@ import msgspec
 
 from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
-from proxy.gateway.quota import forecast
+from proxy.gateway.quota import burn_down
 from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import wording
@@ -114,7 +114,7 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
     usage = snapshot.usage(account.entry(snapshot.periods))
     counted = usage.used + usage.uncertain
     ends = snapshot.periods.month_ends if account.period == "month" else None
-    days = [snapshot.counted(account.name, day) for day in quota_accounts.last_days(snapshot.now, forecast.DAYS)]
+    days = [snapshot.counted(account.name, day) for day in quota_accounts.last_days(snapshot.now, burn_down.DAYS)]
     exhausted = snapshot.exhausted.get(account.name)
     part_limit = classify.part_limit(exhausted.reason) if exhausted else None
     # What the upstream says holds for the running period: it knows its plan, and who else uses it.
@@ -130,7 +130,7 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         remaining=None if limit is None else max(0, limit - counted),
         percent=None if not limit else round(100 * counted / limit, 1),
         resets_at=_time(ends),
-        runs_out_at=_time(forecast.runs_out(counted, limit, ends, days, snapshot.now)),
+        runs_out_at=_time(burn_down.runs_out(counted, limit, ends, days, snapshot.now)),
         exhausted_until=_time(exhausted.until if exhausted else None),
         part_limit=part_limit,
     )

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from proxy.traffic.sources import files, text_lines, timestamps
+from proxy.traffic.sources import files, text_lines
 from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line, with_document
 from proxy.traffic.v3_request import GRAPHQL_PATHS, V3Request
 
@@ -62,7 +62,7 @@ def _line_entry(number: int, line: str) -> Item:
     method = _first(fields, METHODS) or request[0]
     if sent is not None:
         method, request = "GET", (method, with_document(request[1], sent))
-    at = next((at for name in TIMES if (at := timestamps.from_value(fields.get(name))) is not None), None)
+    at = next((at for name in TIMES if (at := text_lines.read_timestamp(fields.get(name))) is not None), None)
     target, key = _with_query(request[1], fields), _first(fields, ("apikey",))
     return RequestEntry(number, target, method.upper(), at, key, agent=_agent(fields))
 
@@ -227,7 +227,7 @@ def _har_entry(place: str, fields: dict[str, Any]) -> Item:
     url, method = fields.get("url"), fields.get("method", "GET")
     if not isinstance(url, str) or not isinstance(method, str):
         return Unreadable(place, NO_HAR_REQUEST)
-    at = timestamps.from_value(fields.get("at"))
+    at = text_lines.read_timestamp(fields.get("at"))
     sent, key = _sent(fields.get("body")), str(fields.get("key", ""))
     if sent is None:
         return RequestEntry(place, url, method.upper(), at)

@@ -5,8 +5,7 @@ The chart is stretched to the width of the page, so that it holds no text: label
 
 from typing import NamedTuple
 
-from proxy.gateway.quota.burn_down import BurnDown
-from proxy.gateway.quota.forecast import DAY_SECONDS
+from proxy.gateway.quota.burn_down import DAY_SECONDS, BurnDown
 
 HEIGHT = 100.0
 FORECAST_DAYS = 14  # that are shown of a lifetime

@@ -8,7 +8,7 @@ from proxy import config, model
 from proxy.alerts import dispatcher, monitor, receivers
 from proxy.gateway import callers as gateway_callers
 from proxy.gateway.cache import shared
-from proxy.gateway.quota import accounts, exhaustion, forecast, ledger, reconciliation, reservations
+from proxy.gateway.quota import accounts, burn_down, exhaustion, ledger, reconciliation, reservations
 from proxy.planning import match
 from proxy.shadow import controller, queue
 from proxy.stores import sqlite_schema
@@ -66,7 +66,7 @@ STATED = {
         f"when it was not heard for {reservations.LEASE_SECONDS:.0f} seconds",
         f"each learns within {reservations.REFRESH_SECONDS:.0f} second what",
         "settled after a fifth of a second",
-        f"The pace is that of the last {forecast.DAYS} days",
+        f"The pace is that of the last {burn_down.DAYS} days",
         f"the last {reservations.DAYS_KEPT} days and {reservations.MONTHS_KEPT} months on which anything was spent",
         f"Once in {reconciliation.INTERVAL_SECONDS / 3600:.0f} hours",
     ],

@@ -8,7 +8,7 @@ from support import alert_gateway
 
 from proxy.gateway.assembly import Gateway
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 
 MakeGateway = Callable[..., Gateway]
 

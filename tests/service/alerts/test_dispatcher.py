@@ -14,7 +14,7 @@ from proxy.alerts import alert as alerts
 from proxy.alerts import dispatcher, records
 from proxy.gateway.assembly import Gateway
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 
 
 class Waits:

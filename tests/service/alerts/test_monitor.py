@@ -14,7 +14,7 @@ from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota.accounts import QuotaAccount
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.callers import Caller, CallerSeen
 
 PLAN = QuotaAccount("demo", 1000, "month")

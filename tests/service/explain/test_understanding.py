@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from proxy import errors
 from proxy.config import loader
-from proxy.explain import inputs, kinds
+from proxy.explain import explained_input, inputs
 from proxy.explain.explainer import Explainer
 from proxy.kit import shipped
 
@@ -43,7 +43,7 @@ def test_a_damaged_request_is_explained_or_refused(target: str) -> None:
     if read.request is None:
         assert EXPLAINER.explain_unknown_path(read.path, read.method).error is not None
         return
-    kinds.key_of(read.request)
+    explained_input.key_of(read.request)
     explanation = EXPLAINER.explain(read.request, apikey=read.apikey, method=read.method)
     assert (explanation.error is None) == (explanation.cost is not None)
     msgspec.json.encode(explanation)

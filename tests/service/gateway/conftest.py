@@ -14,7 +14,7 @@ from proxy.gateway.quota import accounts as quota_accounts
 from proxy.gateway.quota import reservations
 from proxy.kit import clock, shipped
 from proxy.mapping import compiler, loader
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry import metrics
 
 

@@ -10,7 +10,7 @@ from support import log_lines
 from proxy import errors
 from proxy.gateway import callers
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")

@@ -14,7 +14,7 @@ from proxy import config
 from proxy.gateway import client_report
 from proxy.gateway.client_report import ClientReport
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
 NOW = clock.ManualClock().now()

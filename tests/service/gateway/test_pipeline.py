@@ -11,7 +11,7 @@ import prometheus_client
 import pytest
 
 from proxy import config, errors, model
-from proxy.gateway import applications, pipeline, plan_knowledge
+from proxy.gateway import applications, pipeline
 from proxy.gateway.cache.coalescing import Coalescing
 from proxy.gateway.cache.entries import CacheKey, ItemRenderer, RenderedResult, ResponseCache
 from proxy.gateway.cache.lookup import QueryCache
@@ -20,7 +20,7 @@ from proxy.gateway.quota import reservations
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit import clock
 from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.metrics import Metrics
 
 (CLIENT,) = applications.Applications(
@@ -252,7 +252,7 @@ async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) 
 
 
 def test_batches_hold_four_megabytes_by_the_running_mean_of_a_part() -> None:
-    plan = plan_knowledge.PlanKnowledge()
+    plan = applications.PlanKnowledge()
     everything = plan.batch_parts
     plan.measure([50_000, 150_000])
     assert plan.batch_parts == 40 < everything

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from proxy.kit.clock import ManualClock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.metrics import Metrics
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import Store
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore

@@ -9,7 +9,7 @@ import pytest
 from proxy import config, errors
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.stores.redis import RedisStore
 from proxy.stores.sqlite import SqliteStore
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxy.kit import clock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import BATCH_SECONDS, Store
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen

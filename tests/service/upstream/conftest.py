@@ -19,7 +19,7 @@ from service.upstream import identity_service
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.stores import memory
+from proxy.stores import open
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
@@ -126,7 +126,7 @@ def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
 @pytest.fixture
 def shared_store(clock: clocks.ManualClock) -> Any:
     """The store that all workers of a test share."""
-    return identity_service.Away(memory.MemoryStore(clock))
+    return identity_service.Away(open.MemoryStore(clock))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import aiohttp
 import aioresponses
 
 from proxy import config, errors
-from proxy.stores import memory
+from proxy.stores import open
 from proxy.upstream.auth import identity
 
 URL = "https://identity.example/connect/token"
@@ -69,7 +69,7 @@ class ScriptedIdentityService:
 class Away:
     """A store that can be out of reach: then every operation says so."""
 
-    def __init__(self, store: memory.MemoryStore) -> None:
+    def __init__(self, store: open.MemoryStore) -> None:
         self._store = store
         self.away = False
 

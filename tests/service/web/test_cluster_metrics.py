@@ -8,7 +8,7 @@ import prometheus_client
 import pytest
 
 from proxy.kit import clock
-from proxy.stores import memory
+from proxy.stores import open
 from proxy.telemetry import activity, merging, metrics
 from proxy.web import cluster_metrics
 
@@ -23,7 +23,7 @@ def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     """`worker(n)` starts the process of slot n: its metrics, and the figures of all."""
     folder = tmp_path / "v3bridge-abc123"
     folder.mkdir()
-    store = memory.MemoryStore(time)
+    store = open.MemoryStore(time)
 
     def start(number: int) -> tuple[metrics.Metrics, cluster_metrics.ClusterMetrics]:
         own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)

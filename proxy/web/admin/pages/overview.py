@@ -10,7 +10,7 @@ import proxy
 from proxy import errors
 from proxy.alerts.records import OpenAlert
 from proxy.gateway.assembly import Gateway
-from proxy.gateway.quota import accounts, forecast, usage
+from proxy.gateway.quota import accounts, burn_down, usage
 from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry import history as histories
 from proxy.web import cluster_metrics, operator_endpoints
@@ -199,7 +199,7 @@ def _rate(number: int, seconds: float) -> float:
 async def _parts(gateway: Gateway, now: float) -> tuple[ApplicationParts, ...]:
     """Read the usage of the applications from the ledger. Raises StoreUnavailable."""
     applications, periods = gateway.settings.applications, accounts.billing_periods(now)
-    days = accounts.last_days(now, forecast.DAYS)
+    days = accounts.last_days(now, burn_down.DAYS)
     entries = [
         LedgerEntry(name, period) for name in applications for period in (*days, periods.month, accounts.LIFETIME)
     ]
@@ -215,7 +215,7 @@ async def _parts(gateway: Gateway, now: float) -> tuple[ApplicationParts, ...]:
     for row in rows:
         by_day = [used(row.application, day) for day in days]
         month = used(row.application, periods.month)
-        expected = month + forecast.pace(by_day, now) * (periods.month_ends - now)
+        expected = month + burn_down.parts_pace(by_day, now) * (periods.month_ends - now)
         parts.append(ApplicationParts(by_day[-1], month, round(expected), row))
     return tuple(parts)
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from proxy.explain.explainer import Explainer
-from proxy.explain.programs import definitions, program
+from proxy.explain.programs import program, python_program
 from proxy.explain.programs.flows import NoProgramError
 from proxy.traffic.v3_request import V3Request, parse_target
 
@@ -37,7 +37,7 @@ def test_only_what_the_fields_need_is_in_a_program(explainer: Explainer) -> None
 
 def test_no_definition_is_unused_or_missing(explainer: Explainer) -> None:
     text = written(explainer, match({"mpn": "A"}, {"mpn": "B*"}, more="&include[]=specs&include[]=imagesets"))
-    defined = definitions.DEFINITION.findall(text)
+    defined = python_program.DEFINITION.findall(text)
     assert len(defined) == len(set(defined))
     assert [name for name in defined if len(re.findall(rf"\b{name}\b", text)) < 2] == []
     assert {"map_part", "map_image_set"} <= set(defined)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.explain.programs import definitions, rows
+from proxy.explain.programs import python_program, rows
 from proxy.kit import shipped
 from proxy.mapping import loader
 
@@ -130,12 +130,12 @@ ARGUMENTS: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 def test_every_transform_has_a_snippet() -> None:
     assert set(ARGUMENTS) == set(MAPPINGS.transforms)
-    assert set(MAPPINGS.transforms) <= definitions.transforms()
+    assert set(MAPPINGS.transforms) <= python_program.transform_names()
 
 
 def python_functions() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec((definitions.FOLDER / definitions.TRANSFORMS).read_text(encoding="utf-8"), names)
+    exec((python_program.FOLDER / python_program.TRANSFORMS).read_text(encoding="utf-8"), names)
     names.update(TABLES)
     return names
 

@@ -9,7 +9,7 @@ from proxy import errors
 from proxy.gateway.cache import clearing
 from proxy.gateway.cache.lookup import QueryCache
 from proxy.kit.clock import ManualClock
-from proxy.stores.memory import MemoryStore
+from proxy.stores.open import MemoryStore
 from proxy.telemetry.metrics import Metrics
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support import cases
 
-from proxy.explain import kinds
+from proxy.explain import explained_input
 from proxy.traffic.v3_request import V3Request, parse_target
 
 
@@ -14,4 +14,4 @@ def request(target: str, times: int = 1) -> V3Request:
 
 @pytest.mark.parametrize("first, second, equal", cases.of(__file__, "kind"))
 def test_kind(first: str, second: str, equal: bool) -> None:
-    assert (kinds.key_of(request(first)) == kinds.key_of(request(second))) is equal
+    assert (explained_input.key_of(request(first)) == explained_input.key_of(request(second))) is equal

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.gateway.quota import forecast
+from proxy.gateway.quota import burn_down
 
 
 def at(text: Any) -> Any:
@@ -38,5 +38,5 @@ CASES = {
 def test_forecast_gives_the_day_of_exhaustion(
     days: Any, used: Any, limit: Any, ends: Any, now: Any, expected: Any
 ) -> None:
-    found = forecast.runs_out(used, limit, ends, days, now)
+    found = burn_down.runs_out(used, limit, ends, days, now)
     assert found == (None if expected is None else pytest.approx(at(expected)))
