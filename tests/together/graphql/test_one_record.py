@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -15,7 +16,7 @@ from together.graphql.conftest import Pair
 
 import nexar_sandbox
 
-LINES, FEW = 300, 24  # of the list, and of that for every order
+LINES, FEW = 300, int(os.environ.get("TEST_LINES", "24"))  # of the list, and for every order: all in bench/documents.py
 PAUSES = (360, 82_800)  # seconds between the programs: 6 minutes, then 23 hours
 V4 = """query ($queries: [PartMatchQuery!]!) { multi_match(queries: $queries) { hits parts { mpn v3uid
   sellers { company { name } offers { sku inventory_level prices { quantity price currency } } } } } }"""
@@ -66,12 +67,18 @@ ORDERS = [(each, FEW) for each in itertools.permutations((by_v3, by_graphql, by_
 
 @pytest.mark.parametrize("programs, lines", [*ORDERS, ((by_graphql, by_v4, by_v3), LINES)])
 async def test_each_part_is_paid_for_once(
-    pair: Any, programs: tuple[Program, ...], lines: int, numbers: list[str], tmp_path: Path
+    pair: Any,
+    programs: tuple[Program, ...],
+    lines: int,
+    numbers: list[str],
+    tmp_path: Path,
+    record_property: Callable[[str, int], None],
 ) -> None:
     async with pair(application={"features": "all"}) as both:
         for program, pause in zip(programs, (*PAUSES, 0), strict=True):
             folder = tmp_path / program.__name__
             folder.mkdir()
             await program(both, numbers[:lines], folder)
+            record_property("parts", both.billed)
             assert both.billed == lines
             both.environment.time.advance(pause)
