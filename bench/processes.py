@@ -43,6 +43,11 @@ class Server(NamedTuple):
     pid: int
     config: Path | None = None
 
+    @property
+    def graphql_url(self) -> str:
+        """Address of an upstream."""
+        return f"http://127.0.0.1:{self.port}/graphql"
+
     def body(self, target: str) -> bytes:
         """Return the body of a response."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{target}", timeout=TIMEOUT) as reply:
@@ -70,62 +75,50 @@ def _resident(pid: str) -> float:
     return int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
-@contextmanager
-def upstream(milliseconds: float = 0.0, parts: int = 3, core: int | None = 1) -> Iterator[Server]:
+def upstream(milliseconds: float = 0.0, parts: int = 3, core: int | None = 1) -> AbstractContextManager[Server]:
     """Start the canned upstream, with `parts` in each result, on the core of the load generator."""
-    with _process("bench.upstream", str(milliseconds), str(parts), core=core) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.upstream", str(milliseconds), str(parts), core=core)
 
 
-@contextmanager
-def day_upstream() -> Iterator[Server]:
+def day_upstream() -> AbstractContextManager[Server]:
     """Start the canned upstream of the team's day, on the core of the load generator."""
-    with _process("bench.team_day.upstream", core=1) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.team_day.upstream", core=1)
 
 
-@contextmanager
-def day_floor(behind: Server, cache_bytes: int = 0) -> Iterator[Server]:
+def day_floor(behind: Server, cache_bytes: int = 0) -> AbstractContextManager[Server]:
     """Start the floor of the team's day, with a cache of responses of this size."""
-    with _process("bench.team_day.floor", f"http://127.0.0.1:{behind.port}/graphql", str(cache_bytes), core=0) as (
-        line,
-        pid,
-    ):
-        yield Server(int(line), pid)
+    return _server("bench.team_day.floor", behind.graphql_url, str(cache_bytes))
 
 
-@contextmanager
-def floor(behind: Server, *options: str, core: int | None = 0) -> Iterator[Server]:
+def floor(behind: Server, *options: str, core: int | None = 0) -> AbstractContextManager[Server]:
     """Start the floor: a minimal translator."""
-    with _process("bench.floor", f"http://127.0.0.1:{behind.port}/graphql", *options, core=core) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.floor", behind.graphql_url, *options, core=core)
 
 
-@contextmanager
-def floor_structs(behind: Server) -> Iterator[Server]:
+def floor_structs(behind: Server) -> AbstractContextManager[Server]:
     """Start the peer of the floor: the same with msgspec structs."""
-    with _process("bench.floor_structs", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.floor_structs", behind.graphql_url)
 
 
-@contextmanager
-def pass_through(behind: Server) -> Iterator[Server]:
+def pass_through(behind: Server) -> AbstractContextManager[Server]:
     """Start the handler that passes GraphQL documents on."""
-    with _process("bench.pass_through", f"http://127.0.0.1:{behind.port}/graphql", core=0) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.pass_through", behind.graphql_url)
 
 
-@contextmanager
-def constant(size: int) -> Iterator[Server]:
+def constant(size: int) -> AbstractContextManager[Server]:
     """Start an aiohttp handler that returns so many constant bytes."""
-    with _process("bench.constant", str(size), core=0) as (line, pid):
-        yield Server(int(line), pid)
+    return _server("bench.constant", str(size))
+
+
+def old_service(mode: str) -> AbstractContextManager[Server]:
+    """Start the old service of a shadow, on the core of the load generator."""
+    return _server("bench.old_service", mode, core=1)
 
 
 @contextmanager
-def old_service(mode: str) -> Iterator[Server]:
-    """Start the old service of a shadow, on the core of the load generator."""
-    with _process("bench.old_service", mode, core=1) as (line, pid):
+def _server(module: str, *arguments: str, core: int | None = 0) -> Iterator[Server]:
+    """Start a module that prints its port."""
+    with _process(module, *arguments, core=core) as (line, pid):
         yield Server(int(line), pid)
 
 
@@ -188,7 +181,12 @@ def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
         "applications.demo.client_id": "bench",
         "applications.demo.client_secret": "bench-secret",
     }
-    for key, value in {**addresses, **changes}.items():
+    return changed(settings, {**addresses, **changes})
+
+
+def changed(settings: dict[str, Any], changes: Changes) -> dict[str, Any]:
+    """Return the settings, in which values by dotted key were set."""
+    for key, value in changes.items():
         *blocks, name = key.split(".")
         inner = settings
         for block in blocks:

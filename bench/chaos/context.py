@@ -16,6 +16,7 @@ from urllib.parse import quote
 import aiohttp
 import yaml
 
+from bench import processes
 from bench.soak.servers import ServiceProcess, serving
 from proxy.config import StoreUrl
 from proxy.kit import clock
@@ -80,13 +81,7 @@ class ScenarioContext:
             },
             "log": {"level": "warning", "format": "json"},
         }
-        for key, value in changes.items():
-            *blocks, name = key.split(".")
-            inner = settings
-            for block in blocks:
-                inner = inner.setdefault(block, {})
-            inner[name] = value
-        return settings
+        return processes.changed(settings, changes)
 
     def target(self, key: str = OTHER_KEY, number: str | None = None) -> str:
         """Return the target of a match by MPN; without `number`, by a new MPN each time."""

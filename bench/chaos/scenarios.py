@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import shutil
 import statistics
-import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -29,7 +27,7 @@ from bench.chaos.context import (
     usage_by_application,
     workers,
 )
-from bench.processes import Server, upstream
+from bench.processes import Server, redis, upstream
 from bench.soak.servers import ServiceProcess
 
 KNOWN_MPN = "SN74S74N"  # of the sandbox's catalog
@@ -71,21 +69,11 @@ async def killed_workers_on_sqlite(context: ScenarioContext) -> None:
 
 @scenario("after any number of kills: billed ≤ limit, and billed ≤ used + uncertain (Redis)")
 async def killed_workers_on_redis(context: ScenarioContext) -> None:
-    program = shutil.which("redis-server")
-    if program is None:
+    if shutil.which("redis-server") is None:
         context.report.figures["skipped"] = "redis-server is not installed"
         return
-    folder = tempfile.mkdtemp(prefix="v3bridge-")
-    socket = f"{folder}/redis.sock"
-    command = [program, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-        try:
-            while not Path(socket).exists():
-                await asyncio.sleep(0.05)
-            await _kill_workers(context, f"unix://{socket}")
-        finally:
-            server.terminate()
-    shutil.rmtree(folder)
+    with redis() as address:
+        await _kill_workers(context, address)
 
 
 async def _kill_workers(context: ScenarioContext, store: str) -> None:
