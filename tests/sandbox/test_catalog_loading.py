@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import small_catalog
+from support import cases, small_catalog
 
 from nexar_sandbox.catalog import records, source_files
 
@@ -52,31 +52,7 @@ def test_blank_lines_are_ignored(own: Any) -> None:
     assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
 
 
-@pytest.mark.parametrize(
-    "line,fault",
-    [
-        ("{not json", "malformed"),
-        ({"mpn": "X"}, "missing required field `manufacturer`"),
-        ({"mpn": 5, "manufacturer": "TI"}, "Expected `str`, got `int` - at `$.mpn`"),
-        ({"mpn": "X", "manufacturer": "TI", "flavor": "red"}, "unknown field `flavor`"),
-        ({"mpn": "--", "manufacturer": "TI"}, "mpn '--' has no letter or digit"),
-        ({"mpn": "X", "manufacturer": " "}, "manufacturer ' ' has no letter or digit"),
-        ({"mpn": "X", "manufacturer": "77"}, "manufacturer: there is none with id 77"),
-        ({"mpn": "X", "manufacturer": "TI", "category": "9"}, "category: there is none with id 9"),
-        ({"mpn": "X", "manufacturer": "TI", "specs": {"colr": "red"}}, "there is no attribute 'colr'"),
-        ({"mpn": "X", "manufacturer": "TI", "specs": {"color": 4}}, "color takes a text, not 4.0"),
-        ({"mpn": "X", "manufacturer": "TI", "specs": {"resistance": "4k"}}, "resistance takes a number"),
-        ({"mpn": "X", "manufacturer": "TI", "sku": {"1": "A"}}, "sku: there is no seller with id '1'"),
-        ({"mpn": "X", "manufacturer": "TI", "codes": {"370": 0}}, "codes: there is no seller with id '370'"),
-        ({"mpn": "X", "manufacturer": "TI", "id": "abc"}, "id 'abc' is not a number"),
-        ({"mpn": "X", "manufacturer": "TI", "id": "101"}, "id 101 is already taken"),
-        ({"mpn": "X", "manufacturer": "TI", "v3uid": "XYZ"}, "v3uid 'XYZ' is not 16"),
-        (
-            {"mpn": "X", "manufacturer": "TI", "v3uid": "103cdb613d20cffb"},
-            "103cdb613d20cffb is already taken",
-        ),
-    ],
-)
+@pytest.mark.parametrize("line,fault", cases.of(__file__, "a_bad_line_is_named_with_file_number_and_fault"))
 def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
     with pytest.raises(source_files.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)

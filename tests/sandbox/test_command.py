@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import html_forms
+from support import cases, html_forms
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("-m", "nexar_sandbox")
@@ -315,23 +315,7 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
     assert _old_brands(start_sandbox("--disturb", "errors share=1 status=502"), 1) == [502]
 
 
-@pytest.mark.parametrize(
-    "option, text, complaint",
-    [
-        (
-            "--disturb",
-            "errors status=418",
-            "disturbance 'errors status=418': status must be 500, 502 or 503; it is '418'",
-        ),
-        ("--disturb", "flapping field=flavor", "disturbance flapping: parts have no field flavor"),
-        ("--fault", "5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
-        (
-            "--fault",
-            "missing-field field=SupPart.flavor",
-            "fault missing-field: the schema has no field SupPart.flavor",
-        ),
-    ],
-)
+@pytest.mark.parametrize("option, text, complaint", cases.of(__file__, "invalid_fault_or_disturbance_is_named"))
 def test_invalid_fault_or_disturbance_is_named(run_command: RunCommand, option: str, text: str, complaint: str) -> None:
     done = run_command("--port", "0", option, text, python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from sandbox.design_client import AURORA, DesignClient
+from support import cases
 
 from nexar_sandbox.graphql import design_filters, errors
 from nexar_sandbox.graphql.resolvers import design_fields
@@ -28,24 +29,7 @@ def cursor(item: str) -> str:
     return next(edge.cursor for edge in page().edges if edge.node == item)
 
 
-@pytest.mark.parametrize(
-    "asked, nodes, following, preceding",
-    [
-        ({}, "abcdefgh", False, False),
-        ({"first": 3}, "abc", True, False),
-        ({"first": 3, "after": "c"}, "def", True, True),
-        ({"first": 3, "after": "f"}, "gh", False, True),
-        ({"after": "h"}, "", False, True),
-        ({"last": 3}, "fgh", False, True),
-        ({"last": 3, "before": "f"}, "cde", True, True),
-        ({"last": 3, "before": "b"}, "a", True, False),
-        ({"first": 4, "last": 2}, "cd", True, True),
-        ({"after": "b", "before": "e"}, "cd", True, True),
-        ({"after": "e", "before": "b"}, "", True, True),
-        ({"first": 0}, "", True, False),
-        ({"first": None, "after": None}, "abcdefgh", False, False),
-    ],
-)
+@pytest.mark.parametrize("asked, nodes, following, preceding", cases.of(__file__, "a_page_has_the_items_of_its_bounds"))
 def test_a_page_has_the_items_of_its_bounds(
     asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
 ) -> None:
@@ -76,35 +60,7 @@ def test_an_invalid_cursor_or_size_is_rejected(asked: Mapping[str, Any]) -> None
         page(**asked)
 
 
-@pytest.mark.parametrize(
-    "asked, names",
-    [
-        (None, "Ada Bob Cy"),
-        ({}, "Ada Bob Cy"),
-        ({"name": {"eq": "Bob"}}, "Bob"),
-        ({"name": {"neq": "Bob"}}, "Ada Cy"),
-        ({"name": {"in": ["Ada", "Cy"]}}, "Ada Cy"),
-        ({"name": {"nin": ["Ada", "Cy"]}}, "Bob"),
-        ({"name": {"contains": "d"}}, "Ada"),
-        ({"name": {"ncontains": "d"}}, "Bob Cy"),
-        ({"name": {"startsWith": "B"}}, "Bob"),
-        ({"name": {"nstartsWith": "B"}}, "Ada Cy"),
-        ({"name": {"endsWith": "y"}}, "Cy"),
-        ({"name": {"nendsWith": "y"}}, "Ada Bob"),
-        ({"name": {"or": [{"eq": "Ada"}, {"eq": "Cy"}]}}, "Ada Cy"),
-        ({"name": {"and": [{"contains": "o"}, {"startsWith": "B"}]}}, "Bob"),
-        ({"description": {"eq": None}}, "Ada"),
-        ({"description": {"contains": "x"}}, "Bob Cy"),
-        ({"or": [{"name": {"eq": "Ada"}}, {"description": {"eq": "xy"}}]}, "Ada Cy"),
-        ({"and": [{"name": {"contains": "b"}}, {"description": {"eq": "x"}}]}, "Bob"),
-        ({"createdAt": {"gt": "2026-01-02T00:00:00Z"}}, "Cy"),
-        ({"createdAt": {"gte": "2026-01-02T01:00:00+01:00"}}, "Bob Cy"),
-        ({"createdAt": {"ngte": "2026-01-02T00:00:00"}}, "Ada"),
-        ({"createdAt": {"lte": "2026-01-02"}}, "Ada Bob"),
-        ({"createdAt": {"in": ["2026-01-03T00:00:00Z"]}}, "Cy"),
-        ({"createdAt": {"nlt": "2026-01-02", "neq": "2026-01-03"}}, "Bob"),
-    ],
-)
+@pytest.mark.parametrize("asked, names", cases.of(__file__, "filters_select_records"))
 def test_filters_select_records(asked: Mapping[str, Any] | None, names: str) -> None:
     days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
     rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from support import cases
 
 from nexar_sandbox import declaration_syntax, faults
 from nexar_sandbox.injection import injector
@@ -26,29 +27,7 @@ def test_a_fault_text_has_a_kind_and_parameters(text: str, fault: faults.Fault) 
     assert faults.parse_faults(text) == (fault,)
 
 
-@pytest.mark.parametrize(
-    "text, complaint",
-    [
-        ("", "fault '': no kind ''; there are latency, reset, 5xx, "),
-        ("5xy", "fault '5xy': no kind '5xy'; there are latency, "),
-        ("latency 200", "fault 'latency 200': '200' is not name=value"),
-        ("latency sm=2", "fault 'latency sm=2': it has no 'sm'; it has on, share, count, ms"),
-        ("latency ms=1 ms=2", "fault 'latency ms=1 ms=2': ms is given twice"),
-        ("latency ms=fast", "fault 'latency ms=fast': ms must be milliseconds, 1 to 600000; it is 'fast'"),
-        ("latency ms=0", "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
-        ("latency ms=", "fault 'latency ms=': ms must be milliseconds, 1 to 600000; it is ''"),
-        ("5xx status=404", "fault '5xx status=404': status must be 500, 502, 503 or 504; it is '404'"),
-        ("5xx share=2", "fault '5xx share=2': share must be a share of requests, from 0 to 1; it is '2'"),
-        ("5xx share=nan", "fault '5xx share=nan': share must be a share of requests, from 0 to 1; it is 'nan'"),
-        ("5xx count=0", "fault '5xx count=0': count must be a number of requests, at least 1; it is '0'"),
-        ("401 on=token", "fault '401 on=token': on must be graphql; it is 'token'"),
-        ("no-expiry on=graphql", "fault 'no-expiry on=graphql': on must be token; it is 'graphql'"),
-        ("quota share=0.5", "fault 'quota share=0.5': it has no 'share'; it has on, at"),
-        ("missing-field", "fault 'missing-field': it needs field, a field of the schema, written Type.field"),
-        ("missing-field field=mpn", "field must be a field of the schema, written Type.field; it is 'mpn'"),
-        ("mixed count=3", "fault 'mixed count=3': it has no 'count'; it has on, share"),
-    ],
-)
+@pytest.mark.parametrize("text, complaint", cases.of(__file__, "an_invalid_fault_text_is_named_with_word_and_value"))
 def test_an_invalid_fault_text_is_named_with_word_and_value(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.parse_faults(text)
@@ -61,20 +40,7 @@ def test_json_faults_may_be_objects_and_texts() -> None:
     assert faults.read_faults([]) == ()
 
 
-@pytest.mark.parametrize(
-    "declared, complaint",
-    [
-        ("429", 'faults must be a list, not "429"'),
-        ({"kind": "429"}, 'faults must be a list, not {"kind":"429"}'),
-        (None, "faults must be a list, not null"),
-        ([7], "a fault must be a text or an object, not 7"),
-        ([{}], "no kind None; there are latency"),
-        ([{"kind": ["429"]}], "no kind ['429']; there are latency"),
-        ([{"kind": "latency", "ms": "5"}], "ms must be milliseconds, 1 to 600000; it is '5'"),
-        ([{"kind": "latency", "ms": True}], "ms must be milliseconds, 1 to 600000; it is True"),
-        ([{"kind": "latency", "bytes": 5}], "it has no 'bytes'; it has on, share, count, ms"),
-    ],
-)
+@pytest.mark.parametrize("declared, complaint", cases.of(__file__, "an_invalid_json_fault_is_named"))
 def test_an_invalid_json_fault_is_named(declared: object, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.read_faults(declared)

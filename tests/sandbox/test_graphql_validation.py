@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient
 
 SEARCH = 'supSearch(q: "x") { hits }'
@@ -91,18 +92,7 @@ async def test_a_validation_error_gets_400_with_the_message_of_the_service(
     assert "data" not in response.body
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "mutation { x }",
-        "subscription { x }",
-        "{ ...Missing }",
-        "fragment F on SupPart { id } { __typename }",
-        "{ supSellers { id } supSellers(ids: []) { id } }",
-        "{ supSellers @nothing { id } }",
-        "{ supSellers { ... on SupNothing { id } } }",
-    ],
-)
+@pytest.mark.parametrize("query", cases.of(__file__, "all_other_rules_of_the_specification_hold"))
 async def test_all_other_rules_of_the_specification_hold(caller: SandboxClient, query: str) -> None:
     response = await caller.ask(query)
     assert response.status == 400

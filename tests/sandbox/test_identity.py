@@ -5,6 +5,7 @@ import base64
 import jwt
 import pytest
 from jwt.types import Options
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
@@ -60,23 +61,7 @@ async def test_client_credentials_may_use_basic_authentication(caller: SandboxCl
     assert (response.status, response.body["token_type"]) == (200, "Bearer")
 
 
-@pytest.mark.parametrize(
-    "form, error",
-    [
-        ({"client_id": "nobody"}, "invalid_client"),
-        ({"client_secret": "wrong"}, "invalid_client"),
-        ({"client_id": ""}, "invalid_client"),
-        ({"client_secret": ""}, "invalid_client"),
-        ({"grant_type": ""}, "unsupported_grant_type"),
-        ({"grant_type": "guess"}, "unsupported_grant_type"),
-        ({"grant_type": "password"}, "unauthorized_client"),
-        ({"grant_type": "refresh_token"}, "unauthorized_client"),
-        ({"grant_type": "authorization_code"}, "unauthorized_client"),
-        ({"scope": "supply.domain other"}, "invalid_scope"),
-        ({"scope": "design.domain"}, "invalid_scope"),
-        ({"client_secret": "wrong", "grant_type": "guess", "scope": "other"}, "invalid_client"),
-    ],
-)
+@pytest.mark.parametrize("form, error", cases.of(__file__, "an_invalid_token_request_gets_400_with_the_oauth_error"))
 async def test_an_invalid_token_request_gets_400_with_the_oauth_error(
     start: StartSandbox, form: dict[str, str], error: str
 ) -> None:

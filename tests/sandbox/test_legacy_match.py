@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 from sandbox.legacy_client import LegacyClient
+from support import cases
 
 
 async def _mpns(legacy: LegacyClient, query: dict[str, Any], more: str = "") -> list[str]:
@@ -91,21 +92,7 @@ async def test_every_query_is_echoed_with_all_nine_keys(legacy: LegacyClient) ->
     }
 
 
-@pytest.mark.parametrize(
-    "query, words",
-    [
-        ({}, "Missing search filters"),
-        ({"mpn": "  "}, "Missing search filters"),
-        ({"mpn": 5}, "mpn is not a string"),
-        ({"mpn": "1N4007", "limit": 21}, "limit"),
-        ({"mpn": "1N4007", "limit": -1}, "limit"),
-        ({"mpn": "1N4007", "start": 90, "limit": 20}, "start and limit"),
-        ({"mpn": "1N4007", "start": "2"}, "start"),
-        ({"mpn": "--"}, "letters or digits"),
-        ({"mpn": "1*"}, "wildcard"),
-        ({"sku": "296-*"}, "wildcard"),
-    ],
-)
+@pytest.mark.parametrize("query, words", cases.of(__file__, "an_invalid_query_has_its_own_error"))
 async def test_an_invalid_query_has_its_own_error(legacy: LegacyClient, query: dict[str, Any], words: str) -> None:
     mistaken, good = await legacy.match(query, {"mpn": "1N4007"})
     assert (mistaken["items"], mistaken["hits"]) == ([], 0)

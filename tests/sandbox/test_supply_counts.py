@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
@@ -82,21 +83,7 @@ async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None
     assert {one["floatValue"] >= 1000 for one in some["buckets"]} == {True}
 
 
-@pytest.mark.parametrize(
-    "filters, message",
-    [
-        ({"flavor": ["Red"]}, "filters: there is no key 'flavor'"),
-        ({"resistance": [True]}, "filter resistance must be a list of strings, not [True]"),
-        ({"resistance": {"min": 1}}, "filter resistance must be a list of strings, not {'min': 1}"),
-        ({"resistance": [["1"]]}, "filter resistance must be a list of strings, not [['1']]"),
-        ({"resistance": ["(a__2)"]}, "filters: resistance has no range '(a__2)', a bound is a number"),
-        ({"resistance": ["(__)"]}, "filter resistance has no range '(__)': a bound is needed"),
-        (
-            {"cad_models": ["step"]},
-            "filters: cad_models takes symbol_footprint_3d, symbol_footprint, none, not 'step'",
-        ),
-    ],
-)
+@pytest.mark.parametrize("filters, message", cases.of(__file__, "an_invalid_filter_is_rejected_by_name"))
 async def test_an_invalid_filter_is_rejected_by_name(
     caller: SandboxClient, filters: dict[str, Any], message: str
 ) -> None:

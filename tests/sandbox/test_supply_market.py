@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient
 
 from nexar_sandbox.catalog import currencies, store
@@ -54,21 +55,7 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: San
             assert price["convertedPrice"] == price["price"] * price["conversionRate"]
 
 
-@pytest.mark.parametrize(
-    "field, message",
-    [
-        ('supSearch(q: "LM358", country: "XX") { hits }', "country 'XX' is not supported"),
-        ('supSearchMpn(q: "LM358", country: "us") { hits }', "country 'us' is not supported"),
-        ('supParts(ids: [], currency: "XXX") { id }', "currency 'XXX' is not supported"),
-        ('supMultiMatch(queries: [], currency: "usd") { hits }', "currency 'usd' is not supported"),
-        ('supPartOffers(country: "", currency: "USD", references: []) { partId }', "country '' is not supported"),
-        ('supOctocart(items: [], country: "UK") { cartUrl }', "country 'UK' is not supported"),
-        (
-            'supParts(ids: [], distributorApiTimeout: "3") { id }',
-            "distributorApiTimeout '3' is not a duration such as 3s or 500ms",
-        ),
-    ],
-)
+@pytest.mark.parametrize("field, message", cases.of(__file__, "an_unknown_code_or_duration_is_rejected_by_name"))
 async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxClient, field: str, message: str) -> None:
     response = await caller.ask(f"{{ {field} }}")
     assert response.messages == [message]

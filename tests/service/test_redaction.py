@@ -135,26 +135,7 @@ def test_a_key_is_hidden_between_other_words(key: str) -> None:
         assert redaction.request("/", agent.replace("<KEY>", key), 1_000)[1] == agent.replace("<KEY>", "…")
 
 
-@pytest.mark.parametrize(
-    "repeated",
-    [
-        "apikey",
-        "apikey=%26",
-        "\\",
-        "%25",
-        "\\u",
-        "apikey[",
-        "apikey=;",
-        "a=",
-        "%",
-        "{",
-        "[",
-        "apikey=%2525",
-        "a/",
-        "/%20",
-        "==",
-    ],
-)
+@pytest.mark.parametrize("repeated", cases.of(__file__, "a_hostile_target_is_shown_in_bounded_time"))
 def test_a_hostile_target_is_shown_in_bounded_time(repeated: str) -> None:
     target = f"/v3/parts/match?q={repeated * (69_000 // len(repeated))}u"
     began = time.process_time()

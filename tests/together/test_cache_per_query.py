@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support import running_proxy, scripted_upstream
+from support import cases, running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
 from proxy import config
@@ -79,17 +79,7 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
 
 
 @pytest.mark.parametrize(
-    "may_refresh, asked, source",
-    [
-        (True, "no-cache", "miss"),
-        (True, "max-age=0", "miss"),
-        (True, "max-age=99", "miss"),
-        (True, "Max-Age=101, no-transform", "hit"),
-        (True, "max-age=soon", "hit"),
-        (True, "only-if-cached", "hit"),
-        (False, "no-cache", "hit"),
-        (False, "max-age=0", "hit"),
-    ],
+    "may_refresh, asked, source", cases.of(__file__, "fresher_results_are_fetched_for_keys_that_may_ask_for_them")
 )
 async def test_fresher_results_are_fetched_for_keys_that_may_ask_for_them(
     start: StartEnvironment, may_refresh: bool, asked: str, source: str

@@ -21,7 +21,7 @@ import pytest
 import schemathesis
 from schemathesis import checks
 from schemathesis.specs.openapi import checks as openapi_checks
-from support import running_proxy
+from support import cases, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, single_application
 
 import nexar_sandbox
@@ -237,19 +237,7 @@ def _broken(part: Any, at: Any, value: Any) -> Any:
     return broken
 
 
-@pytest.mark.parametrize(
-    "at,value",
-    [
-        (["mpn"], None),
-        (["more"], 1),
-        (["__class__"], "Brand"),
-        (["brand", "uid"], "370"),
-        (["offers", 0, "prices"], {"USD": [[1, 0.5]]}),
-        (["offers", 0, "last_updated"], "2018-11-05T00:00:00.123Z"),
-        (["offers", 0, "seller", "has_ecommerce"], True),
-        (["offers", 0, "factory_lead_days"], "7"),
-    ],
-)
+@pytest.mark.parametrize("at,value", cases.of(__file__, "openapi_rejects_non_v3_responses"))
 def test_openapi_rejects_non_v3_responses(get: Callable[[str], Reply], at: Any, value: Any) -> None:
     part = get(f"/parts/bd4d768f82c5628a?{KEY}").json
     assert _object("Part").is_valid(part)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from support import cases
 from support.comparison_server import request_from_target as request
 from support.comparison_server import serve
 
@@ -275,34 +276,12 @@ async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
     assert KEY not in json.dumps([response.failure for response in responses])
 
 
-@pytest.mark.parametrize(
-    "text,base",
-    [
-        ("https://old/v3", "https://old/v3"),
-        ("https://old/v3/", "https://old/v3"),
-        ("http://127.0.0.1:8080", "http://127.0.0.1:8080/v3"),
-        ("http://127.0.0.1:8080/", "http://127.0.0.1:8080/v3"),
-        ("https://host/api/v3", "https://host/api/v3"),
-        ("https://host/mounted", "https://host/mounted/v3"),
-        ("http://[::1]:8080", "http://[::1]:8080/v3"),
-    ],
-)
+@pytest.mark.parametrize("text,base", cases.of(__file__, "v3_path_is_appended_once"))
 def test_v3_path_is_appended_once(text: str, base: str) -> None:
     assert base_url(text) == base
 
 
-@pytest.mark.parametrize(
-    "text,why",
-    [
-        ("old/v3", "is not an http:// or https:// address"),
-        ("ftp://old/v3", "is not an http:// or https:// address"),
-        ("http://", "is not an http:// or https:// address"),
-        ("http://host:port", "is not an address"),
-        ("http://host:99999999", "is not an address"),
-        ("https://me:secret@old/v3", "holds a name or a password, which everybody sees on a command line"),
-        ("https://old/v3?apikey=secret", "goes on after its path"),
-    ],
-)
+@pytest.mark.parametrize("text,why", cases.of(__file__, "invalid_address_error_has_no_secrets"))
 def test_invalid_address_error_has_no_secrets(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
         base_url(text)

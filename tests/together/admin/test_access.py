@@ -9,7 +9,7 @@ import aiohttp.helpers
 import msgspec
 import pytest
 import yarl
-from support import html_forms
+from support import cases, html_forms
 from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
 from together.environment import ProxyEnvironment, StartEnvironment
 
@@ -108,18 +108,7 @@ async def test_form_without_the_csrf_token_of_its_session_does_nothing(admin: Ad
     assert await is_signed_in(admin)
 
 
-@pytest.mark.parametrize(
-    "headers,status",
-    [
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://front.example"}, 303),
-        ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "HERE"}, 303),
-        ({}, 303),
-    ],
-)
+@pytest.mark.parametrize("headers,status", cases.of(__file__, "form_of_another_site_does_nothing"))
 async def test_form_of_another_site_does_nothing(admin: AdminClient, headers: dict[str, str], status: int) -> None:
     await admin.sign_in()
     form = html_forms.first_form(await (await admin.send("GET", "/", headers=PAGE)).text())
@@ -158,18 +147,7 @@ async def test_program_of_the_machine_cannot_guess_faster_with_other_addresses(m
     assert (await managed.admin.send("GET", "/overview.json", headers=elsewhere)).status == 200
 
 
-@pytest.mark.parametrize(
-    "headers,status",
-    [
-        ({}, 200),
-        ({"Host": "localhost:8088"}, 200),
-        ({"Host": "[::1]"}, 200),
-        ({"X-Forwarded-Proto": "https"}, 200),
-        ({"X-Forwarded-Proto": "http"}, 403),
-        ({"Host": "192.0.2.7"}, 403),
-        ({"Host": "192.0.2.7", "X-Forwarded-Proto": "https"}, 200),
-    ],
-)
+@pytest.mark.parametrize("headers,status", cases.of(__file__, "sign_in_needs_tls_or_a_browser_on_the_same_machine"))
 async def test_sign_in_needs_tls_or_a_browser_on_the_same_machine(
     admin: AdminClient, headers: dict[str, str], status: int
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy.kit.wording import counted
 
@@ -115,25 +116,7 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
     assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (["swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
-        (["serve", "--prot", "1"], "No such option: --prot"),
-        (["serve", "--port", "99999"], "Invalid value for --port: 99999 is not a number from 0 to 65535"),
-        (["serve", "--port", "http"], "Invalid value for --port: http is not a whole number from 0 to 65535"),
-        (["serve", "our.yaml"], "unexpected argument of serve: our.yaml; did you mean --config our.yaml?"),
-        (["sandbox", "our.yaml"], "Got unexpected extra argument(s) (our.yaml)"),
-        (["help", "swerve"], "No such command 'swerve'. Did you mean 'serve'?"),
-        (["record"], "Missing option --output"),
-        (["shadow", "perhaps"], "'perhaps' is not one of 'status', 'on', 'off', 'reset'"),
-        (["mappings", "--object", "Prat"], "Invalid value for --object: no mapping describes 'Prat'"),
-        (["compare", "--requests", "x", "--html", "."], "Invalid value for --html: is a folder"),
-        (["sandbox", "--port", "8083", "--design-port", "8081"], "--port 8083 is one of the design services' ports"),
-        (["sandbox", "--fault", "no"], "fault 'no': no kind 'no'"),
-        (["usage", "--config", "no-such.yaml"], "no-such.yaml: cannot be read"),
-    ],
-)
+@pytest.mark.parametrize("arguments, said", cases.of(__file__, "every_mistake_is_one_line_in_one_style"))
 def test_every_mistake_is_one_line_in_one_style(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
 ) -> None:

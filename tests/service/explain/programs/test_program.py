@@ -6,6 +6,7 @@ import re
 from urllib.parse import quote
 
 import pytest
+from support import cases
 
 from proxy.explain.explainer import Explainer
 from proxy.explain.programs import program, python_program
@@ -86,18 +87,7 @@ def test_no_program_has_a_key_or_a_secret(language: program.Language, explainer:
     assert "NEXAR_CLIENT_SECRET" in text
 
 
-@pytest.mark.parametrize(
-    "target, reason",
-    [
-        ("/v3/parts/match", "v3 refuses this request: 400 queries argument missing"),
-        ("/v3/brands/searches", "v3 refuses this request: 404"),
-        ("/v3/parts/search?filter[fields][brand.name][]=Tex*", "all names like 'Tex*'"),
-        ("/v3/parts/no-uid", "v3 refuses this request: 404 there is no part"),
-        ("/v3/parts/get_multi?uid[]=no-uid", "nothing can match it"),
-        ("/v3/brands/get_multi?uid[]=ffffffffffffffff", "no uid of this request is known"),
-        ("/v3/sellers/search?q=a*b", "q has a * inside"),
-    ],
-)
+@pytest.mark.parametrize("target, reason", cases.of(__file__, "a_request_without_a_program_has_a_reason"))
 def test_a_request_without_a_program_has_a_reason(target: str, reason: str, explainer: Explainer) -> None:
     with pytest.raises(NoProgramError) as raised:
         written(explainer, target)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 import pytest
+from support import cases
 from support.comparison_server import request_from_target
 
 from proxy import errors
@@ -114,18 +115,7 @@ def test_nested_method_is_detected(read_source: Any) -> None:
     assert (len(found.requests), found.skipped) == (1, [("its method is not GET or HEAD", 1, "r.jsonl:2")])
 
 
-@pytest.mark.parametrize(
-    "first, last, seconds",
-    [
-        ({"ts": 1700000000.5}, {"ts": 1700000010}, 9.5),
-        ({"ts": 1700000000500}, {"ts": 1700000010000}, 9.5),
-        ({"time": "2024-05-01T00:00:00Z"}, {"time": "2024-05-01T02:00:09+02:00"}, 9),
-        ({"time_local": "01/May/2024:00:00:00 +0000"}, {"time_local": "01/May/2024:00:00:09 +0000"}, 9),
-        ({"msec": "1700000000.000"}, {"msec": "1700000009.000"}, 9),
-        ({"time": "20240501"}, {"time": "20240502"}, None),
-        ({"time": True}, {"time": None}, None),
-    ],
-)
+@pytest.mark.parametrize("first, last, seconds", cases.of(__file__, "timestamps_are_numbers_or_text"))
 def test_timestamps_are_numbers_or_text(read_source: Any, first: Any, last: Any, seconds: float | None) -> None:
     lines = [json.dumps({"url": TARGET, **more}) for more in (first, last)]
     assert read_source("r.jsonl", "\n".join(lines)).source.seconds == seconds
