@@ -30,7 +30,7 @@ TIMES = (
     *("startutc", "starteddatetime", "requesttime", "created"),
 )
 BODIES = ("requestbody", "postdata", "payload", "body")
-DOCUMENT = re.compile(r"\s*(?:#[^\n]*\s*)*(?:\{|(?:query|mutation|subscription|fragment)\b)")
+DOCUMENT = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:\{(?!\s*\")|(?:query|mutation|subscription|fragment)\b(?!\s*=))")
 AGENTS = ("useragent", "httpuseragent", "requestuseragent", "useragentoriginal", "agent")
 _INSIDE = {"request", "req", "http", "httprequest", "url"}
 _DEPTH = 3

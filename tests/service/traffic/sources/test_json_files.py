@@ -67,6 +67,12 @@ def test_document_is_found_with_its_variables(tmp_path: Path, line: Any) -> None
     assert (request.endpoint, json.loads(request.document())) == ("/graphql", SENT)
 
 
+@pytest.mark.parametrize("query", ["query=1&q=x", '{"q": "x"}'])
+def test_query_of_a_log_is_no_document(read_source: Any, query: str) -> None:
+    found = read_source("r.jsonl", json.dumps({"path": "/v3/parts/search", "query": query}), kind="json")
+    assert [name for name, _ in found.requests[0].query] in ([], ["query", "q"])
+
+
 def test_document_of_v4_has_its_path_and_no_key(tmp_path: Path) -> None:
     line = {"path": "/api/v4/endpoint?token=the-key", "query": "# all\n{ search { hits } }"}
     clients = Clients()
