@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from aiohttp import http_exceptions, web
 
-from nexar_sandbox import admin, applications, home_page, journal, part_usage, user_directory
+from nexar_sandbox import admin, applications, home_page, journal, part_usage, state, user_directory
 from nexar_sandbox import settings as sandbox_settings
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import design_store, files
@@ -31,7 +31,6 @@ from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from nexar_sandbox.portal import application_pages, organization_pages, responder
-from nexar_sandbox.state import store as state
 
 MAX_BODY = 8 * 2**20
 # Bytes of a request line or header: the old service says by itself what is too long for it.

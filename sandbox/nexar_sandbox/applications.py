@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
-from nexar_sandbox import user_directory
-from nexar_sandbox.state import store as state
+from nexar_sandbox import state, user_directory
 
 SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")

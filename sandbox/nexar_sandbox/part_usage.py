@@ -12,10 +12,8 @@ from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 
-from nexar_sandbox import applications, faults
+from nexar_sandbox import applications, faults, state
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import file
-from nexar_sandbox.state import store as state
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +82,7 @@ class PartUsage:
                 for month, application_id in self._unwritten:
                     # The sum, and not what has been added: writing it twice does no harm.
                     self._rows[f"{month}/{application_id}"] = self._parts_by_month[month, application_id]
-        except file.StateError as error:
+        except state.StateError as error:
             _log.warning("part usage was not written to the state file: %s", error)
         else:
             self._unwritten.clear()

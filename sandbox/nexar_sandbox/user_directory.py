@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from werkzeug import security
 
-from nexar_sandbox.state import store as state
+from nexar_sandbox import state
 
 # 16 MiB and some 50 ms a password.
 METHOD = "scrypt:16384:8:1"

@@ -9,8 +9,7 @@ import yarl
 from sandbox.ide_page import IdePageClient
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox import applications, user_directory
-from nexar_sandbox.state import file
+from nexar_sandbox import applications, state, user_directory
 from proxy.kit import clock, windows
 
 GUESTS = user_directory.Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
@@ -219,14 +218,14 @@ async def test_the_ide_reports_an_unwritable_state_file(
     path = tmp_path / "state.db"
 
     def refuse(*_: object) -> None:
-        raise file.StateError(f"{path} cannot be used: no more room")
+        raise state.StateError(f"{path} cannot be used: no more room")
 
     async with (
         start(state=path, applications=(applications.DEFAULT_DESIGN_APPLICATION,)) as caller,
         IdePageClient(caller.sandbox.url) as page,
     ):
         await page.sign_in()
-        monkeypatch.setattr(file.StateFile, "put", refuse)
+        monkeypatch.setattr(state.StateFile, "put", refuse)
         response = await page.authorization()
         assert (response.status, response.body["error"]) == (500, "server_error")
         assert str(path) in response.body["error_description"]

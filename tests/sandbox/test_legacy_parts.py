@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from sandbox.legacy_client import LegacyClient, StartLegacy
 
-from nexar_sandbox.legacy_v3 import fields
+from nexar_sandbox.legacy_v3 import projection
 
 TEXAS = "5ec397c9af088104"
-INCLUDES = "".join(f"&include[]={name}" for name in fields.INCLUDED["Part"])
+INCLUDES = "".join(f"&include[]={name}" for name in projection.INCLUDED["Part"])
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -46,14 +46,14 @@ async def test_every_object_has_exactly_the_keys_of_its_class(all_parts: list[di
     seen = set()
     for each in _objects(all_parts):
         name = each["__class__"]
-        assert set(each) - {"__class__"} == set(fields.CLASSES[name]), name
+        assert set(each) - {"__class__"} == set(projection.CLASSES[name]), name
         seen.add(name)
-    assert seen == set(fields.CLASSES) - {"DocumentMetadata", "Category"}
+    assert seen == set(projection.CLASSES) - {"DocumentMetadata", "Category"}
 
 
 async def test_fields_that_are_not_included_are_absent(legacy: LegacyClient) -> None:
     part = await legacy.read(f"/parts/{TEXAS}")
-    assert set(part) == {"__class__", *fields.CLASSES["Part"]} - fields.INCLUDED["Part"]
+    assert set(part) == {"__class__", *projection.CLASSES["Part"]} - projection.INCLUDED["Part"]
 
 
 async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(

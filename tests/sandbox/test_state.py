@@ -19,9 +19,8 @@ from aiohttp import web
 from sandbox.page_browser import PageBrowser
 from support.sandbox_client import StartSandbox
 
-from nexar_sandbox import applications, part_usage, user_directory
+from nexar_sandbox import applications, part_usage, state, user_directory
 from nexar_sandbox.identity import keys
-from nexar_sandbox.state import file, store
 from proxy.kit import clock
 from sandbox import code_flow as desks
 from sandbox import design_client as designers
@@ -149,7 +148,7 @@ async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, pa
 
 
 async def test_part_usage_is_written_in_the_background(path: Path) -> None:
-    state_store = store.StateStore(path)
+    state_store = state.StateStore(path)
     usage = part_usage.PartUsage(clock.ManualClock(), state_store=state_store)
     state_store.complete_creation()
     writing = usage.background_writes(web.Application())
@@ -227,14 +226,14 @@ def _foreign(path: Path) -> None:
 
 
 def _begun(path: Path) -> None:
-    state_store = store.StateStore(path)
+    state_store = state.StateStore(path)
     state_store.complete_creation()
     state_store.close()
 
 
 def _newer(path: Path) -> None:
     _begun(path)
-    _marked(path, f"PRAGMA user_version = {file.VERSION + 1}")
+    _marked(path, f"PRAGMA user_version = {state.VERSION + 1}")
 
 
 def _earlier(path: Path) -> None:
@@ -259,7 +258,7 @@ def _no_key(path: Path) -> None:
 
 
 def _torn(path: Path) -> None:
-    state_store = store.StateStore(path)
+    state_store = state.StateStore(path)
     rows = state_store.rows("user", user_directory.SandboxUser)
     for number in range(200):
         rows[f"u-{number}"] = replace(user_directory.DEFAULT_USERS[0], name="N" * 500)
@@ -279,10 +278,10 @@ def _folder(path: Path) -> None:
     [
         (_text, "it is not a sandbox's state file"),
         (_foreign, "it is not a sandbox's state file"),
-        (_newer, f"a newer version has written it (format {file.VERSION + 1}; this one knows {file.VERSION})"),
+        (_newer, f"a newer version has written it (format {state.VERSION + 1}; this one knows {state.VERSION})"),
         (
             _earlier,
-            f"an earlier version has written it (format 1; this one knows {file.VERSION}); in another file its ",
+            f"an earlier version has written it (format 1; this one knows {state.VERSION}); in another file its ",
         ),
         (_odd_row, "user u-1 cannot be read: "),
         (_no_such_address, "user u-1 cannot be read: user N: 'nobody' is not an e-mail address"),
@@ -318,7 +317,7 @@ async def test_a_change_is_written_before_the_response(start: StartSandbox, path
         left.mkdir()
         for one in tmp_path.glob(f"{path.name}*"):
             shutil.copy(one, left)
-    state_store = store.StateStore(left / path.name)
+    state_store = state.StateStore(left / path.name)
     assert [one.name for one in state_store.rows("application", applications.SandboxApplication).values()] == [
         applications.DEFAULT_APPLICATION.name,
         "Just made",
@@ -330,14 +329,14 @@ async def test_a_failed_write_rolls_back_and_usage_is_retried(
     start: StartSandbox, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*_: object) -> None:
-        raise file.StateError(f"{path} cannot be used: no more room")
+        raise state.StateError(f"{path} cannot be used: no more room")
 
     caplog.set_level("WARNING")
     async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
         await visitor.sign_in(await visitor.open("/portal"))
         form = await visitor.open("/portal/applications/new")
         with monkeypatch.context() as patch:
-            patch.setattr(file.StateFile, "put", refuse)
+            patch.setattr(state.StateFile, "put", refuse)
             seen = await visitor.fill(form, "/new", {"name": "Lost"})
             assert (seen.status, f"The state file cannot be written: {path}" in html.unescape(seen.page)) == (500, True)
             assert caller.sandbox.applications.all == (applications.DEFAULT_APPLICATION,)
@@ -349,8 +348,8 @@ async def test_a_failed_write_rolls_back_and_usage_is_retried(
 
 
 def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.ManualClock) -> None:
-    rows: dict[str, store.ExpiringRow[str]] = {}
-    kept_for_ten = store.ExpiringRows(rows, manual_clock, 10, most=2)
+    rows: dict[str, state.ExpiringRow[str]] = {}
+    kept_for_ten = state.ExpiringRows(rows, manual_clock, 10, most=2)
     for name in ("a", "b", "c"):
         kept_for_ten.put(name, name.upper())
     assert (kept_for_ten.get("a"), dict(kept_for_ten.items())) == (None, {"b": "B", "c": "C"})
@@ -363,7 +362,7 @@ def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.Manual
 
 
 def test_a_transaction_is_atomic(path: Path) -> None:
-    state_store = store.StateStore(path)
+    state_store = state.StateStore(path)
     rows = state_store.rows("number", int)
     state_store.complete_creation()
     with contextlib.suppress(ZeroDivisionError), state_store.transaction():

@@ -12,11 +12,10 @@ from typing import Any
 
 import msgspec
 
-from nexar_sandbox import user_directory
+from nexar_sandbox import state, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import components, records, sample_workspaces, tables, workspace_builder
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 # Events that a subscriber may be behind; older ones are dropped.
 MAX_QUEUED = 1000

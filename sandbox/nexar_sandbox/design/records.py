@@ -8,6 +8,7 @@ in UTC; ids are opaque.
 """
 
 import datetime
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import graphql
 import msgspec
 
-from nexar_sandbox.kit import naming
+
+def snake_case(name: str) -> str:
+    """Return a field name in snake case: `has3dModel` is has3d_model."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
+
 
 SCHEMA = graphql.parse(Path(__file__).with_name("design.graphql").read_text(encoding="utf-8"))
 
@@ -99,7 +104,7 @@ class _RecordMaker:
 
     def _stored(self, node: graphql.FieldDefinitionNode, type_name: str, views: list[str]) -> tuple[str, Any]:
         """Name and type of the stored field, the type with its default if there is one; None if nothing is stored."""
-        name, place = naming.snake_case(node.name.value), f"{type_name}.{node.name.value}"
+        name, place = snake_case(node.name.value), f"{type_name}.{node.name.value}"
         named, is_list, is_nullable = _unwrapped(node.type)
         target = self.kinds.get(named)
         stored: Any = None

@@ -6,8 +6,8 @@ There is one for each record class that has a table; it is found by that class.
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
+from nexar_sandbox import state
 from nexar_sandbox.design import records
-from nexar_sandbox.state import store as state
 
 
 class Table:

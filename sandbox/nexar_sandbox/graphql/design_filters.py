@@ -4,8 +4,8 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nexar_sandbox.design import records
 from nexar_sandbox.graphql import errors
-from nexar_sandbox.kit import naming
 
 _TEXT_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda actual, operand: actual == operand,
@@ -39,7 +39,7 @@ def _matches_condition(record: Any, name: str, value: Any) -> bool:
         return all(_matches(record, condition) for condition in value or ())
     if name == "or":
         return not value or any(_matches(record, condition) for condition in value)
-    actual = getattr(record, naming.snake_case(name))
+    actual = getattr(record, records.snake_case(name))
     if name in TIME_FIELDS:
         return _matches_operations(
             _moment(actual), {operation: _moments(time) for operation, time in (value or {}).items()}, _TIME_OPERATIONS

@@ -31,7 +31,6 @@ from nexar_sandbox.graphql.resolvers import (
     parts,
     search,
 )
-from nexar_sandbox.kit import naming
 
 # The feature that a field needs, by type and name.
 REQUIRED_FEATURES = {
@@ -150,7 +149,7 @@ def _attach(kind: graphql.GraphQLObjectType, resolvers: Mapping[tuple[str, str],
     prefix = "record." if kind.name in VIEW_TYPES else ""
     for name, field in kind.fields.items():
         resolver = resolvers.get((kind.name, name))
-        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + naming.snake_case(name)
+        attribute = _ATTRIBUTES.get(f"{kind.name}.{name}") or prefix + records.snake_case(name)
         read = itemgetter(name) if kind.name in MAPPING_TYPES else attrgetter(attribute)
         field.resolve = with_feature_check(kind.name, name, resolver or _reader(read))
         # A field with a resolver or a feature check cannot be read directly.

@@ -10,10 +10,9 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from nexar_sandbox import applications, part_usage, user_directory
+from nexar_sandbox import applications, part_usage, state, user_directory
 from nexar_sandbox.ide import assets, tokens
 from nexar_sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service
-from nexar_sandbox.state import file
 
 SESSION_PATH, TOKEN_PATH, AUTHORIZATION_PATH = "/ide/session", "/ide/token", "/ide/authorization"
 IDE_PATH, PORTAL_PATH = "/graphql", "/portal"
@@ -90,7 +89,7 @@ class Ide:
         async def handle(request: web.Request) -> web.Response:
             try:
                 return forms.json_response(await answer(self._visit(request), await _body(request)), 200)
-            except file.StateError as error:
+            except state.StateError as error:
                 # Reported to the page instead of logged as a traceback.
                 refused = tokens.TokenRequestError(500, "server_error", f"The state file cannot be written: {error}.")
             except tokens.TokenRequestError as error:

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 from cachetools import TTLCache
 
+from nexar_sandbox import state
 from nexar_sandbox.identity import clients, tokens
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 T = TypeVar("T", "IssuedCode", "IssuedRefreshToken")
 CODE_SECONDS = 300

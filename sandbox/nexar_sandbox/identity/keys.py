@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
+from nexar_sandbox import state
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 
 class SigningKey:

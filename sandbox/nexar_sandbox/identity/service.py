@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from nexar_sandbox import applications, pages, user_directory
+from nexar_sandbox import applications, pages, state, user_directory
 from nexar_sandbox import settings as sandbox_settings
 from nexar_sandbox.identity import (
     authorization_endpoint,
@@ -22,7 +22,6 @@ from nexar_sandbox.identity import (
 )
 from nexar_sandbox.injection import exchanges
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from nexar_sandbox import user_directory
+from nexar_sandbox import state, user_directory
 from nexar_sandbox.identity import tokens
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
 MAX_SESSIONS = 10_000

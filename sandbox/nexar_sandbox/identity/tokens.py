@@ -14,10 +14,10 @@ from typing import Any
 import jwt
 from jwt.types import Options
 
+from nexar_sandbox import state
 from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.identity import keys
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.state import store as state
 
 # Ten years, because faults make tokens without expiry.
 MAX_REVOKED, REVOKED_SECONDS = 10_000, 10 * 365 * 86_400

@@ -1,1 +1,1 @@
-"""Clock, names of fields and rate limit windows: no domain."""
+"""Clock and rate limit windows: no domain."""

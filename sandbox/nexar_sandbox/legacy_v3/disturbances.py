@@ -14,7 +14,7 @@ import msgspec
 from nexar_sandbox import declaration_syntax
 from nexar_sandbox import declaration_syntax as words
 from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.legacy_v3 import fields
+from nexar_sandbox.legacy_v3 import projection
 
 # The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox-data.md are made of it.
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share, from 0 to 1")]
@@ -122,7 +122,7 @@ class DisturbanceInjector:
     def replace(self, declared: Collection[Disturbance]) -> None:
         """Replace all disturbances. Raises ValueError, and changes nothing, for an unknown field or duplicate kind."""
         for each in declared:
-            if isinstance(each, Flapping) and not fields.is_known("Part", tuple(each.field.split("."))):
+            if isinstance(each, Flapping) and not projection.is_known("Part", tuple(each.field.split("."))):
                 raise ValueError(f"disturbance flapping: parts have no field {each.field}")
         kinds = [type(each) for each in declared if not isinstance(each, Flapping)]
         for kind in kinds:

@@ -14,14 +14,24 @@ import msgspec
 import pytest
 from graphql import GraphQLObjectType
 
-from nexar_sandbox import admin, app, applications, behavior, faults, journal, part_usage, settings, user_directory
+from nexar_sandbox import (
+    admin,
+    app,
+    applications,
+    behavior,
+    faults,
+    journal,
+    part_usage,
+    settings,
+    state,
+    user_directory,
+)
 from nexar_sandbox.catalog import currencies, store
 from nexar_sandbox.design import files, sample_workspaces
 from nexar_sandbox.graphql import design_loaders, distributors, documents, limits, schema, service, transport
 from nexar_sandbox.graphql.resolvers import design_fields, parts
 from nexar_sandbox.identity import authorizations, discovery, scopes, sessions
 from nexar_sandbox.legacy_v3 import disturbances
-from nexar_sandbox.state import file
 
 from .conftest import Page
 
@@ -172,7 +182,7 @@ def test_documented_plans_are_those_of_the_portal(page: Any) -> None:
         named = {feature for feature in applications.FEATURES if applications.FEATURE_NAMES[feature].lower() in said}
         assert plan.features == (applications.FEATURES if said == "all" else named)
         assert all(f"`{add_on}`" in page.text for add_on in plan.add_ons)
-    assert file.MODE == 0o600, "only its owner may read it"
+    assert state.MODE == 0o600, "only its owner may read it"
     assert part_usage.WRITE_INTERVAL < 1, "parts used follow within a second"
 
 

@@ -17,7 +17,6 @@ import graphql
 from nexar_sandbox.design import records
 from nexar_sandbox.graphql import context, design_filters, errors
 from nexar_sandbox.graphql.resolvers import design_access as access
-from nexar_sandbox.kit import naming
 
 # By type: the field of other tables that has the id of a record of this type, and where the record has that id.
 RELATIONS = {
@@ -97,13 +96,13 @@ def _field_resolver(type_name: str, name: str, field: graphql.GraphQLField) -> g
     if kind is None:
         return None
     if is_list:
-        attribute = records.ALIASES.get(place) or naming.snake_case(name)
+        attribute = records.ALIASES.get(place) or records.snake_case(name)
         if attribute in records.KINDS[type_name].record.__struct_fields__:
             return _stored_list(attribute, field, target) if field.args else None
         return _related_list(place, field, target) if type_name in RELATIONS else None
     if kind is records.KINDS[type_name] and target != type_name:
         return _same_record
-    return _reference(target, f"{naming.snake_case(name)}_id") if kind.table else None
+    return _reference(target, f"{records.snake_case(name)}_id") if kind.table else None
 
 
 def _query_resolver(field: graphql.GraphQLField) -> graphql.GraphQLFieldResolver | None:

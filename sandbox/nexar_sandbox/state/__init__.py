@@ -1,1 +1,0 @@
-"""Persistent state of the sandbox in one SQLite file, or in memory."""
