@@ -44,14 +44,6 @@ def _prefix(source: SkuInput) -> int:
     return 100 + source.maker_id % 900
 
 
-def _digikey(source: SkuInput) -> str:
-    return f"{_prefix(source)}-{source.part_id}-{(1, 2, 6)[source.variant % 3]}-ND"
-
-
-def _mouser(source: SkuInput) -> str:
-    return f"{_prefix(source)}-{matching.normalize(source.mpn)}"
-
-
 def _newark(source: SkuInput) -> str:
     lead, rest = divmod(source.part_id, 260_000)
     return f"{lead:02}{chr(ord('A') + rest // 10_000)}{rest % 10_000:04}"
@@ -65,32 +57,21 @@ def _farnell(source: SkuInput) -> str:
     return f"{source.part_id + 1_000_000}{'RL' if source.variant else ''}"
 
 
-def _rs(source: SkuInput) -> str:
-    return f"{source.part_id // 10_000:03}-{source.part_id % 10_000:04}"
-
-
-def _future(source: SkuInput) -> str:
-    return str(source.part_id * 3 + 7)
-
-
 def _from_future(hit: re.Match[str]) -> int | None:
     whole, rest = divmod(int(hit[0]) - 7, 3)
     return None if rest else whole
 
 
-def _lcsc(source: SkuInput) -> str:
-    return f"C{source.part_id}"
-
-
+# By seller id: Digi-Key, Mouser, Newark, Farnell, element14, RS, Future, LCSC.
 _FORMATS: dict[str, Callable[[SkuInput], str]] = {
-    "459": _digikey,
-    "2401": _mouser,
+    "459": lambda source: f"{_prefix(source)}-{source.part_id}-{(1, 2, 6)[source.variant % 3]}-ND",
+    "2401": lambda source: f"{_prefix(source)}-{matching.normalize(source.mpn)}",
     "2402": _newark,
     "819": _farnell,
     "3702": _farnell,
-    "3261": _rs,
-    "2454": _future,
-    "11779": _lcsc,
+    "3261": lambda source: f"{source.part_id // 10_000:03}-{source.part_id % 10_000:04}",
+    "2454": lambda source: str(source.part_id * 3 + 7),
+    "11779": lambda source: f"C{source.part_id}",
 }
 
 # A code with more digits is no id: it would not fit the database's integers.
