@@ -20,10 +20,8 @@ _FORMAT = "2"
 _PROPERTIES = ("format", "program", "seed", "parts", "extra")
 
 
-class _PackedReferenceData(msgspec.Struct, frozen=True):
-    companies: list[records.Company]
-    categories: list[records.Category]
-    attributes: list[records.CatalogAttribute]
+# Companies, categories and attributes.
+_Packed = tuple[list[records.Company], list[records.Category], list[records.CatalogAttribute]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, referen
         connection = database.open_read_only(path)
         properties = dict(connection.execute("SELECT name, value FROM properties").fetchall())
         _check(path, properties, source.properties())
-        return connection, _unpacked(properties["reference"])
+        return connection, reference_data.ReferenceData(*msgspec.json.decode(properties["reference"], type=_Packed))
     except (sqlite3.Error, KeyError) as error:
         _close(connection)
         raise source_files.CatalogError(f"{path}: is not a prepared catalog; name another file") from error
@@ -113,17 +111,8 @@ def _check(path: Path, properties: dict[str, str], expected: dict[str, str]) -> 
 
 
 def _packed(reference: reference_data.ReferenceData) -> str:
-    packed = _PackedReferenceData(
-        list(reference.companies.values()),
-        list(reference.categories.values()),
-        list(reference.attributes.values()),
-    )
-    return msgspec.json.encode(packed).decode()
-
-
-def _unpacked(text: str) -> reference_data.ReferenceData:
-    packed = msgspec.json.decode(text, type=_PackedReferenceData)
-    return reference_data.ReferenceData(packed.companies, packed.categories, packed.attributes)
+    mappings = reference.companies, reference.categories, reference.attributes
+    return msgspec.json.encode([list(mapping.values()) for mapping in mappings]).decode()
 
 
 def _digest(files: list[Path]) -> str:
