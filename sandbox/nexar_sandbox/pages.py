@@ -5,8 +5,9 @@ restricts the resources of a page and the targets of its forms.
 """
 
 import datetime
+import hashlib
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -94,6 +95,15 @@ def gateway_error(status: int) -> str:
 
 def redirect(address: str, status: int = 303) -> web.Response:
     return web.Response(status=status, headers={"Location": address, **HEADERS})
+
+
+def tagged(request: web.Request, content: bytes, headers: Mapping[str, str], content_type: str) -> web.Response:
+    """Return UTF-8 content with its ETag; 304 if the client has it."""
+    tag = hashlib.sha256(content).hexdigest()[:32]
+    headers = {**headers, "ETag": f'"{tag}"'}
+    if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=content, headers=headers, content_type=content_type, charset="utf-8")
 
 
 def format_number(number: int) -> str:

@@ -8,7 +8,6 @@ invalid document that they know (§3.2). A GET without a query returns the IDE, 
 """
 
 import codecs
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from graphql import GraphQLSchema, print_schema
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
+from nexar_sandbox import pages
 from nexar_sandbox.graphql import errors, requests, service, websockets
 from nexar_sandbox.identity import forms
 from nexar_sandbox.injection import exchanges
@@ -86,15 +86,8 @@ class SchemaDownload:
 
     def respond(self, request: web.Request) -> web.Response:
         """200 with the schema as a file, 304 if the client has it."""
-        content = self.text().encode()
-        tag = hashlib.sha256(content).hexdigest()[:32]
         headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
-        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
-            response = web.Response(status=304, headers=headers)
-        else:
-            response = web.Response(body=content, content_type=MEDIA_TYPE, charset="utf-8", headers=headers)
-        response.etag = tag
-        return response
+        return pages.tagged(request, self.text().encode(), headers, MEDIA_TYPE)
 
 
 PATHS = ("/graphql", "/graphql/")

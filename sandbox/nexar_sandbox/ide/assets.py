@@ -4,7 +4,6 @@ Files of others have their version in the name and are cached forever; the IDE's
 """
 
 import gzip
-import hashlib
 import secrets
 from pathlib import Path
 
@@ -60,11 +59,7 @@ class Assets:
             content = self._packed[name]
             headers["Content-Encoding"] = "gzip"
         # Compressed and plain content differ, and so do their tags (RFC 9110 §8.8.3).
-        tag = hashlib.sha256(content).hexdigest()[:32]
-        headers["ETag"] = f'"{tag}"'
-        if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
-            return web.Response(status=304, headers=headers)
-        return web.Response(body=content, headers=headers, content_type=TYPES[Path(name).suffix], charset="utf-8")
+        return pages.tagged(request, content, headers, TYPES[Path(name).suffix])
 
 
 def _policy(request: web.Request, nonce: str) -> str:
