@@ -1,6 +1,8 @@
 """Paths of the identity service, and its discovery document (OpenID Connect Discovery 1.0 §3)."""
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from nexar_sandbox import applications
@@ -12,7 +14,8 @@ DISCOVERY_PATH = "/.well-known/openid-configuration"
 JWKS_PATH = DISCOVERY_PATH + "/jwks"
 # Endpoints with CORS, as in IdentityServer: introspection is for servers.
 CROSS_ORIGIN_PATHS = (DISCOVERY_PATH, JWKS_PATH, TOKEN_PATH, USERINFO_PATH, REVOCATION_PATH)
-CLIENT_AUTHENTICATION_METHODS = ["client_secret_basic", "client_secret_post"]
+# What is the same for all applications.
+FACTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 PATHS = {
     "jwks_uri": JWKS_PATH,
     "authorization_endpoint": authorization_endpoint.AUTHORIZE_PATH,
@@ -34,27 +37,6 @@ def document(issuer: str, registry: Iterable[applications.SandboxApplication]) -
         "issuer": issuer,
         **{name: issuer + path for name, path in PATHS.items()},
         "scopes_supported": sorted(domains | set(scopes.ABOUT_USERS if by_users else ())),
-        "claims_supported": [
-            "sub",
-            "name",
-            "given_name",
-            "family_name",
-            "preferred_username",
-            "email",
-            "email_verified",
-        ],
         "grant_types_supported": sorted(flows | ({"refresh_token"} if by_users else set())),
-        "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
-        "token_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
-        "revocation_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
-        "introspection_endpoint_auth_methods_supported": CLIENT_AUTHENTICATION_METHODS,
-        "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["RS256"],
-        "code_challenge_methods_supported": ["S256"],
-        "authorization_response_iss_parameter_supported": True,
-        "request_parameter_supported": False,
-        "request_uri_parameter_supported": False,
-        "claims_parameter_supported": False,
-        "prompt_values_supported": ["none", "login", "consent", "select_account"],
+        **FACTS,
     }
