@@ -4,10 +4,14 @@ set the last two.
 The settings define the initial ones; the portal creates, changes and deletes applications at run time.
 """
 
+import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from nexar_sandbox import state, user_directory
 
@@ -93,23 +97,10 @@ class SandboxApplication:
             raise ValueError(f"application {self.name}: unknown {kind} {sorted(unknown)}")
 
 
-# The default application. The sandbox protects nothing, so its secret may be public.
-DEFAULT_APPLICATION = SandboxApplication(
-    "Sandbox application",
-    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01",
-    "11111111-1111-4111-8111-111111111111",
-    "sandbox-secret-22222222222222222222",
-)
-# Default application for user tokens; the redirect URI is that of the vendor's samples (contract graphql.md §4.3).
-DEFAULT_DESIGN_APPLICATION = SandboxApplication(
-    "Sandbox design application",
-    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a02",
-    "33333333-3333-4333-8333-333333333333",
-    "sandbox-secret-44444444444444444444",
-    domains=DOMAINS,
-    redirect_uris=("http://localhost:3000/login",),
-    flows=frozenset({CLIENT_CREDENTIALS, AUTHORIZATION_CODE}),
-)
+_DEFAULTS = tomllib.loads(Path(__file__).with_name("defaults.toml").read_text("utf-8"))
+DEFAULT_APPLICATION = msgspec.convert(_DEFAULTS["application"], SandboxApplication)
+# For user tokens.
+DEFAULT_DESIGN_APPLICATION = msgspec.convert(_DEFAULTS["design_application"], SandboxApplication)
 
 
 class ApplicationRegistry:

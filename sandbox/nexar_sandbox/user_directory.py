@@ -6,8 +6,10 @@ Applications are in `applications.py`.
 
 import asyncio
 import re
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from werkzeug import security
 
@@ -55,29 +57,11 @@ class SandboxUser:
         return self.name.partition(" ")[2]
 
 
-# Default users. The sandbox protects nothing, so their passwords may be public:
-# "sandbox-ada" and "sandbox-grace". They are hashed here because hashing dominates the start-up time.
-DEFAULT_ORGANIZATION = Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c11", "Sandbox")
-DEFAULT_USERS = (
-    SandboxUser(
-        "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a01",
-        "ada@sandbox.example",
-        "Ada Sandbox",
-        "scrypt:16384:8:1$SsvwDMNPU2SSls6Q$7778a2eddf01b462083a9f7e93542a6b859c84520fe210474c25684509b1327"
-        "9f97866e7effcf8f01ae65f55b044a6aa7e24b2c25f963eb51613b733a6b520d2",
-        DEFAULT_ORGANIZATION.id,
-    ),
-    SandboxUser(
-        "2f1d9b54-6c3e-4e0a-9a77-0d5b8e1c4a02",
-        "grace@sandbox.example",
-        "Grace Sandbox",
-        "scrypt:16384:8:1$oGXpIpgciiNzBVqQ$e87df251d9060da9820d5b0b1289177453f18c505a2d500fc89acfa94e5f1ea"
-        "616a916a0bb88c7517dce381f4a1d380c92c93f5eba10784d4f7a1ab066583ed1",
-        DEFAULT_ORGANIZATION.id,
-    ),
-)
-DEFAULT_PASSWORD = "sandbox-ada"  # noqa: S105 (of the first)
-DEFAULT_PASSWORDS = {DEFAULT_USERS[0].id: DEFAULT_PASSWORD, DEFAULT_USERS[1].id: "sandbox-grace"}
+_DEFAULTS = tomllib.loads(Path(__file__).with_name("defaults.toml").read_text("utf-8"))
+DEFAULT_ORGANIZATION = Organization(**_DEFAULTS["organization"])
+DEFAULT_PASSWORDS = {user["id"]: user.pop("plain_password") for user in _DEFAULTS["users"]}
+DEFAULT_USERS = tuple(SandboxUser(**user, organization=DEFAULT_ORGANIZATION.id) for user in _DEFAULTS["users"])
+DEFAULT_PASSWORD: str = DEFAULT_PASSWORDS[DEFAULT_USERS[0].id]
 # Verified for unknown addresses, so that they take as long; no password matches it.
 UNKNOWN_USER_HASH = f"{METHOD}$unknown$none"
 
