@@ -1,5 +1,5 @@
-"""Projection of objects by include[], show[], hide[] and slice[] (contract v3-rest.md §2.3, §2.4), and the classes of v3
-with the fields that these may name (§3.1-3.5).
+"""Projection of objects by include[], show[], hide[] and slice[] (contract v3-rest.md §2.3, §2.4), and the classes of
+v3 with the fields that these may name (§3.1-3.5).
 
 Objects are built with the fields of include[] and reduced here. Unknown names are ignored.
 """
