@@ -18,7 +18,7 @@ import msgspec
 
 from proxy import errors
 from proxy.traffic import bom_columns
-from proxy.traffic.sources import files, json_files, tables, text_lines
+from proxy.traffic.sources import bom, files, json_files, text_lines
 from proxy.traffic.sources.clients import Clients
 from proxy.traffic.sources.entries import Item, Reader, RequestEntry, Unreadable
 from proxy.traffic.v3_request import GRAPHQL_PATHS, WRAPPER, V3Request, parse_target
@@ -158,11 +158,11 @@ KINDS = {
     "json": FileKind(json_files.read_json_lines, "JSON lines with a field such as url, request or path"),
     "har": FileKind(json_files.read_har, "HAR, as browsers save it"),
     "urls": FileKind(text_lines.read_urls, "URLs or request targets, one a line"),
-    "csv": FileKind(tables.read_csv, "parts as CSV, with a header"),
-    "xlsx": FileKind(tables.read_workbook, "parts as a workbook, with a header"),
+    "csv": FileKind(bom.read_csv, "parts as CSV, with a header"),
+    "xlsx": FileKind(bom.read_workbook, "parts as a workbook, with a header"),
     "recording": FileKind(json_files.read_recording, "recordings of v3bridge"),
 }
-TABLES = {"csv": tables.read_csv, "xlsx": tables.read_workbook}  # formats with columns
+TABLES = {"csv": bom.read_csv, "xlsx": bom.read_workbook}  # formats with columns
 _PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
 _SUFFIXES = {
     ".har": "har",

@@ -8,8 +8,7 @@ from support.workbooks import workbook
 
 from proxy import errors
 from proxy.traffic import bom_columns
-from proxy.traffic.sources import bom, tables
-from proxy.traffic.sources import tables as workbooks
+from proxy.traffic.sources import bom
 
 
 def queries(found: Any) -> Any:
@@ -90,7 +89,7 @@ def test_unclosed_quote_is_reported(read_source: Any) -> None:
     found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100)
     assert ([len(each) for each in queries(found)], found.junk) == ([1], [(bom.BROKEN, 1, "bom.csv:3")])
     found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100_000)
-    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(tables.CSV_BROKEN, 1, "bom.csv:3")])
+    assert ([len(each) for each in queries(found)], found.junk) == ([1], [(bom.CSV_BROKEN, 1, "bom.csv:3")])
 
 
 def test_missing_part_number_column_lists_found_and_known_columns(read_source: Any) -> None:
@@ -194,7 +193,7 @@ def test_unreadable_workbook_is_an_error(read_source: Any, content: Any) -> None
 
 
 def test_zip_bomb_workbook_is_refused(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "UNPACKED_MAX", 1000)
+    monkeypatch.setattr(bom, "UNPACKED_MAX", 1000)
     with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
         read_source("bom.xlsx", workbook([["mpn"], ["X" * 10_000]]))
 
@@ -215,7 +214,7 @@ def test_truncated_workbook_is_read_to_the_break(read_source: Any) -> None:
     found = read_source("bom.xlsx", workbook([["mpn"], *([f"PART{n}"] for n in range(9000))], last="<row><c"))
     number = sum(map(len, queries(found)))
     assert 1000 < number <= 9000
-    assert found.junk == [(workbooks.WORKBOOK_BROKEN, 1, f"bom.xlsx:{number + 2}")]
+    assert found.junk == [(bom.WORKBOOK_BROKEN, 1, f"bom.xlsx:{number + 2}")]
 
 
 def test_missing_workbook_reader_names_the_extra(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,6 +224,6 @@ def test_missing_workbook_reader_names_the_extra(read_source: Any, monkeypatch: 
 
 
 def test_too_large_csv_is_refused(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "SIZE_MAX", 100)
+    monkeypatch.setattr(bom, "SIZE_MAX", 100)
     with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
         read_source("bom.csv", "mpn\n" + "X\n" * 100)
