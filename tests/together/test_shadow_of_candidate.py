@@ -3,20 +3,17 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import date
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 from support import scripted_v3
 from together.environment import StartEnvironment, target
-from together.test_shadow import Shadowed, seen
+from together.shadowing import Shadowed, seen
 
 from proxy import config
-from proxy.kit import clock
-from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
 ASKED = target(ONE)
@@ -24,32 +21,9 @@ TODAY = "2023-11-14"
 
 
 @pytest.fixture
-async def baseline() -> AsyncIterator[scripted_v3.ScriptedV3Service]:
-    async with scripted_v3.running() as service:
-        yield service
-
-
-@pytest.fixture
-def relayed(start: StartEnvironment, baseline: scripted_v3.ScriptedV3Service, tmp_path: Path) -> Any:
+def relayed(shadowed: Callable[..., Any]) -> Callable[..., Any]:
     """An environment whose application is answered by the old service; further fields are `shadow`'s."""
-
-    @asynccontextmanager
-    async def started(share: float = 1.0, **changes: Any) -> AsyncIterator[Shadowed]:
-        file = tmp_path / "state.sqlite"
-        application = {
-            "shadow": config.ApplicationShadowSettings(share=share, response="baseline"),
-            **changes.pop("application", {}),
-        }
-        others = {name: changes.pop(name) for name in ("cache", "urls", "upstream", "sandbox") if name in changes}
-        shadow = {"baseline_url": baseline.url, "rate": 0, "breaker": config.BreakerSettings(failures=0), **changes}
-        async with start(application=application, shadow=shadow, store=f"sqlite:{file}", **others) as environment:
-            store = await SqliteStore.open(file, clock.SystemClock())
-            try:
-                yield Shadowed(environment, store, file)
-            finally:
-                await store.aclose()
-
-    return started
+    return partial(shadowed, "baseline")
 
 
 async def test_baseline_response_is_passed_through_unchanged(
