@@ -19,7 +19,7 @@ from nexar_sandbox import applications, faults, part_usage, settings, user_direc
 from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import services
-from nexar_sandbox.graphql import context, design_loaders, documents, errors, executor, limits, requests, schema
+from nexar_sandbox.graphql import context, documents, errors, executor, limits, requests, schema
 from nexar_sandbox.identity import tokens
 from nexar_sandbox.injection import exchanges, injector
 from nexar_sandbox.kit import clock as clocks
@@ -219,7 +219,7 @@ class QueryService:
 
     def _resolver_context(self, caller: QueryCaller, exchange: exchanges.Exchange) -> context.ResolverContext:
         session = (
-            design_loaders.DesignSession(self._design(), caller.user or "", exchange.origin)
+            context.DesignSession(self._design(), caller.user or "", exchange.origin)
             if caller.may_read_design
             else None
         )

@@ -4,10 +4,10 @@ Users see the workspaces of which they are members, and their contents; other re
 """
 
 from nexar_sandbox.design import records
-from nexar_sandbox.graphql import context, design_loaders, errors
+from nexar_sandbox.graphql import context, errors
 
 
-def session(info: context.Info) -> design_loaders.DesignSession:
+def session(info: context.Info) -> context.DesignSession:
     """Return the request's session. Operations on design data are executed only with one."""
     design_session = info.context.design
     if design_session is None:
@@ -15,7 +15,7 @@ def session(info: context.Info) -> design_loaders.DesignSession:
     return design_session
 
 
-def loaders(info: context.Info) -> design_loaders.DesignLoaders:
+def loaders(info: context.Info) -> context.DesignLoaders:
     return session(info).loaders
 
 
