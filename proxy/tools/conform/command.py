@@ -54,6 +54,16 @@ class ConformOptions:
     result: Annotated[
         Path | None, typer.Option(help="Read the result of an earlier run (--json) instead; sends nothing.")
     ] = None
+    from_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE|DIRECTORY",
+            help="Check exchanges that others have made: bodies of GraphQL or token responses (*.json), with their "
+            "requests (NAME.request.json beside NAME.response.json) or without; or one object a line (*.jsonl). Sends "
+            "nothing; docs/reference/compatibility.md says which kind of exchange settles which assumption.",
+        ),
+    ] = None
     application: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The application under test; the first one with parts if omitted."),
@@ -83,10 +93,7 @@ def run(options: ConformOptions) -> None:
     from proxy.tools.conform import reading, results
 
     catalogue = reading.load()
-    if (options.against is None) is (options.result is None):
-        raise typer.BadParameter("either --against or --result is needed", param_hint="--against")
-    if options.result is not None and (options.only or options.deviation):
-        raise typer.BadParameter("a result is read as a whole", param_hint="--result")
+    _check_sources(options)
     # Before parts are spent: the page that is renewed has the same name with .md.
     if options.update is not None and options.update.suffix != ".yaml":
         raise typer.BadParameter(f"{options.update} is not an evidence file, NAME.yaml", param_hint="--update")
@@ -95,7 +102,12 @@ def run(options: ConformOptions) -> None:
             catalogue = catalogue.only(options.only)
         except KeyError as error:
             raise typer.BadParameter(f"no assumption is called {error.args[0]!r}", param_hint="--only") from None
-    result = results.load(options.result) if options.result else event_loop.run(_Run(options, catalogue).result())
+    if options.result:
+        result = results.load(options.result)
+    elif options.from_:
+        result = _of_exchanges(options.from_, catalogue)
+    else:
+        result = event_loop.run(_Run(options, catalogue).result())
     if options.json:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
@@ -108,10 +120,40 @@ def run(options: ConformOptions) -> None:
 conform = command(ConformOptions, run)
 
 
+def _check_sources(options: ConformOptions) -> None:
+    if sum(map(bool, (options.against, options.result, options.from_))) != 1:
+        raise typer.BadParameter("one of --against, --result and --from is needed", param_hint="--against")
+    if options.result is not None and (options.only or options.deviation):
+        raise typer.BadParameter("a result is read as a whole", param_hint="--result")
+    if options.from_ and options.deviation:
+        raise typer.BadParameter("only the sandbox can deviate", param_hint="--deviation")
+
+
 def _exit_code(result: "results.RunResult") -> int:
     if result.of("contradicted"):
         return CONTRADICTED
     return CONFIRMED if result.of("confirmed") else UNTESTED
+
+
+def _of_exchanges(paths: list[Path], catalogue: "Catalogue") -> "results.RunResult":
+    from proxy.tools.conform import exchanges, passive, results
+
+    checks = passive.Passive(catalogue)
+    checks.add_all(exchanges.read(paths))
+    if not checks.exchanges:
+        raise errors.ConfigError(f"--from: {', '.join(map(str, paths))}: no exchange of the services")
+    if checks.hosts[""]:
+        spending.say(f"{counted(checks.hosts[''], 'exchange')} without a host: taken for Nexar's")
+    return results.RunResult(
+        "Nexar" if checks.hosts.keys() <= {"", "api.nexar.com"} else "another service",
+        datetime.now(UTC).date().isoformat(),
+        proxy.__version__,
+        results.Plan(),
+        results.RunCost(0, 0, 0, 0),
+        checks.outcomes(),
+        behavior=checks.behavior(),
+        exchanges=checks.exchanges,
+    )
 
 
 def _update(file: Path, result: "results.RunResult") -> None:
@@ -317,6 +359,9 @@ def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
         if outcomes:
             console.print(_tier_table(tier, outcomes, statements))
     console.print(_totals(result, TIERS))
+    if result.exchanges:
+        console.print(counted(result.exchanges, "exchange"))
+        return
     cost = result.cost
     ledger = "" if cost.billed is None else f"; the sandbox's ledger has {cost.billed:,}"
     console.print(

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any, cast
 
 import jmespath
@@ -27,6 +28,16 @@ class _Functions(functions.Functions):
         """Return the text before the first separator; all of it where there is none."""
         return text.partition(separator)[0]
 
+    @functions.signature({"types": ["string"]})
+    def _func_lower(self, text: str) -> str:
+        """Return the text in lower case."""
+        return text.lower()
+
+    @functions.signature({"types": ["string"]})
+    def _func_bare(self, text: str) -> str:
+        """Return a part number in lower case, without punctuation and blanks."""
+        return bare(text)
+
     @functions.signature({"types": ["number"]}, {"types": ["number"]})
     def _func_minus(self, number: float, subtrahend: float) -> float:
         """Return the difference of two numbers."""
@@ -35,12 +46,12 @@ class _Functions(functions.Functions):
     @functions.signature({"types": ["string"]})
     def _func_jwt_header(self, token: str) -> Any:
         """Return the header of a JWT; null for another text."""
-        return _decoded_part(token, 0)
+        return decoded_part(token, 0)
 
     @functions.signature({"types": ["string"]})
     def _func_jwt_claims(self, token: str) -> Any:
         """Return the claims of a JWT; null for another text."""
-        return _decoded_part(token, 1)
+        return decoded_part(token, 1)
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})
     def _func_matches(self, text: str, pattern: str) -> bool:
@@ -55,10 +66,18 @@ class _Functions(functions.Functions):
     @functions.signature({"types": ["array"]})
     def _func_unique(self, values: list[Any]) -> list[Any]:
         """Return the values without repetitions, in the order of their first occurrence."""
+        if all(isinstance(value, str) for value in values):
+            return list(dict.fromkeys(values))
         return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
-def _decoded_part(token: str, index: int) -> Any:
+def bare(number: str) -> str:
+    """Return a part number in lower case, without punctuation and blanks."""
+    return "".join(filter(str.isalnum, number.lower()))
+
+
+def decoded_part(token: str, index: int) -> Any:
+    """Return the JSON of a part of a JWT; null for another text."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -71,6 +90,7 @@ def _decoded_part(token: str, index: int) -> Any:
 _OPTIONS = jmespath.Options(custom_functions=_Functions())
 
 
+@lru_cache(maxsize=1024)
 def compile_expression(text: str) -> parser.ParsedResult:
     """Parse an expression. Raises ValueError that names the mistake."""
     try:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from proxy.kit.wording import counted
 from proxy.tools.conform.assumptions import Assumption, Tier
 from proxy.tools.conform.evidence import Evidence, Observation
 from proxy.tools.conform.reading import Catalogue
@@ -28,7 +29,8 @@ _MARKS = {
 _HEAD = """# Compatibility
 
 What this program assumes about the Nexar services, and what was observed of each assumption. `v3bridge conform` tests
-them: [how to run it](../how-to/conform.md). This page is generated from `proxy/tools/conform/` and
+them: [how to run it](../how-to/conform.md). "Settled by" names the kinds of exchanges that can settle it, beside its
+probe, if others have made them: `conform --from` checks those. This page is generated from `proxy/tools/conform/` and
 `docs/reference/compatibility.yaml`; this renews it:
 
 ```sh
@@ -95,8 +97,8 @@ def _runs(observed: Sequence[Observation]) -> Iterator[str]:
 
 
 def _table(catalogue: Catalogue, evidence: Evidence, tier: Tier) -> Iterator[str]:
-    yield "| assumption | contract | sandbox | Nexar | used by |"
-    yield "|---|---|---|---|---|"
+    yield "| assumption | contract | settled by | sandbox | Nexar | used by |"
+    yield "|---|---|---|---|---|---|"
     for assumption in catalogue.assumptions:
         if assumption.tier == tier:
             observations = evidence.get(assumption.id, ())
@@ -107,6 +109,7 @@ def _row(assumption: Assumption, sandbox: Observation | None, real: Observation 
     cells = (
         f"`{assumption.id}`: {assumption.statement}",
         f"{assumption.source} {assumption.evidence}",
+        ", ".join(("probe", *dict.fromkeys(each.of for each in assumption.passive))),
         _cell(sandbox),
         _cell(real),
         assumption.used_by,
@@ -117,6 +120,12 @@ def _row(assumption: Assumption, sandbox: Observation | None, real: Observation 
 def _cell(observation: Observation | None) -> str:
     if observation is None:
         return "none yet"
+    if observation.exchanges:
+        seen = f"observed in {counted(observation.exchanges, 'exchange')}, last {observation.date}"
+    else:
+        seen = f"confirmed {observation.date}"
     if observation.holds:
-        return f"confirmed {observation.date}"
+        return seen
+    if observation.exchanges:
+        return f"contradicted: {seen}: `{msgspec.json.encode(observation.got).decode()}`"
     return f"contradicted {observation.date}: `{msgspec.json.encode(observation.got).decode()}`"

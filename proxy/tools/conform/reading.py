@@ -140,3 +140,9 @@ def _assumption_mistakes(
             yield "requests", f"unknown request {name!r}"
     if (assumption.expected is msgspec.UNSET) is (assumption.pattern is None):
         yield "expected", "either expected or pattern is given"
+    for check in assumption.passive:
+        for text in filter(None, (check.each, check.holds, *(check.pairs or ()))):
+            try:
+                expressions.compile_expression(text)
+            except ValueError as error:
+                yield "passive", f"{text}: {error}"

@@ -102,7 +102,7 @@ def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: R
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "--against: either --against or --result is needed"),
+        ([], "--against: one of --against, --result and --from is needed"),
         (["--against", "sandbox", "--only", "nothing"], "--only: no assumption is called 'nothing'"),
         (["--against", "sandbox", "--deviation", "missing-toke-status"], "similar ones are missing-token-status"),
         (["--against", "none.yaml"], "none.yaml: cannot be read"),

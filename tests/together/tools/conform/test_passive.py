@@ -1,0 +1,163 @@
+"""Passive checks on mixed traffic to sandboxes: what it settles, that deviations are found, and that faults are not."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from support import commands, mixed_traffic
+
+import nexar_sandbox
+from proxy.tools.conform import command as conform
+from proxy.tools.conform import passive, reading
+
+FAULTS = (
+    "reset share=0.03",
+    "5xx status=503 share=0.04",
+    "5xx status=500 body=json share=0.04",
+    "429 share=0.04",
+    "cut share=0.05",
+    "malformed share=0.03",
+    "malformed body=html share=0.03",
+    "401 share=0.03",
+    "expired share=0.02",
+)
+# Together in a sandbox are those that do not hide each other.
+PLANTED = (
+    (
+        "token-type",
+        "token-lifetime",
+        "expires-in-number",
+        "token-scope",
+        "token-cache-control",
+        "token-error-status",
+        "jwt-claims",
+        "jwt-scope",
+        "jwt-validity",
+    ),
+    (
+        "response-charset",
+        "request-id",
+        "invalid-token-status",
+        "invalid-token-message",
+        "token-error-data",
+        "missing-scope-code",
+        "missing-scope-status",
+        "search-start-range",
+        "range-error-status",
+        "range-error-path",
+        "range-error-data",
+        "remote-errors",
+    ),
+    (
+        "match-order",
+        "match-per-query",
+        "match-error",
+        "match-filters",
+    ),
+    (
+        "match-in-stock",
+        "match-pages",
+        "zero-match-limit",
+        "number-search-order",
+        "hits-before-start",
+        "search-pages",
+        "zero-search-limit",
+    ),
+    (
+        "filter-keys",
+        "in-stock-filter",
+        "sort-direction",
+        "spec-bucket-units",
+        "suggested-specs",
+        "whole-lists",
+        "ancestor-order",
+        "datasheet-collection",
+        "compliance-collection",
+    ),
+    (
+        "part-order",
+        "unknown-part",
+        "part-url",
+        "sellers-without-brokers",
+        "authorized-sellers",
+        "seller-limit",
+        "price-breaks",
+        "stock-codes",
+        "median-price",
+        "time-zone",
+        "time-precision",
+        "price-order",
+        "converted-currency",
+        "converted-price",
+        "spec-si-values",
+        "lifecycle-value",
+    ),
+)
+
+
+async def _observed(
+    catalog: nexar_sandbox.Catalog,
+    key: nexar_sandbox.SigningKey,
+    count: int,
+    kinds: tuple[str, ...] = mixed_traffic.KINDS,
+    faults: tuple[str, ...] = (),
+    deviations: tuple[str, ...] = (),
+) -> dict[str, set[str]]:
+    """Check so many exchanges; returns the ids by verdict."""
+    checks = passive.Passive(reading.load())
+    settings = conform.conformance_sandbox(nexar_sandbox.deviate(deviations))
+    async with nexar_sandbox.serve(settings, rng=random.Random(1), catalog=catalog, key=key) as sandbox:
+        sandbox.faults.replace(tuple(fault for text in faults for fault in nexar_sandbox.parse_faults(text)))
+        async for exchange in mixed_traffic.Traffic(sandbox, 1, kinds).exchanges(count):
+            checks.add(exchange)
+    outcomes = checks.outcomes()
+    return {
+        verdict: {each.id for each in outcomes if each.verdict == verdict}
+        for verdict in ("confirmed", "contradicted", "not tested")
+    }
+
+
+def _core() -> set[str]:
+    return {assumption.id for assumption in reading.load().assumptions if assumption.tier == "core"}
+
+
+async def test_mixed_traffic_with_faults_settles_most_core_assumptions_and_contradicts_none(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> None:
+    seen = await _observed(catalog, signing_key, 600, faults=FAULTS)
+    assert seen["contradicted"] == set()
+    assert len(seen["confirmed"] & _core()) >= 70
+
+
+async def test_responses_to_matches_alone_settle_what_they_can(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> None:
+    seen = await _observed(catalog, signing_key, 80, ("bom",))
+    assert seen["contradicted"] == set()
+    assert len(seen["confirmed"] & _core()) >= 20
+
+
+@pytest.mark.parametrize("deviations", PLANTED)
+async def test_planted_deviations_are_found_in_mixed_traffic(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, deviations: tuple[str, ...]
+) -> None:
+    seen = await _observed(catalog, signing_key, 550, deviations=deviations)
+    assert set(deviations) - seen["contradicted"] == set()
+
+
+def test_fifty_deviations_are_planted() -> None:
+    assert len({name for names in PLANTED for name in names}) >= 50
+
+
+async def test_the_command_checks_files_and_merges_what_they_say(tmp_path: Path) -> None:
+    part = {"mpn": "A", "v3uid": "0123456789ABCDEF", "documentCollections": [{"name": "Datasheets"}]}
+    (tmp_path / "parts.json").write_text(json.dumps({"data": {"supParts": [part]}}))
+    arguments = ("conform", "--from", str(tmp_path / "parts.json"), "--update", str(tmp_path / "seen.yaml"))
+    done = await commands.wait(await commands.start(tmp_path, *arguments))
+    assert done.code == conform.CONTRADICTED
+    assert "1 exchange without a host: taken for Nexar's" in done.err
+    page = (tmp_path / "seen.md").read_text()
+    assert "contradicted: observed in 1 exchange" in page
+    assert '`"0123456789ABCDEF"`' in page
+    assert "observed in 1 exchange, last" in page

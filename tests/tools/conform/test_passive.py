@@ -1,0 +1,153 @@
+"""Exchanges of others: how they are read, what is compared, and what is kept of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.redaction import HIDDEN
+from proxy.tools.conform import evidence, exchanges, page, passive, reading
+from proxy.tools.conform.exchanges import UpstreamExchange
+from proxy.tools.conform.results import Outcome, Plan, RunCost, RunResult
+
+DOCUMENT = """query ($queries: [SupPartMatchQuery!]!) {
+  found: supMultiMatch(queries: $queries, currency: "JPY") { hits parts { ...whole } } }
+  fragment whole on SupPart { mpn sellers { offers { inventoryLevel prices { quantity price currency } } } }"""
+
+
+def _body(*numbers: str, stock: Any = 5, quantities: tuple[int, ...] = (1, 10)) -> dict[str, Any]:
+    def offer() -> dict[str, Any]:
+        return {
+            "inventoryLevel": stock,
+            "prices": [{"quantity": each, "price": 1.5, "currency": "USD"} for each in quantities],
+        }
+
+    found = [{"hits": 1, "parts": [{"mpn": number, "sellers": [{"offers": [offer()]}]}]} for number in numbers]
+    return {"data": {"found": found}}
+
+
+def _asked(*numbers: str, **more: Any) -> UpstreamExchange:
+    variables = {"queries": [{"mpn": number} for number in numbers]}
+    return UpstreamExchange(more.pop("body", None) or _body(*numbers), query=DOCUMENT, variables=variables, **more)
+
+
+def _outcomes(*seen: UpstreamExchange) -> dict[str, Outcome]:
+    checks = passive.Passive(reading.load())
+    checks.add_all(seen)
+    return {outcome.id: outcome for outcome in checks.outcomes() if outcome.verdict != "not tested"}
+
+
+def _contradicted(*seen: UpstreamExchange) -> set[str]:
+    return {id for id, outcome in _outcomes(*seen).items() if outcome.verdict == "contradicted"}
+
+
+def test_a_body_settles_what_it_has_with_its_request_and_without() -> None:
+    alone = _outcomes(UpstreamExchange(_body("A-1", "B-2")))
+    assert set(alone) == {"stock-codes", "price-order", "price-type"}
+    asked = _outcomes(_asked("A-1", "B-2"))
+    assert set(asked) == set(alone) | {
+        "match-order",
+        "match-whole-number",
+        "match-numbers",
+        "match-best-first",
+        "price-currency",
+    }
+    assert {outcome.verdict for outcome in asked.values()} == {"confirmed"}
+
+
+@pytest.mark.parametrize(
+    "seen, ids",
+    [
+        (_asked("A-1", "B-2", body=_body("B-2", "A-1")), {"match-order"}),
+        (_asked("A-1", body=_body("A-1", stock=-5)), {"stock-codes"}),
+        (_asked("A-1", body=_body("A-1", stock="5")), {"stock-codes"}),
+        (_asked("A-1", body=_body("A-1", quantities=(10, 1))), {"price-order"}),
+        (UpstreamExchange({"error": "invalid_client"}, status=401), {"token-error-status"}),
+        (UpstreamExchange({"errors": [{"message": "Your part limit is exceeded"}]}), {"part-limit-message"}),
+        # What comes with errors, or from a gateway, says nothing about parts.
+        (_asked("A-1", body={**_body("A-1", stock=-5), "errors": [{"message": "no"}]}), set()),
+        (_asked("A-1", body=_body("A-1", stock=-5), status=503), set()),
+        (UpstreamExchange("<html>", status=502), set()),
+        (UpstreamExchange(None), set()),
+    ],
+)
+def test_a_deviation_contradicts_its_assumption(seen: UpstreamExchange, ids: set[str]) -> None:
+    assert _contradicted(seen) - {"match-numbers", "match-whole-number"} == ids
+
+
+def test_exchanges_are_compared_with_earlier_ones() -> None:
+    other = {"data": {"found": [{"hits": 3, "parts": []}]}}
+    assert _contradicted(_asked("A-1"), _asked("a-1", body=other)) == {"match-case"}
+    assert _contradicted(_asked("A-1"), _asked("A-1", body=other)) == set()
+
+
+def test_counts_times_and_the_smallest_redacted_example_are_kept() -> None:
+    secret = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2lnbmF0dXJl"
+    limit = {"errors": [{"message": f"part limit of {secret} and much more text"}]}
+    outcome = _outcomes(
+        UpstreamExchange(limit, at="2027-01-01T00:00:00Z"),
+        UpstreamExchange({"errors": [{"message": f"part limit {secret}"}]}, at="2027-01-02T00:00:00Z"),
+        UpstreamExchange(
+            {"errors": [{"message": "You have exceeded your part limit of 5. "}]}, at="2027-01-03T00:00:00Z"
+        ),
+    )["part-limit-message"]
+    assert (outcome.exchanges, outcome.first[:10], outcome.last[:10]) == (3, "2027-01-01", "2027-01-03")
+    assert (outcome.reason, outcome.got) == ("2 of 3 exchanges", f"part limit {HIDDEN}")
+
+
+def test_files_directories_and_lines_are_read(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    asked = _asked("A-1")
+    (tmp_path / "below/a.response.json").write_text(json.dumps(asked.body))
+    (tmp_path / "below/a.request.json").write_text(json.dumps({"query": asked.query, "variables": asked.variables}))
+    (tmp_path / "b.json").write_text('{"access_token": "x"}')
+    (tmp_path / "c.json").write_text('{"name": "no exchange"}')
+    line = {"status": 400, "headers": {"date": "x"}, "body": {"error": "invalid_client"}}
+    (tmp_path / "d.jsonl").write_text(f"{json.dumps(line)}\n\n{json.dumps(line)}\n")
+    read = list(exchanges.read([tmp_path]))
+    assert [each.body for each in read] == [{"access_token": "x"}, asked.body, *[line["body"]] * 2]
+    assert (read[1].query, read[1].variables, read[2].status) == (asked.query, asked.variables, 400)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [("{", "is not JSON"), ('{"name": 1}', "is no exchange: expected a body with data"), (None, "cannot be read")],
+)
+def test_a_file_that_is_no_exchange_is_named(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "x.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(errors.ConfigError, match=f"x.json: {message}"):
+        list(exchanges.read([file]))
+
+
+def test_a_directory_without_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError, match="has no file named"):
+        list(exchanges.read([tmp_path]))
+
+
+def test_what_was_observed_is_what_the_sandbox_imitates() -> None:
+    checks = passive.Passive(reading.load())
+    collection = {"documentCollections": [{"name": "All datasheets"}], "mpn": "A"}
+    checks.add(UpstreamExchange({"data": {"supParts": [collection]}}))
+    checks.add(UpstreamExchange({"error": "invalid_client"}, status=401))
+    checks.add(_asked("A-1", body=_body("A-1", quantities=(10, 1))))
+    assert checks.behavior() == {
+        "datasheet_collection": "All datasheets",
+        "token_error_status": 401,
+        "prices_by_quantity": False,
+    }
+
+
+def test_the_page_says_how_many_exchanges_and_when() -> None:
+    catalogue = reading.load().only(["stock-codes", "price-order"])
+    seen = (
+        Outcome("stock-codes", "core", "confirmed", True, True, exchanges=12, last="2027-01-02T03:04:05Z"),
+        Outcome("price-order", "core", "contradicted", True, [2, 1], exchanges=1, last="2027-01-03T03:04:05Z"),
+    )
+    result = RunResult("Nexar", "2027-02-01", "1.0", Plan(), RunCost(0, 0, 0, 0), seen, exchanges=20)
+    text = page.render(catalogue, evidence.merge({}, result, catalogue))
+    assert "probe, part | none yet | observed in 12 exchanges, last 2027-01-02 |" in text
+    assert "contradicted: observed in 1 exchange, last 2027-01-03: `[2,1]`" in text
