@@ -207,6 +207,7 @@ async def test_page_shows_what_drifted_and_checks_at_once(managed: ProxyEnvironm
     page = await admin.page("/schema")
     assert "SupPart.octopartUrl" in page
     assert "Part.octopart_url" in page
+    assert "breaking: requests that use it fail" in page
     managed.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx on=graphql status=500"))
     assert "could not be compared" in await admin.act("/schema/check")
     page = await admin.page("/schema")
