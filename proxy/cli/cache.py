@@ -36,10 +36,8 @@ def stats(
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Print entries, bytes and ages of the shared cache by application."""
-    from proxy.gateway.cache import shared_usage
-
     settings = used_store.configured(config_file)
-    usages = _with_cache(settings, shared_usage.usage)
+    usages = _with_cache(settings, lambda cache: cache.cache_usage())
     now = clock.SystemClock().now()
     rows = [_row(usage, now) for usage in usages]
     if as_json:
@@ -66,10 +64,10 @@ def clear(
 
 
 async def _clear(settings: config.Config, cache: "CacheStore", application: str | None) -> int:
-    from proxy.gateway.cache import clearing, shared_usage
+    from proxy.gateway.cache import clearing
 
     # The shared cache first: a process whose memory is cleared would read its entries again.
-    deleted = await shared_usage.clear(cache, application)
+    deleted = await cache.clear(application)
     await used_store.with_store(settings, lambda store: clearing.note_clearing(store, application))
     return deleted
 

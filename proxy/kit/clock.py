@@ -15,13 +15,10 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Clock of the operating system."""
+    """Clock of the operating system. A request reads it forty times, so that a method of its own would count."""
 
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
 
 class ManualClock:

@@ -56,11 +56,8 @@ class ExpiringCache(Generic[K, V]):
             self.size += size
         # The oldest are checked only: lifetimes are equal or nearly so, and what is used meanwhile is checked by `get`.
         now = self._clock.monotonic()
-        while self._entries and (self.size > self.size_max or self._first().until <= now):
+        while self._entries and (self.size > self.size_max or next(iter(self._entries.values())).until <= now):
             self.size -= self._entries.popitem(last=False)[1].size
-
-    def _first(self) -> _Entry[V]:
-        return self._entries[next(iter(self._entries))]
 
     def remove(self, key: K) -> None:
         removed = self._entries.pop(key, None)

@@ -29,23 +29,26 @@ from proxy.stores import sqlite_schema
 from proxy.stores.protocols import CACHE_SHARE, CacheLookup, CacheRecord, CacheUsage
 
 SUFFIX, CLAIMS_SUFFIX = ".cache", ".claims"
-VERSION = 1
+VERSION = 2
 KEPT_MAX = 86_400.0  # seconds: an entry that ends later was stored before the clock was set back
 LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 1 ms if all of them are hits
 BUSY_SECONDS = 4.0  # that a thread waits for a writer of another process
 PAGE_BYTES, ROW_BYTES = 4_096, 200  # of the file; of an entry without its content, in table and indexes
+ORPHANS_MAX = 1_000  # entries that may be deleted for others before their aliases are
 PAGES_KIB = 256  # of the file that each connection keeps in memory; the system keeps the rest
 
 _SCHEMA = (
     "CREATE TABLE entries (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, application TEXT NOT NULL, "
     "stored REAL NOT NULL, until REAL NOT NULL, size INTEGER NOT NULL, content BLOB NOT NULL)",
     "CREATE INDEX entries_by_end ON entries (until, application, stored, size)",
+    "CREATE TABLE aliases (alias BLOB PRIMARY KEY, key BLOB NOT NULL) WITHOUT ROWID",
 )
-_READ = "SELECT stored, until, content FROM entries WHERE key = ?"
-_STORE = (
-    "INSERT OR REPLACE INTO entries (key, application, stored, until, size, content) "
-    "VALUES (:key, :application, :stored, :until, length(:content), :content)"
+_READ = (
+    "SELECT stored, until, content FROM entries WHERE key = ?1 UNION ALL "
+    "SELECT stored, until, content FROM aliases JOIN entries USING (key) WHERE alias = ?1 ORDER BY stored DESC LIMIT 1"
 )
+_STORE = "INSERT OR REPLACE INTO entries (key, application, stored, until, size, content) VALUES (?, ?, ?, ?, ?, ?)"
+_STORE_ALIAS = "INSERT OR REPLACE INTO aliases VALUES (?, ?)"
 _DAMAGES = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_IOERR_SHORT_READ")  # the third: no such table
 
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
@@ -221,6 +224,7 @@ class _File:
         sqlite_schema.make(path)
         self._path = path
         self._status = path.stat()
+        self._orphaned = 0  # entries that were deleted, but not their aliases
         self._connection = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
@@ -253,13 +257,16 @@ class _File:
         stored = [record for record in records if len(record.content) <= size // CACHE_SHARE]
         with self._transaction("IMMEDIATE"):
             self._make_room(size - sum(_bytes_of(record.content) for record in stored))
-            self._connection.executemany(_STORE, [record._asdict() for record in stored])
+            self._connection.executemany(_STORE, [(*each[:4], len(each.content), each.content) for each in stored])
+            self._connection.executemany(_STORE_ALIAS, [(alias, each.key) for each in stored for alias in each.aliases])
         if self._pragma("page_count") * PAGE_BYTES > size:  # it was made for another size
             self._connection.execute("VACUUM")
 
     def expire(self, now: float) -> None:
         """Delete what has expired, and what was stored before the clock was set back."""
-        self._connection.execute("DELETE FROM entries WHERE until <= ? OR until > ?", (now, now + KEPT_MAX))
+        statement = "DELETE FROM entries WHERE until <= ? OR until > ?"
+        if self._connection.execute(statement, (now, now + KEPT_MAX)).rowcount:
+            self._delete_orphans()
 
     def usage(self, now: float) -> list[CacheUsage]:
         """Return the usage of every application with entries, by name."""
@@ -273,10 +280,18 @@ class _File:
         """Delete the entries of an application, or all; return how many had not expired."""
         self.expire(now)
         if application is not None:
-            return self._connection.execute("DELETE FROM entries WHERE application = ?", (application,)).rowcount
+            deleted = self._connection.execute("DELETE FROM entries WHERE application = ?", (application,)).rowcount
+            self._delete_orphans()
+            return deleted
         deleted = self._connection.execute("DELETE FROM entries").rowcount
+        self._connection.execute("DELETE FROM aliases")
         self._connection.execute("VACUUM")  # gives the space back
         return deleted
+
+    def _delete_orphans(self) -> None:
+        """Delete the aliases of entries that are gone."""
+        self._connection.execute("DELETE FROM aliases WHERE key NOT IN (SELECT key FROM entries)")
+        self._orphaned = 0
 
     def _make_room(self, size: int) -> None:
         """Delete the entries that end first, until the others take at most `size` bytes."""
@@ -290,6 +305,9 @@ class _File:
             if not ids:
                 return
             self._connection.executemany("DELETE FROM entries WHERE id = ?", ids)
+            self._orphaned += len(ids)
+            if self._orphaned >= ORPHANS_MAX:
+                self._delete_orphans()
 
     def _prepare(self) -> None:
         for setting in (

@@ -273,13 +273,15 @@ BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers
 
 class CacheRecord(NamedTuple):
     """Entry of the shared cache. `key` is a digest of 16 bytes, `application` a name that entries are counted and
-    deleted by; `stored` and `until` are when it was stored and when it is deleted."""
+    deleted by; `stored` and `until` are when it was stored and when it is deleted. By its `aliases`, other keys, it is
+    found where none of them has a newer entry of its own; the last entry with an alias counts."""
 
     key: bytes
     application: str
     stored: float
     until: float
     content: bytes
+    aliases: Sequence[bytes] = ()
 
 
 CACHE_SHARE = 4
@@ -312,7 +314,7 @@ class CacheStore(Protocol):
     """
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
-        """Return the entry of each key. With `claim`, claim the keys without an entry stored since `fresh_from`,
+        """Return the entry of each key or alias. With `claim`, claim the keys without an entry stored since `fresh_from`,
         unless another owner has claimed them."""
 
     def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:

@@ -261,13 +261,14 @@ class RedisCache:
         values: list[Any] = []
         if too_large := [record.key for record in records if len(record.content) > self._size // CACHE_SHARE]:
             await self.release(too_large)
-        for key, application, stored, until, content in records:
+        for key, application, stored, until, content, aliases in records:
             if key in too_large:
                 continue
             # In front of the content and of a fixed length, so that a script compares it as text without decoding the
             # entry.
             time = b"%0*.6f" % (TIME, stored)
-            values += [key.hex(), application, until, max(1, math.ceil((until - now) * 1000)), time + content]
+            names = " ".join([alias.hex() for alias in aliases])
+            values += [key.hex(), application, until, max(1, math.ceil((until - now) * 1000)), time + content, names]
         await self._script("cache_put", self._owner, now, self._size, *values)
 
     async def renew(self, keys: Sequence[bytes]) -> None:

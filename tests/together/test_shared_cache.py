@@ -179,7 +179,7 @@ async def test_part_that_any_service_has_brought_is_paid_once_a_day(start: Start
                         f"&uid[]={uid}" for uid in uids
                     )
                     # What a service has stored is found by the other one only once it is there.
-                    await stored(environment, store, 3 + len(uids))
+                    await stored(environment, store, 3)
                     assert set((await services[1 - turn % 2].get(path)).json) == set(uids)
         assert environment.billed_parts == len(uids)
 
@@ -192,7 +192,7 @@ async def test_reference_to_an_entry_that_is_gone_costs_one_part(start: StartEnv
         async with others(environment, chosen) as (one,):
             response = await one.get(target({**A, "limit": 3}))
             uids = [part["uid"] for part in response.json["results"][0]["items"]]
-            await stored(environment, store, 4)
+            await stored(environment, store, 1)
             key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=True)
             fresher = settings(environment, store, cache={"seconds": 84_600}, application={"apikeys": (key,)})
             async with others(environment, fresher) as (two,):
@@ -432,7 +432,7 @@ async def test_match_without_parts_hides_none_from_other_services(start: StartEn
     async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
         first = await one.get(target({**A, "limit": 1}))
         await one.get(target({**A, "limit": 0}, {**A, "start": 4, "limit": 0}, {**B, "limit": 0}))
-        await stored(environment, store, 3)
+        await stored(environment, store, 2)
         assert same(first, await two.get(target({**A, "limit": 1})))
         assert figures(await two.get(target({**B, "limit": 1}))) == ("miss", 1)
 

@@ -10,7 +10,7 @@ import structlog
 from proxy.kit import zstd
 from proxy.planning.facets import SearchDetails
 
-FORMAT = 3  # of entries; programs with different ones share none
+FORMAT = 4  # of entries; programs with different ones share none
 LEVEL = -1  # of zstd: results of 15 KB shrink to 0.28 in 15 µs; level 1 takes 20 µs for 0.23
 FIELDS_MAX = 500  # sets of fields whose encoded form is remembered
 CHECKSUM = 4  # bytes of it in front of an entry
@@ -25,8 +25,7 @@ log = structlog.get_logger()
 
 class CachedRecords(NamedTuple):
     """Records of a query in one selection, as the shared cache holds them: `stored` in seconds since 1970. `limit` is
-    that of the first page of a match, 0 of anything else. A reference has the shared key of the entry that holds the
-    records, `holder`, instead of records.
+    that of the first page of a match, 0 of anything else.
     """
 
     fields: frozenset[str]
@@ -35,7 +34,6 @@ class CachedRecords(NamedTuple):
     details: Any
     stored: float
     limit: int = 0
-    holder: bytes = b""
 
 
 class _Selection(msgspec.Struct, array_like=True, frozen=True):
@@ -47,7 +45,6 @@ class _Selection(msgspec.Struct, array_like=True, frozen=True):
     details: bytes
     records: bytes
     limit: int
-    holder: bytes
 
 
 class EntryFormat:
@@ -80,12 +77,11 @@ class EntryFormat:
         return [
             CachedRecords(
                 self._decoded_fields(each.fields),
-                zstd.decompress(each.records) if each.records else b"",
+                zstd.decompress(each.records),
                 each.hits,
                 _details(zstd.decompress(each.details)) if each.details else None,
                 each.stored,
                 each.limit,
-                each.holder,
             )
             for each in self._decode(content[CHECKSUM:])
         ]
@@ -98,8 +94,8 @@ class EntryFormat:
             fields = self._compressed(msgspec.json.encode(cached.fields))
             self._compressed_fields[cached.fields] = fields
         details = b"" if cached.details is None else self._compressed(msgspec.json.encode(cached.details))
-        records = self._compressed(cached.records) if cached.records else b""
-        return _Selection(fields, cached.hits, cached.stored, details, records, cached.limit, cached.holder)
+        records = self._compressed(cached.records)
+        return _Selection(fields, cached.hits, cached.stored, details, records, cached.limit)
 
     def _compressed(self, data: bytes) -> bytes:
         return self._compressor.compress(data, zstd.ZstdCompressor.FLUSH_FRAME)

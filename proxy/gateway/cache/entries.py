@@ -360,8 +360,8 @@ class ResponseCache:
         parts = _ids(variant.records)
         for part in _part_keys(key.key, parts, renderer):
             self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
-            older = self._entries.get(part) or ()
-            if all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
+            older = self._entries.get(part)
+            if older and all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
         if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):

@@ -20,7 +20,6 @@ import structlog
 
 from proxy import config, errors
 from proxy.gateway.applications import Application
-from proxy.gateway.cache import shared_usage
 from proxy.gateway.cache.cached_records import UNREADABLE, CachedRecords, EntryFormat
 from proxy.gateway.cache.shared_keys import SharedKeys
 from proxy.kit.clock import Clock
@@ -55,6 +54,14 @@ class SharedLookup(NamedTuple):
 
 NOTHING = SharedLookup([])
 CLAIMED, BUSY = SharedLookup([], claimed=True), SharedLookup([], busy=True)
+
+
+class _QueuedEntry(NamedTuple):
+    """Entry that waits to be stored."""
+
+    application: str
+    records: list[CachedRecords]
+    aliases: Sequence[bytes]
 
 
 class _Batch:
@@ -113,16 +120,16 @@ class _Writes:
         self._format = entry_format
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache compression")
         self.claimed: dict[bytes, int] = {}  # and how often the lease was renewed
-        self._queue: dict[bytes, tuple[str, list[CachedRecords]]] = {}
+        self._queue: dict[bytes, _QueuedEntry] = {}
         self._queued_bytes = 0
         self._released: set[bytes] = set()
         self._writer: asyncio.Task[None] | None = None
 
-    def put(self, application: str, key: bytes, records: list[CachedRecords]) -> None:
+    def put(self, key: bytes, entry: _QueuedEntry) -> None:
         """Store an entry soon, unless too much is waiting."""
-        size = sum([len(each.records) for each in records])
+        size = sum([len(each.records) for each in entry.records])
         if self._queued_bytes + size <= QUEUE_MAX:
-            self._queue[key] = application, records
+            self._queue[key] = entry
             self._queued_bytes += size
             self._write_soon()
 
@@ -172,18 +179,19 @@ class _Writes:
                 for key in queue.keys() | released:
                     self.claimed.pop(key, None)
 
-    async def _put(self, queue: dict[bytes, tuple[str, list[CachedRecords]]]) -> set[bytes]:
+    async def _put(self, queue: dict[bytes, _QueuedEntry]) -> set[bytes]:
         """Encode and store entries; return the keys of those that are not stored, and so may still be claimed."""
         left = set(queue)
         async with self._breaker.guard("put", WRITE_TIMEOUT):
             run = asyncio.get_running_loop().run_in_executor
-            contents = await run(self._thread, self._format.encode, [records for _, records in queue.values()])
+            contents = await run(self._thread, self._format.encode, [entry.records for entry in queue.values()])
             records = []
-            for (key, (application, cached_records)), content in zip(queue.items(), contents, strict=True):
+            for (key, entry), content in zip(queue.items(), contents, strict=True):
                 if content is not None:
                     # An entry ends with its oldest selection: none is kept for longer than it may be used.
-                    times = [each.stored for each in cached_records]
-                    records.append(CacheRecord(key, application, max(times), min(times) + self._lifetime, content))
+                    times = [each.stored for each in entry.records]
+                    until = min(times) + self._lifetime
+                    records.append(CacheRecord(key, entry.application, max(times), until, content, entry.aliases))
             await self._store.put(records)
             left -= {record.key for record in records}
         return left
@@ -263,8 +271,7 @@ class SharedCache:
         if keys:
             async with self._breaker.guard("look_up", WRITE_TIMEOUT):
                 entries = await self._store.look_up(keys, self._clock.now() - self._seconds, claim=False)
-        found = [[] if content is None else self._decoded(content) for content, _ in entries]
-        return await self._followed(found)
+        return [[] if content is None else self._decoded(content) for content, _ in entries]
 
     async def wait(
         self, keys: Sequence[bytes], until: float = math.inf, *, claim_fresh: bool = False
@@ -286,11 +293,12 @@ class SharedCache:
             raise
         return [lookups.get(key, NOTHING)._replace(busy=key in busy and now() < end) for key in keys]
 
-    def put(self, application: Application, key: bytes, records: list[CachedRecords]) -> None:
-        """Store the records of a query, or a reference, soon, and release the claim on it then."""
+    def put(
+        self, application: Application, key: bytes, records: list[CachedRecords], aliases: Sequence[bytes] = ()
+    ) -> None:
+        """Store the records of a query soon, and release the claim on it then. They are found by `aliases`, too."""
         if records and not self._breaker.is_open:
-            name = shared_usage.references_of(application.name) if records[0].holder else application.name
-            self._writes.put(name, key, records)
+            self._writes.put(key, _QueuedEntry(application.name, records, aliases))
 
     async def flush(self) -> None:
         """Wait until the results so far are stored, or could not be."""
@@ -298,12 +306,12 @@ class SharedCache:
 
     async def usage(self) -> list[CacheUsage]:
         """Return the usage of every application with entries, by name. Raises StoreUnavailable."""
-        return await shared_usage.usage(self._store)
+        return await self._store.cache_usage()
 
     async def clear(self, application: str | None) -> int:
         """Delete the entries of an application, or all; return how many. Raises StoreUnavailable."""
         await self.flush()  # else what is waiting would be stored after it
-        return await shared_usage.clear(self._store, application)
+        return await self._store.clear(application)
 
     def release(self, keys: Iterable[bytes]) -> None:
         """Release claims, except of keys whose results are about to be stored."""
@@ -349,31 +357,10 @@ class SharedCache:
                 if decoded_bytes > DECODED_MAX:
                     await asyncio.sleep(0)
                     decoded_bytes = 0
-            followed = await self._followed([each.records for each in lookups.values()])
         except asyncio.CancelledError:
             self.release(key for key, (_, claimed) in zip(keys, entries, strict=True) if claimed)
             raise
-        return {
-            key: each if each.records is records else each._replace(records=records)
-            for (key, each), records in zip(lookups.items(), followed, strict=True)
-        }
-
-    async def _followed(self, found: list[list[CachedRecords]]) -> list[list[CachedRecords]]:
-        """Replace references by the records of the entries that they name; by none where those are gone."""
-        holders = list({each[0].holder for each in found if each and each[0].holder})
-        if not holders:
-            return found
-        fresh_from = self._clock.now() - self._seconds
-        contents = self._store.look_up_now(holders, fresh_from, False)
-        if contents is None:
-            contents = [CacheLookup(None, claimed=False)] * len(holders)
-            async with self._breaker.guard("look_up", LOOK_UP_TIMEOUT):
-                contents = await self._store.look_up(holders, fresh_from, claim=False)
-        records = {
-            holder: [] if content is None else self._decoded(content)
-            for holder, (content, _) in zip(holders, contents, strict=True)
-        }
-        return [records[each[0].holder] if each and each[0].holder else each for each in found]
+        return lookups
 
     def _decoded(self, content: bytes) -> list[CachedRecords]:
         """Return the records of an entry; none of one that cannot be read."""

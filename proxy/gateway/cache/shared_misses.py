@@ -61,19 +61,16 @@ class SharedMisses:
         return results
 
     def store(self, position: int) -> None:
-        """Store the entry of a query, which this process has, in the shared cache, too, and references to it for its
-        parts."""
+        """Store the entry of a query, which this process has, in the shared cache, too, where its parts are found in it
+        by uid."""
         key = self._queries.keys[position]
         digest = self._digests.get(position) or self._shared.key(self._application, key.key)
         records = self._entries.cached_records(key)
         if digest is None or not records:
             return
-        self._shared.put(self._application, digest, records)
-        reference = records[0]._replace(records=b"", details=None, limit=0, holder=digest)
-        for part in part_keys(key.key, records[0].records, self._queries.renderer):
-            part_digest = self._shared.key(self._application, part)
-            if part_digest is not None:
-                self._shared.put(self._application, part_digest, [reference])
+        parts = part_keys(key.key, records[0].records, self._queries.renderer)
+        aliases = [alias for part in parts if (alias := self._shared.key(self._application, part)) is not None]
+        self._shared.put(self._application, digest, records, aliases)
 
     def release(self) -> None:
         """Release what was claimed, unless its result is about to be stored."""

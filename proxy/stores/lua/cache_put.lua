@@ -1,5 +1,6 @@
--- KEYS[1]: the prefix of the cache. ARGV: owner, now, the limit in bytes, then five for each entry: its key, its
--- application, its end, the milliseconds until then, and its text. A member of the index is "key size time application".
+-- KEYS[1]: the prefix of the cache. ARGV: owner, now, the limit in bytes, then six for each entry: its key, its
+-- application, its end, the milliseconds until then, its text, and its aliases, which the limit does not count: some
+-- hundred bytes beside the text. A member of the index is "key size time application".
 local index, total = KEYS[1] .. 'index', KEYS[1] .. 'bytes'
 
 local function forget(member)
@@ -9,7 +10,7 @@ local function forget(member)
   return KEYS[1] .. key
 end
 
-for number = 4, #ARGV, 5 do
+for number = 4, #ARGV, 6 do
   local key, application, text = ARGV[number], ARGV[number + 1], ARGV[number + 4]
   local name = KEYS[1] .. key
   local size = redis.call('STRLEN', name)
@@ -18,6 +19,9 @@ for number = 4, #ARGV, 5 do
     if redis.call('ZSCORE', index, before) then forget(before) end
   end
   redis.call('SET', name, text, 'PX', ARGV[number + 3])
+  for alias in string.gmatch(ARGV[number + 5], '%S+') do
+    redis.call('SET', KEYS[1] .. alias .. ':alias', key, 'PX', ARGV[number + 3])
+  end
   redis.call('ZADD', index, ARGV[number + 2], key .. ' ' .. #text .. ' ' .. string.sub(text, 1, 17) .. ' ' .. application)
   redis.call('INCRBY', total, #text)
   if redis.call('GET', name .. ':claim') == ARGV[1] then redis.call('DEL', name .. ':claim') end

@@ -46,9 +46,15 @@ def cache(open_cache: OpenCache) -> CacheStore:
 
 
 def record(
-    key: bytes, content: bytes = b"content", *, stored: float = NOW, name: str = "demo", life: float = 60
+    key: bytes,
+    content: bytes = b"content",
+    *,
+    stored: float = NOW,
+    name: str = "demo",
+    life: float = 60,
+    aliases: tuple[bytes, ...] = (),
 ) -> CacheRecord:
-    return CacheRecord(key, name, stored, stored + life, content)
+    return CacheRecord(key, name, stored, stored + life, content, aliases)
 
 
 async def contents(cache: CacheStore, *keys: bytes) -> list[bytes | None]:
@@ -76,6 +82,27 @@ async def test_later_entry_replaces_the_one_before(cache: CacheStore, manual_clo
     (usage,) = await cache.cache_usage()
     now = manual_clock.now()
     assert usage == CacheUsage("demo", 1, usage.bytes, now, now)
+
+
+async def test_entry_is_found_by_its_aliases_unless_another_is_newer(cache: CacheStore, open_cache: OpenCache) -> None:
+    await cache.put([record(A, b"first", aliases=(B, C)), record(B, b"older", stored=NOW - 10)])
+    assert await contents(open_cache(), B, C) == [b"first", b"first"]
+    await cache.put([record(B, b"newer", stored=NOW + 1, aliases=(C,))])
+    assert await contents(open_cache(), B, C, A) == [b"newer", b"newer", b"first"]
+
+
+async def test_aliases_of_an_entry_that_is_gone_find_nothing_and_are_claimed(
+    cache: CacheStore, manual_clock: clock.ManualClock
+) -> None:
+    await cache.put([record(A, aliases=(B,))])
+    assert await claims(cache, B) == [False]
+    manual_clock.advance(61)
+    await cache.put([])
+    assert await contents(cache, B) == [None]
+    assert await claims(cache, B) == [True]
+    await cache.put([record(A, stored=manual_clock.now(), aliases=(C,))])
+    assert await cache.clear("demo") == 1
+    assert await contents(cache, A, C) == [None, None]
 
 
 async def test_missing_and_old_entries_are_claimed_by_one_owner(cache: CacheStore, open_cache: OpenCache) -> None:
