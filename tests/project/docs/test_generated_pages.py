@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from types import ModuleType
 
@@ -30,6 +31,14 @@ def test_generated_tables_are_what_their_script_writes(script: ModuleType) -> No
 def test_the_openapi_document_is_what_its_script_prints() -> None:
     name = "docs/reference/admin.openapi.json"
     assert (ROOT / name).read_text() == admin_openapi.page(), f"renew it with: python -m docs.admin_openapi > {name}"
+
+
+def test_the_way_of_a_request_is_the_one_that_is_traced() -> None:
+    name = "docs/explanation/request.md"
+    traced = subprocess.run(
+        [sys.executable, "-m", "docs.request_ways"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert traced.stdout == (ROOT / name).read_text(), f"renew it with: python -m docs.request_ways > {name}"
 
 
 @pytest.mark.parametrize("program", man_page.PAGES)
