@@ -35,7 +35,7 @@ def config_file(tmp_path: Path) -> Path:
 def filled(tmp_path: Path) -> None:
     """Two entries of the shop, a minute and an hour old, and one of the trial application."""
     now = clock.SystemClock().now()
-    entries = [("shop", 60, 100), ("shop", 3600, 30), ("shop#parts", 60, 20), ("trial", 5, 7)]
+    entries = [("shop", 60, 120), ("shop", 3600, 30), ("trial", 5, 7)]
 
     async def fill() -> None:
         cache = CacheFile(tmp_path / "state.sqlite.cache", 2**20, clock.SystemClock())
