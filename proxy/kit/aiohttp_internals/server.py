@@ -50,6 +50,13 @@ class ConnectionHandler(RequestHandler):
         """Let the connection be idle for its whole time from now on."""
         self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Between accepting and this, another application may have replaced the one that `__init__` found.
+        server = self._manager
+        assert server is not None  # noqa: S101 - until the connection is lost
+        self._request_handler, self._request_factory = server.request_handler, server.request_factory
+        super().connection_made(transport)
+
     def close_after_response(self) -> None:
         self._close = True
 

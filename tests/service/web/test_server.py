@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from proxy import config
 from proxy.kit import event_loop
 from proxy.web import server
 
@@ -104,3 +105,34 @@ async def idle_until_the_end() -> bytes:
 
 def test_idle_connection_is_closed_when_its_time_is_over() -> None:
     assert event_loop.run(idle_until_the_end()) == b""
+
+
+def saying(name: str) -> web.Application:
+    """An application whose /name is this."""
+
+    async def respond(_: web.Request) -> web.Response:
+        return web.Response(text=name)
+
+    app = web.Application()
+    app.router.add_get("/name", respond)
+    return app
+
+
+async def name_on_a_connection_accepted_before_a_replacement() -> bytes:
+    """Return the response on a connection that was accepted for the first application, and made after another one had
+    replaced it."""
+    async with asyncio.timeout(20), server.listening(saying("first"), "127.0.0.1", 0) as listener:
+        assert listener.runner.server is not None
+        accepted = listener.runner.server()
+        second = saying("second")
+        second.freeze()
+        listener.replace(second, config.ListenSettings(), server.DEFAULT_LIMITS)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: accepted, theirs)
+            ours.sendall(b"GET /name HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            return await asyncio.to_thread(ours.makefile("rb").read)
+
+
+def test_connection_that_is_accepted_during_a_replacement_is_served_by_the_new_application() -> None:
+    assert event_loop.run(name_on_a_connection_accepted_before_a_replacement()).endswith(b"\r\n\r\nsecond")
