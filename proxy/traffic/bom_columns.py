@@ -75,7 +75,10 @@ def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
 
 
 def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each role whose name is in this row. A role of `named` has that name only."""
+    """Return the column index of each role whose name is in this row. A role of `named` has that name only.
+
+    `designator` is there where nothing else tells quantities; `value` where, beside designators, no column is a number.
+    """
     own = list(map(plain, row))
     # Of `Supplier 1` and `Supplier 2`, the first is used; `Supplier` comes before both.
     places = {name.removesuffix("1"): index for index, name in reversed(list(enumerate(own))) if _FIRST.search(name)}
@@ -85,7 +88,13 @@ def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
         for role, names in _KNOWN.items()
         if role not in named and (name := next(filter(places.__contains__, names), None)) is not None
     }
-    return entry | {role: own.index(plain(name)) for role, name in named.items() if plain(name) in own}
+    entry |= {role: own.index(plain(name)) for role, name in named.items() if plain(name) in own}
+    value, designator = entry.pop("value", None), entry.get("designator")
+    if "quantity" in entry:
+        entry.pop("designator", None)
+    if value is not None and designator is not None and not any(key in entry or key in named for key in NUMBERS):
+        entry |= {"value": value}
+    return entry
 
 
 def _known_name(cell: str) -> str:

@@ -46,6 +46,9 @@ TOTALS = frozenset(
 _YES = frozenset(("x", "1", "yes", "y", "true", "ja", "j", "oui", "sí", "si", *NOT_POPULATED))
 _NO = frozenset(("0", "no", "n", "false", "nein", "non", *NOT_POPULATED))
 _LETTERS = re.compile(r"[A-Za-z]{1,3}")
+_RANGE = re.compile(r"([A-Za-z]+)(\d{1,5})-(?:\1)?(\d{1,5})")
+# 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
+_VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
 
 TableRow = tuple[int, Sequence[str]]
 
@@ -74,8 +77,8 @@ class TableHeader(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Line with a part number. `quantity` is 1 where none is stated, None where it is unclear; `width` is the number of
-    its last column."""
+    """Line with a part number. `quantity` is None where it is unclear; where none is stated, the number of designators,
+    or 1. `width` is the number of its last column."""
 
     row: int
     mpn: str
@@ -130,7 +133,12 @@ def _header(first: Sequence[TableRow], reading: TableReading) -> TableHeader | N
     searched = cells[: bom_columns.HEADER_ROWS]
     if reading.header_row is not None:
         searched = [row for number, row in first[:1] if number == reading.header_row]
-    possible = bom_columns.possible_headers(searched, reading.named) or _headers_by_letter(searched, reading.named)
+    named = reading.named
+    possible = (
+        bom_columns.possible_headers(searched, named)
+        or _headers_by_letter(searched, named)
+        or _headers_of_values(searched, named)
+    )
     if not possible:
         return None
     index, score = bom_columns.best_header(cells, possible)
@@ -147,6 +155,16 @@ def _headers_by_letter(rows: Sequence[Sequence[str]], named: Mapping[str, str]) 
         if in_row and rest.keys() <= places.keys() and any(key in places for key in bom_columns.NUMBERS):
             possible[index] = places
     return possible
+
+
+def _headers_of_values(rows: Sequence[Sequence[str]], named: Mapping[str, str]) -> dict[int, dict[str, int]]:
+    """Take values for part numbers: many exports have no other column for them."""
+    known = {index: bom_columns.known_columns(cells, named) for index, cells in enumerate(rows)}
+    return {
+        index: places | {"mpn": places["value"]}
+        for index, places in known.items()
+        if "value" in places and named.keys() <= places.keys()
+    }
 
 
 def _no_column(first: Sequence[TableRow], reading: TableReading, place: str) -> str:
@@ -188,7 +206,7 @@ def _lines(
         roles = bom_columns.NUMBERS if is_unreadable else ("brand", "quantity") if reason is None else ()
         _add_unreadable(number, cells, header, roles, left_out)
         if reason is None:
-            quantity = _quantity(number, cells.get("quantity", ""), header, reading, left_out)
+            quantity = _quantity(number, cells, header, reading, left_out)
             yield _line(number, row, cells, quantity), row
         elif not is_unreadable:
             left_out.add(reason, number)
@@ -216,6 +234,8 @@ def _why_no_line(row: Sequence[str], cells: Mapping[str, str], header: TableHead
         or is_one_of(_NO, cells.get("fitted", ""))
     ):
         return "not populated (DNP)"
+    if header.places.get("mpn") == header.places.get("value", -1) and _VALUE.fullmatch(mpn.strip()):
+        return "the value of a part, and no part number"
     return _why_no_number([cells.get(key, "").strip() for key in bom_columns.NUMBERS])
 
 
@@ -237,11 +257,14 @@ def _part_number(text: str) -> str:
     return text if usable and not bom_columns.is_placeholder(text) else ""
 
 
-def _quantity(number: int, text: str, header: TableHeader, reading: TableReading, left_out: LeftOut) -> int | None:
+def _quantity(
+    number: int, cells: Mapping[str, str], header: TableHeader, reading: TableReading, left_out: LeftOut
+) -> int | None:
+    text, designators = cells.get("quantity", ""), "" if "quantity" in header.places else cells.get("designator", "")
     if not text.strip():
         if "quantity" in header.places:
             left_out.quantities.append(number)
-        return 1
+        return max(1, _count(designators))
     try:
         return quantities.parse(text, reading.decimal)
     except quantities.QuantityError as error:
@@ -249,6 +272,12 @@ def _quantity(number: int, text: str, header: TableHeader, reading: TableReading
             place = f"{column_name(header.places['quantity'] + 1)}{number}"
             left_out.cells.append(f"{place}: {text.strip()[:NAME_MAX]!r} {error}: {quantities.STAY_EMPTY}")
         return None
+
+
+def _count(designators: str) -> int:
+    """Count designators such as `R1, R2` and `R4-R7`."""
+    ranges = (_RANGE.fullmatch(word) for word in re.split(r"[,;\s]+", designators) if word)
+    return sum(1 if each is None else max(1, int(each[3]) - int(each[2]) + 1) for each in ranges)
 
 
 def _add_unreadable(

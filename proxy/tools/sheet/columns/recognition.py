@@ -19,6 +19,7 @@ ROLES = {
     "quantity": "quantity",
     "dnp": "not populated",
     "fitted": "populated",
+    "designator": "designators",
 }
 WITHOUT = {"brand": "any is taken", "quantity": "1 is taken"}
 UPDATED = "filled before"
@@ -46,7 +47,8 @@ class LeftOutRows(msgspec.Struct, frozen=True):
 
 class Recognized(msgspec.Struct, frozen=True):
     """Row of the headings, use of each column, and rows that are left out. `unused_quantities` are columns that look
-    like quantities, `without_quantity` rows that have none."""
+    like quantities, `without_quantity` rows that have none. `numbers_from_values`: no other column has part numbers;
+    `counts_designators`: none has quantities."""
 
     sheet: str | None
     header_row: int
@@ -54,6 +56,8 @@ class Recognized(msgspec.Struct, frozen=True):
     unused_quantities: Sequence[str]
     without_quantity: Sequence[int]
     left_out: Sequence[LeftOutRows]
+    numbers_from_values: bool
+    counts_designators: bool
 
     def messages(self) -> Iterator[str]:
         """Yield the lines that are printed."""
@@ -62,11 +66,16 @@ class Recognized(msgspec.Struct, frozen=True):
         for role, name in ROLES.items():
             used = [_shown(column) for column in self.columns if column.role == name]
             if used or role in WITHOUT:
-                yield f"  {name}: {', '.join(used) or f'no column, {WITHOUT[role]}; {OPTIONS[role]} names one'}"
+                without = (
+                    "designators are counted" if role == "quantity" and self.counts_designators else WITHOUT.get(role)
+                )
+                yield f"  {name}: {', '.join(used) or f'no column, {without}; {OPTIONS[role]} names one'}"
         for label, role_name in (("updated", UPDATED), ("not used", None)):
             names = [_shown(column) for column in self.columns if column.role == role_name]
             if names:
                 yield f"  {label}: {_some(names)}"
+        if self.numbers_from_values:
+            yield "note: no column of part numbers: values are taken for them; --mpn-column names another"
         for column in self.unused_quantities[:SHOWN_MAX]:
             yield f"note: column {column} looks like a quantity and is not used: --quantity-column {column} uses it"
         if self.without_quantity:
@@ -90,7 +99,9 @@ def recognize(sheet: str | None, header: TableHeader, left_out: LeftOut, updated
         if index not in roles and _looks_like_quantity(index, text, header)
     ]
     rows = [LeftOutRows(reason, numbers) for reason, numbers in left_out.rows.items()]
-    return Recognized(sheet, header.row, columns, unused, left_out.quantities, rows)
+    from_values = "value" in header.places and header.places["value"] == header.places.get("mpn")
+    counts = "designator" in header.places and "quantity" not in header.places
+    return Recognized(sheet, header.row, columns, unused, left_out.quantities, rows, from_values, counts)
 
 
 def _looks_like_quantity(index: int, heading: str, header: TableHeader) -> bool:

@@ -155,6 +155,8 @@ async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_p
         ],
         "unused_quantities": [],
         "without_quantity": [5, 6],
+        "numbers_from_values": False,
+        "counts_designators": False,
         "left_out": [
             {"reason": "above the headings", "rows": [1]},
             {"reason": "'TBD' is not a part number", "rows": [4]},
