@@ -25,7 +25,7 @@ LINES = (
     ("Q1", "2N3904", "onsemi", 6),
     ("X9", "NO-SUCH-PART", "", 1),
 )
-WIDTHS = (11, 17, 19, 6, 23, 14, 22, 22, 66)  # also of the columns that will be added
+WIDTHS = (11, 17, 19, 6)
 RESOLUTION = 110  # dots per inch
 
 
@@ -42,7 +42,7 @@ def write_bom(file: Path) -> None:
             cell.border = Border(line, line, line, line)
             if cell.row == 1:
                 cell.font, cell.fill = Font("Calibri", 11, bold=True), PatternFill("solid", fgColor="DCE6F1")
-    for letter, width in zip("ABCDEFGHI", WIDTHS, strict=True):
+    for letter, width in zip("ABCD", WIDTHS, strict=True):
         sheet.column_dimensions[letter].width = width
     # One page that is as wide as the table, without margins: the picture is the table.
     sheet.page_setup.orientation = "landscape"

@@ -12,7 +12,7 @@ from pathlib import Path
 from proxy import errors
 from proxy.tools.sheet.columns.lines import TableRow
 from proxy.tools.sheet.package import saving
-from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.package.cells import CellError, CellValue, ColumnLook
 from proxy.traffic import bom_columns
 
 SIZE_MAX = 1 << 26  # bytes; a table is read whole, because its encoding is known only then
@@ -67,8 +67,10 @@ class CsvTable:
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        looks: Mapping[int, ColumnLook],
     ) -> None:
         """Write the filled table, and a second file of offers beside it."""
+        del looks
         self._write(target, self._changed(changes))
         if offers is None:
             return

@@ -18,7 +18,7 @@ from proxy.tools.sheet.columns.results import ColumnResults, as_sku
 from proxy.tools.sheet.columns.specs import PREFIX, STATUS, ColumnSet, ColumnSpec
 from proxy.tools.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
 from proxy.tools.sheet.fill import COMPLETE
-from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue, ColumnLook
 from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
 
@@ -45,8 +45,10 @@ class Table(Protocol):
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        looks: Mapping[int, ColumnLook],
     ) -> None:
-        """Write the table with changed cells, by row and column index, and the rows of offers, if there are to be."""
+        """Write the table with changed cells, by row and column index, and the rows of offers, if there are to be.
+        `looks` are those of the changed columns."""
 
 
 class ColumnsJob:
@@ -140,7 +142,8 @@ class ColumnsJob:
             values[self._places[STATUS]] = status.text
             counts[status.outcome] += 1
             self.reasons.update(status.reasons)
-        self._table.save(target, changes, self._offers())
+        looks = {place: spec.look(self._currency(spec)) for spec, place in self._places.items()}
+        self._table.save(target, changes, self._offers(), looks)
         return counts
 
     def _heading(self, spec: ColumnSpec) -> str:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from proxy import config
 from proxy.tools.sheet import offers
 from proxy.tools.sheet.offers import OfferRules, Purchase
-from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.package.cells import CellValue, ColumnLook
 from proxy.tools.sheet.parts import Offer, Part
 
 Option = Literal["quantity", "currency", "distributor"]
@@ -44,6 +44,12 @@ class LinePart:
         return [each for each in listed if self.distributor is None or offers.is_from(each, self.distributor)]
 
 
+TEXT, LONG, LINK = ColumnLook(14), ColumnLook(32), ColumnLook(30, link=True)
+COUNT, PRICE, TOTAL = (
+    ColumnLook(11, "#,##0"),
+    ColumnLook(13, "[$CURRENCY] #,##0.00###"),
+    ColumnLook(14, "[$CURRENCY] #,##0.00"),
+)
 Value = Callable[[LinePart], CellValue]
 
 
@@ -56,6 +62,7 @@ class ColumnKind(NamedTuple):
     value: Value
     options: tuple[Option, ...] = ()
     feature: config.Feature | None = None
+    look: ColumnLook = TEXT
 
 
 def at(time: float) -> str:
@@ -99,21 +106,28 @@ KINDS = {
         "unit price of the best offer, at the quantity that has to be bought",
         _of_best(lambda best: rounded(best.unit_price)),
         PRICED,
+        look=PRICE,
     ),
     "total": ColumnKind(
         "total",
         "price of the whole line: unit price times the quantity that has to be bought",
         _of_best(lambda best: rounded(best.total)),
         PRICED,
+        look=TOTAL,
     ),
     "order_quantity": ColumnKind(
         "order quantity",
         "quantity that has to be bought of the best offer (MOQ, order multiple)",
         _of_best(lambda best: Decimal(best.quantity)),
         AT_BEST,
+        look=COUNT,
     ),
     "price_breaks": ColumnKind(
-        "price breaks", "all prices of the best offer, by quantity", _of_best(breaks_text), PRICED
+        "price breaks",
+        "all prices of the best offer, by quantity",
+        _of_best(breaks_text),
+        PRICED,
+        look=LONG,
     ),
     "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
     "stock": ColumnKind(
@@ -121,25 +135,45 @@ KINDS = {
         "stock of all distributors that count, or of one: stock:Digi-Key",
         lambda line: offers.stock(line.allowed),
         ("distributor",),
+        look=COUNT,
     ),
     "distributor": ColumnKind(
-        "distributor", "distributor of the best offer", _of_best(lambda best: best.offer.seller), AT_BEST
+        "distributor",
+        "distributor of the best offer",
+        _of_best(lambda best: best.offer.seller),
+        AT_BEST,
+        look=ColumnLook(20),
     ),
-    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_best(lambda b: b.offer.sku), AT_BEST),
+    "sku": ColumnKind(
+        "SKU",
+        "number of the best offer at its distributor",
+        _of_best(lambda b: b.offer.sku),
+        AT_BEST,
+        look=ColumnLook(22),
+    ),
     "moq": ColumnKind(
-        "MOQ", "minimum order quantity of the best offer", _of_best(lambda best: number(best.offer.moq)), AT_BEST
+        "MOQ",
+        "minimum order quantity of the best offer",
+        _of_best(lambda best: number(best.offer.moq)),
+        AT_BEST,
+        look=COUNT,
     ),
     "order_multiple": ColumnKind(
         "order multiple",
         "multiple in which the best offer is sold",
         _of_best(lambda best: number(best.offer.order_multiple)),
         AT_BEST,
+        look=COUNT,
     ),
     "packaging": ColumnKind(
         "packaging", "packaging of the best offer", _of_best(lambda best: best.offer.packaging), AT_BEST
     ),
     "offer_url": ColumnKind(
-        "offer URL", "page of the best offer at its distributor", _of_best(lambda best: best.offer.url), AT_BEST
+        "offer URL",
+        "page of the best offer at its distributor",
+        _of_best(lambda best: best.offer.url),
+        AT_BEST,
+        look=LINK,
     ),
     "lead_time": ColumnKind(
         "lead time days",
@@ -147,20 +181,37 @@ KINDS = {
         _lead_time,
         AT_BEST,
         "LEAD_TIME",
+        look=COUNT,
     ),
     "lifecycle": ColumnKind(
         "lifecycle", "lifecycle status of the part", lambda line: line.part.lifecycle, (), "TECH_SPECS"
     ),
     "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package, (), "TECH_SPECS"),
     "datasheet": ColumnKind(
-        "datasheet", "address of the datasheet", lambda line: line.part.datasheet_url, (), "DATASHEETS"
+        "datasheet",
+        "address of the datasheet",
+        lambda line: line.part.datasheet_url,
+        (),
+        "DATASHEETS",
+        look=LINK,
     ),
-    "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url),
-    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn),
-    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer),
-    "description": ColumnKind("description", "short description of the part", lambda line: line.part.short_description),
-    "data_as_of": ColumnKind("data as of", "time at which the data was fetched", lambda line: at(line.fetched)),
+    "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url, look=LINK),
+    "mpn": ColumnKind(
+        "MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn, look=ColumnLook(20)
+    ),
+    "manufacturer": ColumnKind(
+        "manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer, look=ColumnLook(22)
+    ),
+    "description": ColumnKind(
+        "description", "short description of the part", lambda line: line.part.short_description, look=LONG
+    ),
+    "data_as_of": ColumnKind(
+        "data as of", "time at which the data was fetched", lambda line: at(line.fetched), look=ColumnLook(22)
+    ),
     "status": ColumnKind(
-        "status", "found, not found, ambiguous, stale or failed; always there, last if not named", lambda _: None
+        "status",
+        "found, not found, ambiguous, stale or failed; always there, last if not named",
+        lambda _: None,
+        look=LONG,
     ),
 }

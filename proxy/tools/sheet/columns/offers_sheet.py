@@ -5,16 +5,37 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from proxy.tools.sheet import offers
-from proxy.tools.sheet.columns.kinds import at, breaks_text, number, rounded
+from proxy.tools.sheet.columns.kinds import COUNT, LINK, LONG, at, breaks_text, number, rounded
 from proxy.tools.sheet.columns.lines import Line
 from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.package.cells import CellValue
+from proxy.tools.sheet.package.cells import CellValue, ColumnLook
 from proxy.tools.sheet.parts import Offer, PartResult
 
 HEADINGS = (
     *("Line", "Part number", "Manufacturer", "Distributor", "Authorized", "Counts", "SKU", "Stock", "MOQ"),
     *("Order multiple", "Lead time days", "Packaging", "Order quantity", "Unit price", "Total", "Currency"),
     *("Price breaks", "Updated", "Offer URL", "Data as of"),
+)
+LOOKS = (
+    *(
+        ColumnLook(7, "0"),
+        ColumnLook(20),
+        ColumnLook(22),
+        ColumnLook(20),
+        ColumnLook(13),
+        ColumnLook(10),
+        ColumnLook(22),
+    ),
+    *(COUNT, COUNT, ColumnLook(16, "#,##0"), ColumnLook(17, "#,##0"), ColumnLook(16), ColumnLook(16, "#,##0")),
+    *(
+        ColumnLook(12, "#,##0.00###"),
+        ColumnLook(12, "#,##0.00"),
+        ColumnLook(11),
+        LONG,
+        ColumnLook(22),
+        LINK,
+        ColumnLook(22),
+    ),
 )
 """`Counts`: whether the offer counts under the rules, at the line's quantity."""
 

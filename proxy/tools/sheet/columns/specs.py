@@ -18,10 +18,12 @@ from proxy.kit import located_yaml
 from proxy.tools.sheet.columns.kinds import KINDS
 from proxy.tools.sheet.currencies import CURRENCIES
 from proxy.tools.sheet.offers import ALL_OFFERS, OfferRules
+from proxy.tools.sheet.package.cells import ColumnLook
 
 CURRENCY = "USD"
 QUANTITY_MAX = 10**9
 PREFIX = "Nexar"
+HEADING_WIDTH = 26  # characters of a heading that a column shows, with the arrow of its filter
 SHOWN = 60  # characters of a wrong name in a message
 
 _SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
@@ -46,6 +48,13 @@ class ColumnSpec(NamedTuple):
         if self.distributor is not None:
             words.append(self.distributor)
         return " ".join(words)
+
+    def look(self, currency: str) -> ColumnLook:
+        """Return the look of the column; `currency` is that of the run."""
+        kind = KINDS[self.kind]
+        width = max(kind.look.width, min(len(self.heading(currency)) + 3, HEADING_WIDTH))
+        number_format = kind.look.number_format.replace("CURRENCY", self.currency or currency)
+        return kind.look._replace(width=width, number_format=number_format)
 
 
 STATUS = ColumnSpec("status")

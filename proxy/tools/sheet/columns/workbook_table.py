@@ -6,12 +6,20 @@ from decimal import Decimal
 from pathlib import Path
 
 from proxy import errors
-from proxy.tools.sheet.columns import lines
+from proxy.tools.sheet.columns import lines, offers_sheet
 from proxy.tools.sheet.columns.lines import UNREADABLE, TableReading, TableRow
-from proxy.tools.sheet.columns.offers_sheet import HEADINGS
 from proxy.tools.sheet.columns.quantities import NumberText
-from proxy.tools.sheet.package import Sheet, workbook
-from proxy.tools.sheet.package.cells import ROWS_MAX, Cell, CellChange, CellError, CellValue, NewSheet
+from proxy.tools.sheet.package import Sheet, layout, workbook
+from proxy.tools.sheet.package.cells import (
+    ROWS_MAX,
+    Area,
+    Cell,
+    CellChange,
+    CellError,
+    CellValue,
+    ColumnLook,
+    NewSheet,
+)
 
 OFFERS = "Offers"
 DIGITS_MAX = 25  # of a number that is written out
@@ -55,36 +63,55 @@ class WorkbookTable:
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        looks: Mapping[int, ColumnLook],
     ) -> None:
         """Write the workbook with the filled sheet, and a sheet of offers: that of an earlier run, or a new one."""
+        header, last = min(changes), max(changes)
         cells = {
-            (row, column + 1): CellChange(value, drop_formula=True, style=self._styles.get(row))
+            (row, column + 1): self._change(row, value, ColumnLook(0) if row == header else looks[column])
             for row, values in changes.items()
             for column, value in values.items()
         }
         changed = {self._sheet.name: cells}
+        widths = {column + 1: look.width for column, look in looks.items()}
+        filtered = Area(header, 1, last, max(widths)) if last > header else None
+        look = {self._sheet.name: layout.SheetLook(header, widths, filtered)}
         if offers is None:
-            self._package.save(target, changed)
+            self._package.save(target, changed, looks=look)
             return
         earlier = next((sheet for sheet in self._package.sheets if sheet.name == OFFERS), None)
         replaced = None if earlier is None else self._replaced(earlier, offers := iter(offers))
         if earlier is not None and replaced is not None:
-            self._package.save(target, changed | {earlier.name: replaced})
+            self._package.save(target, changed | {earlier.name: replaced}, looks=look)
         else:
-            self._package.save(target, changed, [NewSheet(OFFERS, offers, header=True)])
+            self._package.save(target, changed, [NewSheet(OFFERS, offers, offers_sheet.LOOKS)], look)
+
+    def _change(self, row: int | None, value: CellValue, look: ColumnLook) -> CellChange:
+        """Return the change of a cell, in the style of its row; None: in the default style."""
+        base = 0 if row is None else self._styles.get(row)
+        style = None if base is None else self._package.style(base, look)
+        return CellChange(value, drop_formula=True, style=style, link=look.link)
 
     def _replaced(
         self, earlier: Sheet, offers: Iterator[Sequence[CellValue]]
     ) -> dict[tuple[int, int], CellChange] | None:
         """Return the changes that make new offers of a sheet of earlier ones; None if the sheet is another's."""
         first = next(iter(self._package.rows(earlier, formulas=False)), (1, []))[1]
-        if tuple(_texts(first)) != HEADINGS:
+        if tuple(_texts(first)) != offers_sheet.HEADINGS:
             return None
         cells: dict[tuple[int, int], CellChange] = {}
         for number, row in self._package.rows(earlier, formulas=False):
-            cells |= {(number, cell.column): CellChange(None) for cell in row if number > 1 and cell.value is not None}
+            cells |= {
+                (number, cell.column): CellChange(None, drop_formula=True)
+                for cell in row
+                if number > 1 and cell.value is not None
+            }
         for number, values in enumerate(offers, 1):
-            cells |= {(number, column): CellChange(value) for column, value in enumerate(values, 1) if number > 1}
+            cells |= {
+                (number, column): self._change(None, value, look)
+                for column, (value, look) in enumerate(zip(values, offers_sheet.LOOKS, strict=True), 1)
+                if number > 1
+            }
         return cells
 
 

@@ -51,21 +51,32 @@ class Cell(NamedTuple):
 class CellChange(NamedTuple):
     """New content of a cell. A formula stays, with `value` as its cached result, unless `drop_formula`.
 
-    Without `style` the cell's own is kept; a cell that is not in the file yet gets that of its row or column.
+    Without `style` the cell's own is kept; a cell that is not in the file yet gets that of its row or column. The
+    text of a `link` is an address that opens on a click.
     """
 
     value: CellValue
     drop_formula: bool = False
     style: int | None = None
+    link: bool = False
+
+
+class ColumnLook(NamedTuple):
+    """Look of a column: its width in characters, how its numbers are shown (empty: as its neighbours), and whether its
+    texts are addresses to open."""
+
+    width: int
+    number_format: str = ""
+    link: bool = False
 
 
 class NewSheet(NamedTuple):
-    """Sheet to be added behind the others. `rows` are written as they are iterated. With `header` the first row is
-    bold, if the workbook has a bold cell format."""
+    """Sheet to be added behind the others. `rows` are written as they are iterated; the first one is bold, stays in
+    view, and has a filter. `looks` are those of its columns."""
 
     name: str
     rows: Iterable[Sequence[CellValue]]
-    header: bool = True
+    looks: Sequence[ColumnLook] = ()
 
 
 class Area(NamedTuple):

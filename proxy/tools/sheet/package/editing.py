@@ -8,7 +8,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from proxy.tools.sheet.package import markup, reading, strings, xml_events
+from proxy.tools.sheet.package import layout, markup, reading, strings, xml_events
 from proxy.tools.sheet.package.cells import Area, CellChange, parse_area, reference
 
 HELD_MAX = 1 << 23  # bytes of a changed cell with its formula: texts and formulas are limited to far less
@@ -22,7 +22,9 @@ class SheetEditor:
     The lists of rows and columns that are not written yet are in descending order: the next one is the last.
     """
 
-    def __init__(self, changes: Mapping[Position, CellChange], fail: xml_events.Fail) -> None:
+    def __init__(
+        self, changes: Mapping[Position, CellChange], fail: xml_events.Fail, look: layout.SheetLook | None = None
+    ) -> None:
         self._fail = fail
         self._changes = changes
         self._markup = _CellMarkup(changes, fail)
@@ -32,6 +34,7 @@ class SheetEditor:
         self._waiting = list(self._rows)
         self._columns: list[int] = []  # of the current row
         self._source = markup.SourceText()
+        self._look = None if look is None else layout.LookEditor(look, self._source)
         self._positions = reading.Positions(fail)
         self._depth = 0
         self._in_data = False
@@ -60,6 +63,8 @@ class SheetEditor:
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
         """Begin an element."""
         self._depth += 1
+        if self._look is not None and (self._depth == 2 or (self._depth > 2 and not self._in_data)):
+            self._look.start(self._depth, name, attributes, at)
         if self._depth == 1:
             self._positions.enter_sheet(name)
         elif self._depth == 2:
@@ -88,6 +93,8 @@ class SheetEditor:
                 self._insert_cells(None, at)
             elif self._depth == 2:
                 self._insert_rows(None, at)
+        if self._look is not None and self._depth < 3:
+            self._look.end(self._depth, at)
         self._depth -= 1
 
     def text(self, data: str) -> None:
@@ -255,7 +262,8 @@ class _CellMarkup:
     def cell(self, name: str, tag: bytes, change: CellChange, formula: bytes, extension: bytes) -> bytes:
         """Return the source text of a cell with this start tag."""
         try:
-            kind, value = markup.cell_content(change.value, calculated=bool(formula), ns=self.ns)
+            link = change.link and not formula
+            kind, value = markup.cell_content(change.value, calculated=bool(formula), ns=self.ns, link=link)
         except ValueError as error:
             self._fail(f"cannot be written: cell {name} {error}")
         # vm refers to a rich value behind the old result. cm makes the formula a dynamic array.

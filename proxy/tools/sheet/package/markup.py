@@ -11,6 +11,7 @@ from proxy.tools.sheet.package.cells import TEXT_MAX, CellError, CellValue
 _QUOTED = rb"""(?:"[^"]*"|'[^']*')"""
 _TAG = re.compile(rb"<[^\s/>]+(?:\s+[^\s=/>]+\s*=\s*" + _QUOTED + rb")*\s*/?>")
 _ATTRIBUTE = re.compile(rb"(\s+)([^\s=/>]+)\s*=\s*(" + _QUOTED + rb")")
+LINK_MAX = 255  # characters of a text in a formula; Excel's limit
 _NAME = re.compile(rb"</?(?:([^\s/>:]+):)?([^\s/>]+)")
 
 
@@ -70,11 +71,16 @@ def attribute(tag: bytes, name: bytes) -> bytes | None:
     return next((match[3][1:-1] for match in _ATTRIBUTE.finditer(tag) if match[2] == name), None)
 
 
-def cell_content(value: CellValue, *, calculated: bool, ns: bytes) -> tuple[bytes | None, bytes]:
+def cell_content(value: CellValue, *, calculated: bool, ns: bytes, link: bool = False) -> tuple[bytes | None, bytes]:
     """Return the type attribute of a cell and the elements of its value; `ns` is the prefix of their names.
 
-    Texts stand in the cell itself: shared strings are another part, which would change. Raises ValueError.
+    Texts stand in the cell itself: shared strings are another part, which would change. A `link` is a formula: the
+    addresses of others are a part, too. Raises ValueError.
     """
+    if link and isinstance(value, str) and len(value) <= LINK_MAX and value.startswith(("https://", "http://")):
+        call = strings.escaped('HYPERLINK("' + value.replace('"', '""') + '")').encode()
+        kind, text = _text(value, calculated=True, ns=ns)
+        return kind, b"<%sf>%s</%sf>%s" % (ns, call, ns, text)
     match value:
         case None:
             return None, b""

@@ -2,11 +2,11 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from proxy import errors
 from proxy.tools.sheet.package import markup, strings, structure, xml_events
-from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, column_name, parse_reference
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, NewSheet, column_name, parse_reference
 
 NAME_MAX = 31  # UTF-16 units of a sheet's name; like the characters below, Excel's rule
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\0-\x1f\ufffe\uffff\ud800-\udfff]")
@@ -35,6 +35,11 @@ class PartEdits:
             return self.changed[part] or b""
         self._sources[part] = self._parts.utf8(part)
         return b"".join(self._sources[part])
+
+    def replace(self, part: str, content: bytes) -> None:
+        """Give a part a new content."""
+        self._source(part)
+        self.changed[part] = content
 
     def _elements(self, part: str, namespaces: tuple[str, ...]) -> list[structure.Element]:
         return structure.elements(self._source(part), self._parts.failing(part), namespaces)
@@ -197,28 +202,50 @@ def _unique(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def sheet_source(rows: Iterable[Sequence[CellValue]], *, header_style: int, strict: bool, name: str) -> Iterator[bytes]:
-    """Yield the XML of a sheet with these rows; a row at a time, however many there are."""
+def sheet_source(new: NewSheet, styles: Sequence[int], *, strict: bool, name: str) -> Iterator[bytes]:
+    """Yield the XML of a sheet; a row at a time, however many there are. `styles` are those of the headings, and of the
+    columns."""
     yield b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-    yield b'<worksheet xmlns="%s"><sheetData>' % xml_events.MAIN[strict].encode()
+    yield b'<worksheet xmlns="%s"><sheetViews><sheetView workbookViewId="0">' % xml_events.MAIN[strict].encode()
+    yield b'<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>'
+    if new.looks:
+        widths = (
+            b'<col min="%d" max="%d" width="%d" customWidth="1"/>' % (n, n, each.width)
+            for n, each in enumerate(new.looks, 1)
+        )
+        yield b"<cols>%s</cols>" % b"".join(widths)
+    yield b"<sheetData>"
+    heading, attributes = _style(styles[0]), list(map(_style, styles[1:]))
+    links = [look.link for look in new.looks]
     columns: list[bytes] = []  # letters, as far as a row needed them
-    for number, row in enumerate(rows, 1):
+    number = 0
+    for number, row in enumerate(new.rows, 1):
         if number > ROWS_MAX or len(row) > COLUMNS_MAX:
             raise errors.SheetError(f"the new sheet {name!r} would have more cells than a sheet can have")
-        style = b' s="%d"' % header_style if number == 1 and header_style else b""
-        columns.extend(column_name(column).encode() for column in range(len(columns) + 1, len(row) + 1))
+        missing = range(len(columns) + 1, len(row) + 1)
+        columns.extend(column_name(column).encode() for column in missing)
+        links.extend(False for _ in range(len(links), len(row)))
+        attributes.extend(b"" for _ in range(len(attributes), len(row)))
+        style_of = [heading] * len(row) if number == 1 else attributes
         cells = [
-            _cell(b"%s%d" % (column, number), style, value, name)
-            for column, value in zip(columns, row, strict=False)
+            _cell(b"%s%d" % (column, number), style, value, name, link=link and number > 1)
+            for column, style, value, link in zip(columns, style_of, row, links, strict=False)
             if value is not None
         ]
         yield b'<row r="%d">%s</row>' % (number, b"".join(cells))
-    yield b"</sheetData></worksheet>"
+    yield b"</sheetData>"
+    if number > 1 and new.looks:
+        yield b'<autoFilter ref="A1:%s%d"/>' % (columns[-1], number)
+    yield b"</worksheet>"
 
 
-def _cell(name: bytes, style: bytes, value: CellValue, sheet: str) -> bytes:
+def _style(index: int) -> bytes:
+    return b' s="%d"' % index if index else b""
+
+
+def _cell(name: bytes, style: bytes, value: CellValue, sheet: str, *, link: bool) -> bytes:
     try:
-        kind, content = markup.cell_content(value, calculated=False, ns=b"")
+        kind, content = markup.cell_content(value, calculated=False, ns=b"", link=link)
     except ValueError as error:
         raise errors.SheetError(f"the new sheet {sheet!r}, cell {name.decode()} {error}") from None
     return b'<c r="%s"%s%s>%s</c>' % (name, style, b' t="%s"' % kind if kind else b"", content)
@@ -226,16 +253,6 @@ def _cell(name: bytes, style: bytes, value: CellValue, sheet: str) -> bytes:
 
 # ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
 _BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
-
-
-def bold_style(listed: list[structure.Element]) -> int:
-    """Return the first bold cell format of general numbers among the elements of the styles, or 0."""
-    bold = _bold_fonts(listed)
-    formats = _children(listed, "cellXfs", "xf")
-    for index, each in enumerate(formats):
-        if each.attributes.get("fontId") in bold and each.attributes.get("numFmtId", "0") == "0":
-            return index
-    return 0
 
 
 def number_formats(listed: list[structure.Element]) -> list[str]:
@@ -248,18 +265,6 @@ def number_formats(listed: list[structure.Element]) -> list[str]:
         built_in = "yyyy-mm-dd" if identifier in _BUILT_IN_DATES else "General"
         formats.append(own.get(identifier, {}).get("formatCode", built_in))
     return formats
-
-
-def _bold_fonts(listed: list[structure.Element]) -> set[str]:
-    starts = [listed.index(font) for font in _children(listed, "fonts", "font")]
-    bold = set()
-    for number, start in enumerate(starts):
-        for each in listed[start + 1 :]:
-            if each.depth <= listed[start].depth:
-                break
-            if each.name == "b" and each.attributes.get("val", "1") not in ("0", "false"):
-                bold.add(str(number))
-    return bold
 
 
 def _children(listed: list[structure.Element], parent: str, name: str) -> list[structure.Element]:

@@ -8,12 +8,14 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn, Self
 
 from proxy import errors
 from proxy.tools.sheet.package import (
     archive,
     editing,
+    formats,
     names,
     reading,
     registering,
@@ -22,7 +24,8 @@ from proxy.tools.sheet.package import (
     structure,
     xml_events,
 )
-from proxy.tools.sheet.package.cells import Area, Cell, CellChange, NewSheet, parse_area, reference
+from proxy.tools.sheet.package.cells import Area, Cell, CellChange, ColumnLook, NewSheet, parse_area, reference
+from proxy.tools.sheet.package.layout import SheetLook
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
 STRINGS_MAX = 1 << 28  # bytes of the shared strings, which are kept in memory
@@ -42,6 +45,7 @@ class Package:
         except BaseException:
             self._archive.close()
             raise
+        self._formats: formats.CellFormats | None = None
         self._strings: strings.SharedStrings | None = None
         self._expanded: Counter[str] = Counter()  # characters of shared formulas in their cells, by sheet
         self.sheets: Sequence[structure.Sheet] = self._structure.sheets
@@ -73,6 +77,15 @@ class Package:
         styles = self._structure.styles
         return registering.number_formats(self._parts.elements(styles)) if styles else ()
 
+    def style(self, base: int, look: ColumnLook | None = None, *, bold: bool = False) -> int:
+        """Return the style that has a look beside cells of the style `base`. `save` adds it where it is new."""
+        part = self._structure.styles
+        if part is None:
+            return base
+        if self._formats is None:
+            self._formats = formats.CellFormats(self._parts.source(part), self._parts.elements(part))
+        return self._formats.style(base, look, bold=bold)
+
     def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
         """Return the tables and merged cells of a sheet."""
         merged = _MergedCells(self._failing(sheet))
@@ -94,8 +107,10 @@ class Package:
         target: Path,
         changes: Mapping[str, Mapping[tuple[int, int], CellChange]],
         new_sheets: Iterable[NewSheet] = (),
+        looks: Mapping[str, SheetLook] = MappingProxyType({}),
     ) -> None:
-        """Write a copy with changed cells, by the names of their sheets, to `target`, which may be the file itself."""
+        """Write a copy with changed cells, by the names of their sheets, to `target`, which may be the file itself.
+        `looks` are those of changed sheets; one with Excel tables has their filters."""
         by_name = {sheet.name: sheet for sheet in self.sheets}
         if unknown := [name for name in changes if name not in by_name]:
             raise errors.SheetError(f"{self.path}: has no sheet {structure.visible(unknown[0])!r}")
@@ -103,30 +118,37 @@ class Package:
         for sheet, cells in edited.values():
             self._check_tables(sheet, cells)
         edits = registering.PartEdits(self._parts, self._structure)
-        added = [(*edits.add_sheet(new.name), new) for new in new_sheets]
+        added = [(*edits.add_sheet(new.name), new, self._column_styles(new)) for new in new_sheets]
+        styles = None if self._formats is None else self._formats.edited()
+        if styles is not None and self._structure.styles is not None:
+            edits.replace(self._structure.styles, styles)
         self._drop_calculated(edits, edited.values())
         with saving.replacing(target, self.path) as stream:
             writer = archive.ArchiveWriter(stream)
             for member in self._archive.members.values():
                 if member.name in edited:
-                    writer.write(member.name, self._edited(*edited[member.name]), member)
+                    sheet, cells = edited[member.name]
+                    writer.write(member.name, self._edited(sheet, cells, looks.get(sheet.name)), member)
                 elif member.name not in edits.changed:
                     writer.copy(self._archive, member)
                 elif (content := edits.content(member.name)) is not None:
                     writer.write(member.name, [content], member)
-            for part, name, new in added:
-                writer.write(part, self._added(name, new))
+            for part, name, new, column_styles in added:
+                strict = self._structure.strict
+                writer.write(part, registering.sheet_source(new, column_styles, strict=strict, name=name))
             writer.finish(self._archive.comment)
 
-    def _edited(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> Iterator[bytes]:
+    def _edited(
+        self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange], look: SheetLook | None
+    ) -> Iterator[bytes]:
         source = self._source(sheet)
-        for chunk in editing.SheetEditor(cells, self._failing(sheet)).edited(source):
+        if look is not None and any(structure.tables(self._parts, sheet)):
+            look = look._replace(filtered=None)
+        for chunk in editing.SheetEditor(cells, self._failing(sheet), look).edited(source):
             yield source.encoded(chunk)
 
-    def _added(self, name: str, new: NewSheet) -> Iterator[bytes]:
-        styles = self._structure.styles
-        bold = registering.bold_style(self._parts.elements(styles)) if new.header and styles else 0
-        return registering.sheet_source(new.rows, header_style=bold, strict=self._structure.strict, name=name)
+    def _column_styles(self, new: NewSheet) -> list[int]:
+        return [self.style(0, bold=True), *(self.style(0, look) for look in new.looks)]
 
     def _check_tables(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> None:
         """Refuse changes of table headers: the table names its columns, too, and Excel would call the file damaged."""

@@ -1,6 +1,7 @@
 """Tests of columns filled in workbooks, from a source in memory."""
 
 import asyncio
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,76 @@ def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> 
         assert "'Two'" in workbook_table.choose(package, "two", AS_RECOGNIZED).place
         with pytest.raises(errors.SheetError, match="has no sheet 'Three'; there are 'One', 'Two'"):
             workbook_table.choose(package, "Three", AS_RECOGNIZED)
+
+
+def test_new_cells_have_formats_links_and_widths_of_their_own(fill_table: Fill, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["Project"], ["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"]):
+        sheet.append(row)
+    sheet["B3"].font = openpyxl.styles.Font(strike=True, i=True)
+    sheet["B4"].alignment = openpyxl.styles.Alignment(textRotation=45, vertical="top")
+    book.save(tmp_path / "BOM.xlsx")
+    for source, target in (("BOM.xlsx", "first.xlsx"), ("first.xlsx", "second.xlsx")):
+        with workbook.open_package(tmp_path / source) as package:
+            table = workbook_table.choose(package, None, AS_RECOGNIZED)
+            fill_table(table, tmp_path / target, "price@100:EUR,total,stock,datasheet,url")
+        filled = openpyxl.load_workbook(tmp_path / target)["Sheet"]
+        formats = [cell.number_format for cell in filled[3][2:7]]
+        assert formats == ["[$EUR] #,##0.00###", "[$USD] #,##0.00", "#,##0", "General", "General"]
+        assert filled["F3"].value == '=HYPERLINK("https://d.example/lm358.pdf")'
+        assert openpyxl.load_workbook(tmp_path / target, data_only=True)["Sheet"]["F3"].value.endswith("lm358.pdf")
+        assert (filled["E3"].font.strike, filled["E3"].font.i, filled["F3"].font.u) == (None, True, "single")
+        assert (filled["H4"].alignment.textRotation, filled["H4"].alignment.vertical) == (0, "top")
+        assert (filled.freeze_panes, filled.auto_filter.ref) == ("A3", "A2:H4")
+        assert filled.column_dimensions["C"].width == 23
+        offers = openpyxl.load_workbook(tmp_path / target)["Offers"]
+        assert (offers.freeze_panes, offers.auto_filter.ref) == ("A2", "A1:T5")
+        assert offers["S2"].value == '=HYPERLINK("https://d.example/1")'
+    sizes = [len((workbook_parts(tmp_path / name))["xl/styles.xml"]) for name in ("first.xlsx", "second.xlsx")]
+    assert sizes[0] == sizes[1]  # formats that are there are used again
+
+
+VIEWS = '<sheetViews><sheetView workbookViewId="0">{}</sheetView></sheetViews>'
+LIBREOFFICE = '<cols><col min="1" max="2" width="9" customWidth="1"/><col min="3" max="16384" width="8.5"/></cols>'
+
+
+@pytest.mark.parametrize(
+    "before, after, frozen, filtered, width",
+    [
+        ('<sheetViews><sheetView workbookViewId="0"/></sheetViews>' + LIBREOFFICE, "", "A2", "A1:C2", 14),
+        (VIEWS.format("<selection/>"), "<mergeCells/>", "A2", "A1:C2", 14),
+        (
+            VIEWS.format('<pane xSplit="1" topLeftCell="B1" state="frozen"/>')
+            + '<cols><col min="2" max="2" width="40" customWidth="1"/></cols>',
+            '<autoFilter ref="A1:A2"/>', "B1", "A1:A2", 40,
+        ),
+    ],
+)  # fmt: skip
+def test_looks_of_the_sheet_stay(
+    fill_table: Fill, tmp_path: Path, before: str, after: str, frozen: str, filtered: str, width: int
+) -> None:
+    book = openpyxl.Workbook()
+    book.save(tmp_path / "plain.xlsx")
+    parts = workbook_parts(tmp_path / "plain.xlsx")
+    data = "".join(
+        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{text}</t></is></c></row>'
+        for n, text in enumerate(("MPN", "LM358N"), 1)
+    )
+    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{namespace}">{before}<sheetData>{data}</sheetData>{after}</worksheet>'
+    with zipfile.ZipFile(tmp_path / "BOM.xlsx", "w") as archive:
+        for name, content in (parts | {"xl/worksheets/sheet1.xml": sheet.encode()}).items():
+            archive.writestr(name, content)
+    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
+        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), tmp_path / "out.xlsx", "stock", offers=0)
+    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]
+    assert (filled.freeze_panes, filled.auto_filter.ref) == (frozen, filtered)
+    assert filled.column_dimensions["B"].width == width or "16384" in before
+    assert filled["B2"].value == 9500
+
+
+def workbook_parts(file: Path) -> dict[str, bytes]:
+    """The parts of a workbook by name."""
+    with zipfile.ZipFile(file) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -42,12 +42,12 @@ def test_a_new_sheet_changes_only_the_parts_that_list_sheets(tmp_path: Path) -> 
     rows: list[list[cells.CellValue]] = [["MPN", "Price"], ["=1+1", Decimal("0.5")], [None, True]]
     target = saved(tmp_path, content, cells.NewSheet("Offers", rows), cells.NewSheet("offers", iter([["x"]])))
     changed = [name for name, text in content.items() if exact_workbook.part(target, name) != str(text).encode()]
-    assert changed == ["[Content_Types].xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels"]
+    assert changed == ["[Content_Types].xml", "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"]
     with workbook.open_package(target) as package:
         assert [sheet.name for sheet in package.sheets] == ["One", "Two", "Offers", "offers (2)"]
         assert len({sheet.identifier for sheet in package.sheets}) == 4
         assert [row for _, row in package.rows(package.sheets[2])] == [
-            [cells.Cell(1, 1, "MPN", 3), cells.Cell(1, 2, "Price", 3)],
+            [cells.Cell(1, 1, "MPN", 4), cells.Cell(1, 2, "Price", 4)],
             [cells.Cell(2, 1, "=1+1"), cells.Cell(2, 2, Decimal("0.5"))],
             [cells.Cell(3, 2, True)],
         ]
@@ -68,12 +68,13 @@ def test_another_reader_sees_the_new_sheet(tmp_path: Path) -> None:
     assert read.worksheets[1]["A2"].data_type != "f"
 
 
-def test_the_header_is_plain_where_no_cell_format_is_bold(tmp_path: Path) -> None:
-    plain = STYLES.replace("<b/>", "")
-    for styles, header in ((plain, True), (STYLES, False)):
-        content = exact_workbook.parts(exact_workbook.sheet(""), styles=styles.format(exact_workbook.MAIN))
-        target = saved(tmp_path, content, cells.NewSheet("New", [["x"]], header=header))
-        assert b' s="' not in exact_workbook.part(target, "xl/worksheets/sheet2.xml")
+def test_the_header_is_bold_also_where_no_cell_format_is(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.save(tmp_path / "own.xlsx")
+    with workbook.open_package(tmp_path / "own.xlsx") as package:
+        package.save(tmp_path / "filled.xlsx", {}, [cells.NewSheet("New", [["x"], ["y"]])])
+    new = openpyxl.load_workbook(tmp_path / "filled.xlsx")["New"]
+    assert (new["A1"].font.b, new["A2"].font.b, new.freeze_panes) == (True, False, "A2")
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))
