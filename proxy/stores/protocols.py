@@ -314,8 +314,8 @@ class CacheStore(Protocol):
     """
 
     async def look_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
-        """Return the entry of each key or alias. With `claim`, claim the keys without an entry stored since `fresh_from`,
-        unless another owner has claimed them."""
+        """Return the entry of each key or alias. With `claim`, claim the keys without an entry stored since
+        `fresh_from`, unless another owner has claimed them."""
 
     def look_up_now(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup] | None:
         """Do the same without waiting; None where that is not possible."""
