@@ -1,6 +1,6 @@
 """Kinds of columns: how each is named and explained, and the value it has for a line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,8 +16,8 @@ from proxy.tools.sheet.parts import Offer, Part
 Option = Literal["quantity", "currency", "distributor"]
 PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
 DIGITS_MAX = 20  # before the point, beyond which nothing is rounded: Decimal could not hold the decimals
-AT_BEST: tuple[Option, ...] = ("quantity",)
-PRICED: tuple[Option, ...] = ("quantity", "currency")
+AT_BEST: tuple[Option, ...] = ("quantity", "distributor")
+PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,18 @@ class LinePart:
 
     @cached_property
     def best(self) -> Purchase | None:
-        """The best purchase under the rules."""
-        return offers.best(self.part.offers, self.quantity, self.currency, self.rules)
+        """The best purchase under the rules, of all distributors or of the one."""
+        return offers.best(self._offers, self.quantity, self.currency, self.rules)
 
     @cached_property
     def allowed(self) -> list[Offer]:
         """The offers that count, whatever their stock."""
-        rules = OfferRules(self.rules.distributors, self.rules.authorized_only)
-        listed = offers.allowed(self.part.offers, rules)
-        return [each for each in listed if self.distributor is None or offers.is_from(each, self.distributor)]
+        return offers.allowed(self._offers, OfferRules(self.rules.distributors, self.rules.authorized_only))
+
+    @property
+    def _offers(self) -> Sequence[Offer]:
+        name = self.distributor
+        return self.part.offers if name is None else [each for each in self.part.offers if offers.is_from(each, name)]
 
 
 TEXT, LONG, LINK = ColumnLook(14), ColumnLook(32), ColumnLook(30, link=True)
@@ -100,6 +103,17 @@ def _lead_time(line: LinePart) -> CellValue:
     return number(min((each.lead_days for each in line.allowed if each.lead_days is not None), default=None))
 
 
+def _next_break(value: Callable[[Purchase, int, Decimal], Decimal]) -> Value:
+    """Return a value of the best offer's next quantity with a lower price, and that price; None if there is none."""
+
+    def of(line: LinePart) -> CellValue:
+        best = line.best
+        cheaper = [] if best is None else [each for each in best.breaks if each[0] > best.quantity]
+        return value(best, *cheaper[0]) if best is not None and cheaper and cheaper[0][1] < best.unit_price else None
+
+    return of
+
+
 KINDS = {
     "price": ColumnKind(
         "price",
@@ -129,6 +143,20 @@ KINDS = {
         PRICED,
         look=LONG,
     ),
+    "next_break": ColumnKind(
+        "next break",
+        "next greater quantity at which the best offer has a lower price",
+        _next_break(lambda best, quantity, price: Decimal(quantity)),  # noqa: ARG005 - one shape for both
+        AT_BEST,
+        look=COUNT,
+    ),
+    "break_saving": ColumnKind(
+        "break saving",
+        "what the lower price saves if the quantity of the next break is bought",
+        _next_break(lambda best, quantity, price: rounded((best.unit_price - price) * quantity)),
+        PRICED,
+        look=TOTAL,
+    ),
     "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
     "stock": ColumnKind(
         "stock",
@@ -143,6 +171,12 @@ KINDS = {
         _of_best(lambda best: best.offer.seller),
         AT_BEST,
         look=ColumnLook(20),
+    ),
+    "authorized": ColumnKind(
+        "authorized",
+        "yes where the distributor of the best offer is authorized by the manufacturer, else no",
+        _of_best(lambda best: "yes" if best.offer.authorized else "no"),
+        AT_BEST,
     ),
     "sku": ColumnKind(
         "SKU",

@@ -1,4 +1,4 @@
-"""Columns as people name them: `price@100:EUR`, `stock:Digi-Key`, `lead_time`; and templates, named sets of them.
+"""Columns as people name them: `price@100:EUR`, `price@100:Digi-Key`, `lead_time`; and templates, named sets of them.
 
 The heading of a column is made of its name, so that a later run finds the columns that it wrote itself. It begins
 with the name of the data's source: a BOM has headings such as Stock or Manufacturer of its own, which must stay.
@@ -89,11 +89,13 @@ def parse(text: str) -> ColumnSpec:
     argument = match["argument"]
     if argument is None:
         return ColumnSpec(name, quantity)
-    argument = argument.strip()
-    if "currency" in options:
-        return ColumnSpec(name, quantity, currency=parse_currency(argument))
-    if "distributor" in options and any(map(str.isalnum, argument)):
-        return ColumnSpec(name, quantity, distributor=argument)
+    first, _, rest = argument.partition(":")
+    is_currency = "currency" in options and first.strip().upper() in CURRENCIES
+    currency, distributor = (first.strip().upper(), rest.strip()) if is_currency else (None, argument.strip())
+    if is_currency and not distributor:
+        return ColumnSpec(name, quantity, currency)
+    if "distributor" in options and any(map(str.isalnum, distributor)):
+        return ColumnSpec(name, quantity, currency, distributor)
     raise errors.ConfigError(f"the column {name} cannot be followed by {text[text.index(':') :][:SHOWN]!r}")
 
 

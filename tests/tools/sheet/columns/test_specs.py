@@ -18,6 +18,9 @@ from proxy.tools.sheet.offers import OfferRules
         ("price", ColumnSpec("price"), "Nexar price USD"),
         (" Price@100:eur ", ColumnSpec("price", 100, "EUR"), "Nexar price @100 EUR"),
         ("stock:Digi-Key", ColumnSpec("stock", distributor="Digi-Key"), "Nexar stock Digi-Key"),
+        ("price@100:TTI", ColumnSpec("price", 100, distributor="TTI"), "Nexar price @100 USD TTI"),
+        ("price:eur:Digi-Key", ColumnSpec("price", None, "EUR", "Digi-Key"), "Nexar price EUR Digi-Key"),
+        ("moq@5: Mouser", ColumnSpec("moq", 5, distributor="Mouser"), "Nexar MOQ @5 Mouser"),
         ("lead time", ColumnSpec("lead_time"), "Nexar lead time days"),
         ("order-multiple@5", ColumnSpec("order_multiple", 5), "Nexar order multiple @5"),
         ("status", STATUS, "Nexar status"),
@@ -66,6 +69,7 @@ def test_status_is_always_there_and_a_column_only_once() -> None:
         ("price@100,price,moq", None, ["USD"]),
         ("price@100,total@100:EUR", 100, ["USD", "EUR"]),
         ("price:EUR", None, ["EUR"]),
+        ("price@5:Mouser,price@5:EUR:Digi-Key", 5, ["USD", "EUR"]),
         ("stock", None, ["USD"]),
     ],
 )
