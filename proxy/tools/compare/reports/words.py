@@ -73,6 +73,11 @@ def seconds(value: float) -> str:
     return f"{value * 1000:.0f}{GAP}ms" if value >= 0.01 else f"{value * 1000:.1f}{GAP}ms"
 
 
+def seconds_short(value: float) -> str:
+    """Format a round duration for a scale: `5 ms`, `2 s`."""
+    return f"{value:g}{GAP}s" if value >= 1 else f"{value * 1000:g}{GAP}ms"
+
+
 def bucket(low: float, high: float | None) -> str:
     """Format the bounds of a latency bucket."""
     return f"over {seconds(low)}" if high is None else f"{seconds(low)} to {seconds(high)}"
