@@ -39,6 +39,7 @@ PRIVATE: dict[Any, set[str]] = {
         "_handle_request",
         "_keepalive_timeout",
         "_loop",
+        "_manager",
         "_messages",
         "_next_keepalive_close_time",
         "_request_count",
