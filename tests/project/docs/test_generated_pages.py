@@ -10,7 +10,16 @@ from types import ModuleType
 
 import pytest
 
-from docs import admin_openapi, command_line, configuration, diagnoses, json_schema, man_page, sandbox_deviations
+from docs import (
+    admin_openapi,
+    command_line,
+    configuration,
+    diagnoses,
+    first_minute,
+    json_schema,
+    man_page,
+    sandbox_deviations,
+)
 from proxy.web.admin import pages as admin_pages
 
 from .conftest import ROOT, Page
@@ -31,6 +40,15 @@ def test_generated_tables_are_what_their_script_writes(script: ModuleType) -> No
 def test_the_openapi_document_is_what_its_script_prints() -> None:
     name = "docs/reference/admin.openapi.json"
     assert (ROOT / name).read_text() == admin_openapi.page(), f"renew it with: python -m docs.admin_openapi > {name}"
+
+
+def test_the_picture_of_the_first_minute_shows_what_its_commands_print(needs_program: Callable[[str], str]) -> None:
+    for program in ("curl", "jq"):
+        needs_program(program)
+    name = "docs/images/first-minute.svg"
+    drawn = (ROOT / name).read_text(encoding="utf-8")
+    assert drawn == first_minute.page(), f"renew it with: python -m docs.first_minute > {name}"
+    assert len(drawn) < 60_000
 
 
 def test_the_way_of_a_request_is_the_one_that_is_traced() -> None:
