@@ -155,3 +155,21 @@ def test_redis_accepts_its_options_and_never_evicts_the_ledger(
             server.stop()
     assert settings["maxmemory-policy"] == "noeviction"
     assert int(settings["maxmemory"]) >= 2 * config.CacheSettings().shared_bytes
+
+
+def test_pods_load_their_configuration_and_probe_paths_that_exist(pages: dict[str, Page], tmp_path: Path) -> None:
+    made = {each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+    file = tmp_path / "config.yaml"
+    file.write_text(made["ConfigMap"]["data"]["config.yaml"].replace(UNSET, f"sha256:{'0' * 64}"))
+    settings = loader.load(file, SECRETS | {"V3BRIDGE_STORE": "redis://redis:6379/0"})
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert isinstance(settings.admin, config.AdminSettings)
+    assert ports == {"http": settings.listen.port, "admin": settings.admin.port}
+    probes = [container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe")]
+    assert [(probe["path"], probe["port"]) for probe in probes] == [("/healthz", "http"), ("/readyz", "admin")]
+    mounted = {each["mountPath"] for each in container["volumeMounts"]}
+    assert {*_arguments("VOLUME"), str(Path(yaml.safe_load(_arguments("CMD")[0])[-1]).parent), "/tmp"} == mounted
+    assert {each["name"] for each in pod["volumes"]} == {each["name"] for each in container["volumeMounts"]}
+    assert settings.listen.stop_seconds < pod["terminationGracePeriodSeconds"]
