@@ -10,9 +10,8 @@ from proxy.doctor import findings
 PAGE = Path(__file__).parent / "how-to/troubleshooting.md"
 HEAD = """## Diagnoses
 
-Everything that `v3bridge doctor` can find wrong, by stage. A code keeps its meaning in later versions, so that scripts
-may use it; it is `code` in the output of `--json`. A failure makes the exit code 1, or 2 in the stage configuration; a
-warning does not. These tables are generated from the program by `python -m docs.diagnoses`.
+Everything that `v3bridge doctor` can find wrong, by stage. A failure makes the exit code 1, or 2 in the stage configuration.
+The tables are generated: `python -m docs.diagnoses`.
 """
 TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
