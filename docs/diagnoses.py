@@ -10,8 +10,8 @@ from proxy.doctor import findings
 PAGE = Path(__file__).parent / "how-to/troubleshooting.md"
 HEAD = """## Diagnoses
 
-Everything that `v3bridge doctor` can find wrong, by stage. A failure makes the exit code 1, or 2 in the stage configuration.
-The tables are generated: `python -m docs.diagnoses`.
+Everything that `v3bridge doctor` can find wrong, by stage. A failure makes the exit code 1, or 2 in the stage
+configuration. The tables are generated: `python -m docs.diagnoses`.
 """
 TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
