@@ -17,19 +17,17 @@ from proxy.cli import main
 
 HEAD = """# Command line
 
-Every command with its arguments and options, as `v3bridge COMMAND --help` prints them. This page is generated from the
-program. A test fails while it is stale; this renews it:
+Every command with its arguments and options, as `v3bridge COMMAND --help` prints them. This page is generated:
 
 ```sh
 python -m docs.command_line > docs/reference/command-line.md
 ```
 
-- `v3bridge --version` prints the version of the program, and digests of its schema and of its mapping files. Programs
-  with the same three lines translate in the same way. A report of a problem should have them.
-- `v3bridge --install-completion` installs completion of commands, options and values for the shell that it is called
-  from: bash, zsh or fish. New shells have it.
-- `man v3bridge` and `man nexar-sandbox` show this page. They are installed in `share/man` of the environment, where man
-  finds them once the environment's `bin` is in `PATH`. Without an installation: `man -l docs/v3bridge.1`.
+- `v3bridge --version` prints the version, and digests of the schema and the mapping files. Programs with the same three
+  lines translate in the same way: put them into a report of a problem.
+- `v3bridge --install-completion` installs completion for the shell that you call it from: bash, zsh or fish.
+- `man v3bridge` and `man nexar-sandbox` show this page while the environment is active; `man -l docs/v3bridge.1` does
+  without an installation.
 
 Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
 [codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
