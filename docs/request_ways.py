@@ -1,4 +1,4 @@
-"""Print the page docs/explanation/request.md, from traces of the code: `python -m docs.request_ways`.
+"""The way of a request in docs/explanation/performance.md, from traces of the code: `python -m docs.request_ways`.
 
 Starts the sandbox and the service in this process, as shipped, sends requests over a socket, and notes each function of
 the service that is called meanwhile. What only some of several equal traces have is no part of the way.
@@ -30,7 +30,8 @@ from proxy.kit import event_loop, shipped
 from proxy.telemetry import log, log_writer
 from proxy.workers import single_process
 
-FOLDER = Path(__file__).parent / "explanation"
+PAGE = Path(__file__).parent / "explanation/performance.md"
+END = "## Results\n"  # the section that follows
 PACKAGE = Path(proxy.__file__).parent
 FUNCTIONS_GOAL, MODULES_GOAL = 45, 25
 WARM = ("SN74S74N", "LM358N", "NE555P")
@@ -41,8 +42,8 @@ HANDLE = "ConnectionHandler._handle_request"  # what the task of a connection ca
 JOIN = "V3Routes._join"  # what a request calls that waits for an equal one
 MAPPING = "compiled mapping"
 
-HEAD = """# The way of a request
-
+TITLE = "## The way of a request\n"
+HEAD = f"""{TITLE}
 The functions that a request passes from its socket to the upstream and back, in the order in which their modules are
 reached. Made of traces of the running service (`python -m docs.request_ways`): one query to `/v3/parts/match`, the
 shipped configuration, the sandbox as upstream, an access token at hand. Functions of libraries, and comprehensions, are
@@ -103,7 +104,7 @@ def _folder() -> Iterator[Path]:
 
 
 async def page() -> str:
-    """Trace all ways, and return the page."""
+    """Trace all ways, and return the page with their section."""
     traced = await ways()
     rows = [
         f"| {name} | {_functions(way)} | {len(way)} | {FUNCTIONS_GOAL} in {MODULES_GOAL} |"
@@ -111,7 +112,8 @@ async def page() -> str:
     ]
     counts = "| way | functions | modules | goal |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     text = HEAD + counts + "".join(_section(name, way) for name, way in traced.items())
-    return citations.linked(text, FOLDER)
+    before, _, after = PAGE.read_text(encoding="utf-8").partition(END)
+    return f"{before.partition(TITLE)[0]}{citations.linked(text, PAGE.parent)}\n{END}{after}"
 
 
 def _functions(way: Way) -> int:
@@ -120,7 +122,7 @@ def _functions(way: Way) -> int:
 
 def _section(name: str, way: Way) -> str:
     rows = (f"| `{hop.module}` | {_reason(hop.module)} | {_named(hop.functions)} |\n" for hop in way)
-    return f"\n## {name}\n\n{WAYS[name]}\n\n| module | what for | functions |\n|---|---|---|\n{''.join(rows)}"
+    return f"\n### {name}\n\n{WAYS[name]}\n\n| module | what for | functions |\n|---|---|---|\n{''.join(rows)}"
 
 
 def _named(functions: list[str]) -> str:
@@ -234,4 +236,4 @@ def _module(call: Call) -> str:
 
 
 if __name__ == "__main__":
-    print(event_loop.run(page()), end="")
+    PAGE.write_text(event_loop.run(page()), encoding="utf-8")

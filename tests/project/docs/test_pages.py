@@ -29,10 +29,10 @@ OF_THE_READER = {
     "migrate.yaml",
     "tests/service/cases/average_price/",
 }  # written by readers
-GENERATED_PAGES = {"command-line.md", "compatibility.md", "request.md", "v3-surface.md"}
+GENERATED_PAGES = {"command-line.md", "compatibility.md", "v3-surface.md"}
 GENERATED_PART = re.compile(
     r"^## Settings that people change$.*?(?=^## Settings that need)"
-    r"|^## (?:Diagnoses|All deviations|Responses of the GraphQL service|Results)$.*",
+    r"|^## (?:Diagnoses|All deviations|Responses of the GraphQL service|The way of a request|Results)$.*",
     re.MULTILINE | re.DOTALL,
 )
 PARSERS: dict[str, Callable[[str], object]] = {
@@ -98,7 +98,7 @@ def test_every_page_is_linked_from_the_index_and_the_index_from_the_readme(pages
 def test_pages_are_few_and_short() -> None:
     """What scripts generate does not count: whole pages, tables in a page, and the end of a page."""
     written = {path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md")}
-    assert len(written.keys() - GENERATED_PAGES) <= 27
+    assert len(written) <= 30
     lines = {name: GENERATED_PART.sub("", text).count("\n") for name, text in written.items()}
     assert {name for name, count in lines.items() if count > 250} <= GENERATED_PAGES
 
