@@ -17,6 +17,7 @@ from proxy.cli import (
     doctor,
     explain,
     init,
+    keys,
     mappings,
     reload,
     sandbox,
@@ -82,6 +83,7 @@ class ProgramGroup(CommandGroup):
         "Operate": {
             "status": "the running service on one screen",
             "usage": "parts used and left; who still calls",
+            "keys": "API keys: those configured, and unknown ones",
             "config": "the settings, and where each comes from",
             "reload": "apply a changed configuration",
             "cache": "sizes of the shared cache; clear it",
@@ -129,7 +131,13 @@ app.command("compare")(compare.compare)
 app.command("conform")(conform.conform)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
-for group, name in ((sheet.app, "sheet"), (cache.app, "cache"), (alerts.app, "alerts"), (uids.app, "uids")):
+for group, name in (
+    (sheet.app, "sheet"),
+    (cache.app, "cache"),
+    (alerts.app, "alerts"),
+    (keys.app, "keys"),
+    (uids.app, "uids"),
+):
     app.add_typer(group, name=name, cls=CommandGroup)
 
 

@@ -73,20 +73,11 @@ def usage(
         raise typer.BadParameter("--csv, --days, --since, --application, --key and --unused need --clients")
     if reopen is not None and reopen not in settings.applications and not _is_workbook_login(reopen):
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
-    why = _without_usage(settings)
+    why = used_store.without_records(settings)
     if why is not None:
         _print_no_figures(why, as_json)
     else:
         event_loop.run(_usage(settings, as_json, reopen))
-
-
-def _without_usage(settings: config.Config) -> str | None:
-    """Return why there is no usage to read; None if there may be some."""
-    if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none: see the service's admin interface."
-    if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service: see its admin interface."
-    return None
 
 
 async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> None:
@@ -259,7 +250,7 @@ def _days(days: int | None, since: datetime.datetime | None) -> int:
 async def _clients(settings: config.Config, wanted: _WantedClients, form: str) -> None:
     from proxy.gateway import client_report
 
-    now, why = clock.SystemClock().now(), _without_usage(settings)
+    now, why = clock.SystemClock().now(), used_store.without_records(settings)
     if not settings.clients.days:
         why = "`clients.days: 0` records nothing."
     if why is None:

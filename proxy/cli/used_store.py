@@ -32,6 +32,15 @@ def configured(file: Path | None) -> config.Config:
     return service_settings(loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False), file)
 
 
+def without_records(settings: config.Config) -> str | None:
+    """Return why the store of a configuration has no records of the service; None if it may have some."""
+    if settings.upstream == "sandbox":
+        return "`upstream: sandbox` starts with no usage each time, and stores none: see the service's admin interface."
+    if settings.store.reveal() == "memory:":
+        return "`store: memory:` is only in the memory of the running service: see its admin interface."
+    return None
+
+
 def service_settings(settings: config.Config, file: Path | None) -> config.Config:
     """Return the settings of a configuration file with the store of the service that runs with it. Says so on standard
     error where that is another one."""

@@ -211,6 +211,10 @@ class Digest:
     def __hash__(self) -> int:
         return hash(self._sha256)
 
+    def reveal(self) -> str:
+        """Return the hex digits, for the store and for the configuration: of a short key they are hardly a secret."""
+        return self._sha256.hex()
+
     def keyed(self, key: bytes) -> str:
         """Return a text that is that of this API key for everybody who has `key`, and reveals it to nobody else."""
         return hashlib.blake2b(self._sha256, key=key, digest_size=16).hexdigest()

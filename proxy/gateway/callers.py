@@ -15,7 +15,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen, UnknownKey
 
 INTERVAL_SECONDS = 10.0  # between two writes
 BATCH_MAX = 1_000  # counts that are written at once
@@ -30,15 +30,18 @@ class _Batch(NamedTuple):
     id: str
     seen: list[CallerSeen]
     counts: list[CallerCount]
+    unknown: list[UnknownKey]
 
 
-def _batches(seen: list[CallerSeen], counts: list[CallerCount]) -> list[_Batch]:
+def _batches(seen: list[CallerSeen], counts: list[CallerCount], unknown: list[UnknownKey]) -> list[_Batch]:
     """Return batches of a size that keeps no other user of the store waiting."""
     times = {each.caller: each for each in seen}
-    batches = []
+    batches = [_Batch(secrets.token_hex(8), [], [], unknown)] if unknown else []
     for start in range(0, len(counts), BATCH_MAX):
         part = counts[start : start + BATCH_MAX]
-        batches.append(_Batch(secrets.token_hex(8), [times[each] for each in {count.caller for count in part}], part))
+        batches.append(
+            _Batch(secrets.token_hex(8), [times[each] for each in {count.caller for count in part}], part, [])
+        )
     return batches
 
 
@@ -83,7 +86,7 @@ class CallerRecorder:
     async def _write_batches(self) -> None:
         # New counts are taken when all earlier ones are written: until then they add up where they are bounded.
         if not self._batches:
-            self._batches.extend(_batches(*self._counts.take()))
+            self._batches.extend(_batches(*self._counts.take(), self._counts.take_unknown()))
         while self._batches:
             await self._store.add_callers(*self._batches[0])
             self._batches.popleft()

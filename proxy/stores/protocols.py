@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen
+from proxy.telemetry.callers import CallerCount, CallerSeen, UnknownKey
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -251,8 +251,15 @@ class CallerStore(Protocol):
     earlier `first`: see `callers.new_clients` of the gateway.
     """
 
-    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
-        """Add counts, and the times of all their callers. A batch that is sent again within BATCH_SECONDS, because its
+    async def add_callers(
+        self,
+        batch: str,
+        seen: Sequence[CallerSeen],
+        counts: Sequence[CallerCount],
+        unknown: Sequence[UnknownKey] = (),
+    ) -> None:
+        """Add counts, and the times of all their callers; and unknown API keys, of which the last KEYS_MAX stay, and of
+        each address the last ADDRESS_KEYS_MAX. A batch that is sent again within BATCH_SECONDS, because its
         confirmation was lost, is added once."""
 
     async def callers(self) -> list[CallerSeen]:
@@ -264,8 +271,11 @@ class CallerStore(Protocol):
         Not of one moment: what is long is read in parts, and the store serves others in between.
         """
 
+    async def unknown_keys(self) -> list[UnknownKey]:
+        """Return the unknown API keys, the last one first."""
+
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days, and callers that were last seen before this day."""
+        """Delete counts of earlier days, and callers and unknown API keys that were last seen before this day."""
 
 
 BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers

@@ -36,7 +36,15 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+from proxy.telemetry.callers import (
+    ADDRESS_KEYS_MAX,
+    DAY_SECONDS,
+    KEYS_MAX,
+    Caller,
+    CallerCount,
+    CallerSeen,
+    UnknownKey,
+)
 
 PREFIX = "{v3bridge}:"
 SEQUENCES_KEPT = (
@@ -174,15 +182,22 @@ class RedisStore:
     async def drop_notes(self, kind: str) -> None:
         await _response(self._redis.delete(f"{PREFIX}notes:{kind}"))
 
-    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+    async def add_callers(
+        self,
+        batch: str,
+        seen: Sequence[CallerSeen],
+        counts: Sequence[CallerCount],
+        unknown: Sequence[UnknownKey] = (),
+    ) -> None:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
         written = (
             [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
             [(each.day, place[each.caller], each.requests, each.errors, each.parts) for each in counts],
+            [tuple(each) for each in unknown],
         )
-        lives = int(BATCH_SECONDS), _CALLERS_LIFE
-        await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *lives, orjson.dumps(written))
+        values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
+        await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._callers()).values())
@@ -207,6 +222,11 @@ class RedisStore:
             ]
         )
         return list(seen.values()), counts
+
+    async def unknown_keys(self) -> list[UnknownKey]:
+        stored = await _response(self._redis.hgetall(f"{PREFIX}unknown_keys"))
+        keys = [UnknownKey(digest, *orjson.loads(text)) for digest, text in stored.items()]
+        return sorted(keys, key=lambda each: (-each.last, each.digest))
 
     async def prune_callers(self, first_day: int) -> None:
         await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)

@@ -29,7 +29,15 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+from proxy.telemetry.callers import (
+    ADDRESS_KEYS_MAX,
+    DAY_SECONDS,
+    KEYS_MAX,
+    Caller,
+    CallerCount,
+    CallerSeen,
+    UnknownKey,
+)
 
 R = TypeVar("R")
 Connection = sqlite3.Connection
@@ -142,9 +150,21 @@ class SqlStore:
     async def drop_notes(self, kind: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ?", kind)
 
-    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+    async def add_callers(
+        self,
+        batch: str,
+        seen: Sequence[CallerSeen],
+        counts: Sequence[CallerCount],
+        unknown: Sequence[UnknownKey] = (),
+    ) -> None:
         now = self._now()
-        await self._write(lambda rows: _add_callers(rows, batch, seen, counts, now))
+
+        def work(rows: Connection) -> None:
+            if _is_new_batch(rows, batch, now):
+                _add_callers(rows, seen, counts)
+                _add_unknown_keys(rows, unknown)
+
+        await self._write(work)
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._transaction("BEGIN", _callers)).values())
@@ -164,9 +184,13 @@ class SqlStore:
         )
         return list(seen.values()), known
 
+    async def unknown_keys(self) -> list[UnknownKey]:
+        return [UnknownKey(*row) for row in await self._read("SELECT * FROM unknown_keys ORDER BY last DESC, digest")]
+
     async def prune_callers(self, first_day: int) -> None:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
+        await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
 
     def _now(self) -> float:
         return self._clock.now()
@@ -370,13 +394,13 @@ def _prune(rows: Connection, length: int, number: int) -> int:
     return rows.execute(statement, (length, number)).rowcount
 
 
-def _add_callers(
-    rows: Connection, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount], now: float
-) -> None:
+def _is_new_batch(rows: Connection, batch: str, now: float) -> bool:
     rows.execute("DELETE FROM once WHERE key GLOB 'callers:*' AND until <= ?", (now,))
     mark = f"callers:{batch}", now + BATCH_SECONDS
-    if not rows.execute("INSERT INTO once VALUES (?, ?) ON CONFLICT DO NOTHING", mark).rowcount:
-        return
+    return bool(rows.execute("INSERT INTO once VALUES (?, ?) ON CONFLICT DO NOTHING", mark).rowcount)
+
+
+def _add_callers(rows: Connection, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
     rows.execute(
         "INSERT INTO callers (application, key, endpoint, user_agent, first, last) "
         "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?) "
@@ -392,6 +416,29 @@ def _add_callers(
         "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
         "parts = parts + excluded.parts",
         (_json([(*each.caller, each.day, each.requests, each.errors, each.parts) for each in counts]),),
+    )
+
+
+def _add_unknown_keys(rows: Connection, unknown: Sequence[UnknownKey]) -> None:
+    if not unknown:
+        return
+    rows.executemany(
+        "INSERT INTO unknown_keys VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
+        "address = iif(excluded.last < last, address, excluded.address), "
+        "user_agent = iif(excluded.last < last, user_agent, excluded.user_agent), "
+        "first = min(first, excluded.first), last = max(last, excluded.last), requests = requests + excluded.requests",
+        unknown,
+    )
+    rows.execute(
+        "DELETE FROM unknown_keys WHERE digest IN (SELECT digest FROM (SELECT digest, "
+        "row_number() OVER (PARTITION BY address ORDER BY last DESC, digest) AS place FROM unknown_keys) "
+        "WHERE place > ?)",
+        (ADDRESS_KEYS_MAX,),
+    )
+    rows.execute(
+        "DELETE FROM unknown_keys WHERE digest IN "
+        "(SELECT digest FROM unknown_keys ORDER BY last DESC, digest LIMIT -1 OFFSET ?)",
+        (KEYS_MAX,),
     )
 
 

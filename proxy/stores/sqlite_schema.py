@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from proxy import errors
 
-VERSION = 5
+VERSION = 6
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -41,6 +41,8 @@ CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEX
     UNIQUE (application, key, endpoint, user_agent));
 CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
     errors INTEGER NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (day, caller)) WITHOUT ROWID;
+CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
+    first INTEGER NOT NULL, last INTEGER NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 

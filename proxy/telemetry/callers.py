@@ -20,6 +20,9 @@ CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BATCH = 256  # requests that are counted together
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
+# Of API keys that no application has. Anybody can send any number of them, so that none is kept for long.
+KEYS_MAX = 500  # in the store, and in one process until they are written; the oldest go
+ADDRESS_KEYS_MAX = 20  # of one address in the store: one program that guesses does not replace those of others
 
 # Refusals for want of a valid API key; the last is that of an address that sent too many wrong ones.
 _KEY_ERRORS = frozenset({"ForbiddenKey", "MissingKey", "TooManyRequests"})
@@ -67,6 +70,18 @@ class CallerSeen(NamedTuple):
     last: int
 
 
+class UnknownKey(NamedTuple):
+    """API key that no application has: its SHA-256 in hex digits, the address and the User-Agent of its last request,
+    the times of the first and the last one in seconds since 1970, and how many were refused."""
+
+    digest: str
+    address: str
+    user_agent: str
+    first: int
+    last: int
+    requests: int
+
+
 class _Tally:
     """Counts of one caller on one day."""
 
@@ -89,6 +104,7 @@ class CallerCounts:
         self._tallies: dict[_Key, _Tally] = {}
         self._day = 0.0
         self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
+        self._unknown: dict[str, UnknownKey] = {}
 
     def add(self, record: RequestValues) -> None:
         # Counted in batches: a loop over many takes a fifth of the time that each would take on the way of its request.
@@ -121,6 +137,25 @@ class CallerCounts:
             tally.errors += 1
         if parts:
             tally.parts += parts
+
+    def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
+        """Count a request with an API key that no application has. Of the key itself nothing is kept."""
+        known, second = self._unknown.get(digest), int(at)
+        if known is not None:
+            # The User-Agent stays: to hide keys in each would take longer than the refusal.
+            first, last = min(known.first, second), max(known.last, second)
+            known = known._replace(address=address, first=first, last=last, requests=known.requests + 1)
+        elif len(self._unknown) < KEYS_MAX:
+            agent = shown(self._redaction.hiding({apikey}), "", user_agent)[1]
+            known = UnknownKey(digest, address, agent, second, second, 1)
+        else:
+            return  # a flood: the requests are among those without a valid API key
+        self._unknown[digest] = known
+
+    def take_unknown(self) -> list[UnknownKey]:
+        """Return the unknown API keys, and begin again with none."""
+        unknown, self._unknown = self._unknown, {}
+        return list(unknown.values())
 
     def take(self) -> tuple[list[CallerSeen], list[CallerCount]]:
         """Return all counts, and begin again from zero."""

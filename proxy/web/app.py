@@ -144,7 +144,11 @@ class ServiceBuilder:
         settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
         addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
         authenticator = authentication.Authenticator(
-            gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics
+            gateway.applications,
+            settings.listen.failed_auth_per_minute,
+            addresses,
+            metrics,
+            gateway.callers if settings.clients.days else None,
         )
         # New with every reload: an entry knows its client, and is made again from cached results.
         cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)

@@ -10,12 +10,13 @@ import math
 
 import cachetools
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from proxy import errors
+from proxy import config, errors
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
+from proxy.telemetry.callers import CallerCounts
 from proxy.telemetry.metrics import Metrics
 from proxy.web.client_address import ClientAddress, ClientAddressResolver
 
@@ -26,21 +27,29 @@ RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address,
 RECENT_MAX = 10_000  # keys that are remembered for that time
 
 OUTCOME = web.RequestKey("wrong_key", str)
+RECORDED = web.RequestKey("unknown_key_recorded", bool)  # a reverse proxy and the v3 handler look a key up
 
 log = structlog.get_logger()
 
 
 class Authenticator:
-    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit."""
+    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `callers` count
+    API keys that no application has; None: nobody is recorded."""
 
     def __init__(
-        self, applications: Applications, limit: int, addresses: ClientAddressResolver, metrics: Metrics
+        self,
+        applications: Applications,
+        limit: int,
+        addresses: ClientAddressResolver,
+        metrics: Metrics,
+        callers: CallerCounts | None,
     ) -> None:
         self._applications = applications
         self._limit = limit
         self._addresses = addresses
         self._clock = clock = metrics.clock
         self._metrics = metrics
+        self._callers = callers
         self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
         self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
         self._recent = _RecentKeys(clock)
@@ -56,7 +65,11 @@ class Authenticator:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
         limit."""
         if not self._limit:
-            return self._applications.client(apikey)
+            try:
+                return self._applications.client(apikey)
+            except errors.ForbiddenKey:
+                self._record_unknown(request, apikey)
+                raise
         origin = self._addresses.from_request(request)
         wait = self._wait(origin.group) if self._refused else 0.0
         # Before the key is looked up, so that a right guess is refused like a wrong one.
@@ -69,6 +82,7 @@ class Authenticator:
                 raise self._throttled(request, wait) from None
             if self._count_outcome(request, "forbidden"):
                 self._add_wrong_key(origin)
+                self._record_unknown(request, apikey)
             raise
         if not self._recent.has(origin.group, client):
             if wait:
@@ -118,6 +132,15 @@ class Authenticator:
             self._remove_expired()
             self._refused[origin.group] = self._clock.monotonic() + wait
             log.warning("wrong API keys throttled", address=origin.address, limit=limit, retry_in=math.ceil(wait))
+
+    def _record_unknown(self, request: web.Request, apikey: str | None) -> None:
+        """Count a request that is refused because no application has its API key."""
+        if self._callers is not None and apikey and request.get(RECORDED) is None:
+            request[RECORDED] = True
+            address = self._addresses.from_request(request).address
+            agent = request.headers.get(hdrs.USER_AGENT, "")
+            digest = config.digest(apikey).reveal()
+            self._callers.add_unknown(apikey, digest, address, agent, self._clock.now())
 
     def _wait(self, group: str) -> float:
         """Seconds until an address is no longer refused; 0.0 if it is not refused."""

@@ -1,8 +1,10 @@
 -- KEYS[1]: the mark of this batch. ARGV: the prefix of all keys, seconds that the mark and that counts are kept, JSON:
--- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts], …]].
+-- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts], …],
+-- [[digest of an unknown API key, address, user agent, first, last, requests], …]]; how many of the last stay, in all and
+-- of an address.
 if not redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then return end
 local callers, days, last_id = ARGV[1] .. 'callers', ARGV[1] .. 'caller_days', ARGV[1] .. 'caller_id'
-local seen, counts = unpack(cjson.decode(ARGV[4]))
+local seen, counts, unknown = unpack(cjson.decode(ARGV[4]))
 local ids = {} -- a caller's text is held once; the counts of its days have its number
 for number, each in ipairs(seen) do
   local caller, first, last = unpack(each)
@@ -23,5 +25,34 @@ for _, each in ipairs(counts) do
   redis.call('HSET', key, ids[number], string.format('%d %d %d', requests, errors, parts))
   redis.call('SADD', days, day)
   redis.call('EXPIRE', key, ARGV[3])
+end
+local unknown_keys = ARGV[1] .. 'unknown_keys'
+for _, each in ipairs(unknown) do
+  local digest, address, agent, first, last, requests = unpack(each)
+  local stored = redis.call('HGET', unknown_keys, digest)
+  if stored then
+    local its_address, its_agent, its_first, its_last, its_requests = unpack(cjson.decode(stored))
+    first, requests = math.min(first, its_first), requests + its_requests
+    if last < its_last then address, agent, last = its_address, its_agent, its_last end
+  end
+  redis.call('HSET', unknown_keys, digest, cjson.encode({ address, agent, first, last, requests }))
+end
+if #unknown > 0 then
+  local stored, ordered, number, of_address = redis.call('HGETALL', unknown_keys), {}, 0, {}
+  for place = 1, #stored, 2 do
+    local address, _, _, last = unpack(cjson.decode(stored[place + 1]))
+    ordered[#ordered + 1] = { last, stored[place], address }
+  end
+  table.sort(ordered, function(a, b) return a[1] > b[1] or (a[1] == b[1] and a[2] < b[2]) end)
+  for _, each in ipairs(ordered) do
+    local _, digest, address = unpack(each)
+    of_address[address] = (of_address[address] or 0) + 1
+    if number == tonumber(ARGV[5]) or of_address[address] > tonumber(ARGV[6]) then
+      redis.call('HDEL', unknown_keys, digest)
+    else
+      number = number + 1
+    end
+  end
+  redis.call('EXPIRE', unknown_keys, ARGV[3])
 end
 for _, key in ipairs({ callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end

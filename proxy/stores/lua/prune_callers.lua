@@ -11,3 +11,8 @@ for place = 1, #stored, 2 do
   local last = string.match(stored[place + 1], ' (%d+)$')
   if tonumber(last) < tonumber(ARGV[2]) then redis.call('HDEL', callers, stored[place]) end
 end
+local unknown = redis.call('HGETALL', KEYS[1] .. 'unknown_keys')
+for place = 1, #unknown, 2 do
+  local _, _, _, last = unpack(cjson.decode(unknown[place + 1]))
+  if last < tonumber(ARGV[2]) then redis.call('HDEL', KEYS[1] .. 'unknown_keys', unknown[place]) end
+end

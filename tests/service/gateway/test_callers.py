@@ -11,7 +11,7 @@ from proxy import errors
 from proxy.gateway import callers
 from proxy.kit import clock
 from proxy.stores.open import MemoryStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen, UnknownKey
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")
 
@@ -21,10 +21,16 @@ class UnreliableStore(MemoryStore):
 
     fails = ""
 
-    async def add_callers(self, batch: str, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
+    async def add_callers(
+        self,
+        batch: str,
+        seen: Sequence[CallerSeen],
+        counts: Sequence[CallerCount],
+        unknown: Sequence[UnknownKey] = (),
+    ) -> None:
         if self.fails == "before":
             raise errors.StoreUnavailable("not there")
-        await super().add_callers(batch, seen, counts)
+        await super().add_callers(batch, seen, counts, unknown)
         if self.fails == "after":
             raise errors.StoreUnavailable("the confirmation was lost")
 

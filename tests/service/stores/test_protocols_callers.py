@@ -14,7 +14,15 @@ from proxy.kit import clock
 from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import BATCH_SECONDS, Store
 from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+from proxy.telemetry.callers import (
+    ADDRESS_KEYS_MAX,
+    DAY_SECONDS,
+    KEYS_MAX,
+    Caller,
+    CallerCount,
+    CallerSeen,
+    UnknownKey,
+)
 
 TESTS = Path(__file__).parents[2]
 TODAY = 19_675
@@ -93,6 +101,31 @@ async def test_counts_are_of_returned_callers_while_others_are_deleted(store: St
     assert {count.caller for count in counts} <= {each.caller for each in callers}
     assert CallerCount(TODAY, ERP._replace(user_agent=f"bom/{TODAY}"), 1, 0, 0) in counts
     assert len((await stored(store))[1]) == 1
+
+
+async def test_unknown_keys_are_added_up_with_their_last_request(store: Store) -> None:
+    await store.add_callers("1", [], [], [UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])
+    await store.add_callers("1", [], [], [UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])  # sent again
+    await store.add_callers("2", [], [], [UnknownKey("a", "192.0.2.2", "old/1 'é\"", 50, 150, 2)])
+    await store.add_callers(
+        "3", [], [], [UnknownKey("a", "192.0.2.3", "", 300, 300, 1), UnknownKey("b", "::1", "", 300, 310, 1)]
+    )
+    assert await store.unknown_keys() == [
+        UnknownKey("b", "::1", "", 300, 310, 1),
+        UnknownKey("a", "192.0.2.3", "", 50, 300, 6),
+    ]
+    await store.prune_callers(1)
+    assert await store.unknown_keys() == []
+
+
+async def test_unknown_keys_of_an_address_and_in_all_are_bounded(store: Store) -> None:
+    kept = UnknownKey("kept", "192.0.2.1", "erp/1", 1, 1, 1)
+    guesses = [UnknownKey(f"{n:03}", "192.0.2.2", "", n + 10, n + 10, 1) for n in range(3 * ADDRESS_KEYS_MAX)]
+    await store.add_callers("1", [], [], [kept, *guesses])
+    assert await store.unknown_keys() == [*reversed(guesses[-ADDRESS_KEYS_MAX:]), kept]
+    flood = [UnknownKey(f"flood {n:03}", f"10.0.{n // 200}.{n % 200}", "", 900, 900, 1) for n in range(KEYS_MAX + 5)]
+    await store.add_callers("2", [], [], flood)
+    assert await store.unknown_keys() == flood[:KEYS_MAX]
 
 
 async def test_large_numbers_are_exact(store: Store) -> None:

@@ -12,6 +12,7 @@ from proxy.telemetry.activity import RequestRecord, RequestValues
 from proxy.telemetry.callers import (
     CALLERS_MAX,
     DAY_SECONDS,
+    KEYS_MAX,
     OTHERS,
     PENDING_MAX,
     UNKNOWN_MAX,
@@ -150,3 +151,15 @@ def test_counts_are_no_work_for_the_garbage_collector() -> None:
     """A report of 20 000 callers has hundreds of thousands of them; a collection of these stops the event loop."""
     _, (count,) = counted(record())
     assert not gc.is_tracked(count)
+
+
+def test_unknown_keys_are_bounded_and_never_in_a_user_agent() -> None:
+    counts = CallerCounts()
+    for number in range(2 * KEYS_MAX):
+        key = f"wrong-key-{number}"
+        counts.add_unknown(key, f"digest {number}", "192.0.2.1", f"curl/8 {key} \x1b[31m", MIDNIGHT + number)
+    counts.add_unknown("wrong-key-0", "digest 0", "192.0.2.9", "other/1", MIDNIGHT - 5)
+    first, second, *others = counts.take_unknown()
+    assert first == ("digest 0", "192.0.2.9", "curl/8 … �[31m", int(MIDNIGHT) - 5, int(MIDNIGHT), 2)
+    assert (second.digest, second.requests, len(others)) == ("digest 1", 1, KEYS_MAX - 2)
+    assert counts.take_unknown() == []

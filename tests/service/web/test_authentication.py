@@ -21,7 +21,7 @@ def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
     addresses = client_address.ClientAddressResolver(["127.0.0.1"])
     clock = ManualClock()
-    return authentication.Authenticator(served, 1, addresses, Metrics(CollectorRegistry(), clock)), clock
+    return authentication.Authenticator(served, 1, addresses, Metrics(CollectorRegistry(), clock), None), clock
 
 
 def request(address: Any) -> Any:

@@ -52,6 +52,7 @@ from proxy.web.admin.pages import (
     comparison,
     configuration,
     explain,
+    keys,
     overview,
     quota,
     requests,
@@ -63,6 +64,7 @@ from proxy.web.admin.pages import (
 PAGES: tuple[AdminPage, ...] = (
     overview.PAGE,
     clients.PAGE,
+    keys.PAGE,
     quota.PAGE,
     cache.PAGE,
     upstream.PAGE,
