@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -12,11 +11,10 @@ from rich.console import Console
 
 from proxy import errors
 from proxy.cli import doctor
-from proxy.config import loader, settings
+from proxy.config import key_changes, loader, settings
 from proxy.kit import event_loop
 
 APPLICATION = "our"
-KEY_BYTES = 24  # of an API key that is made
 REFERENCES = ("env:", "file:")
 NO_ECHO = "not shown; or env:NAME, file:PATH"
 
@@ -74,7 +72,7 @@ def init(
         client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes),
         client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True),
         plan or (None if yes else _asked_plan()),
-        apikey or ("" if yes else _asked_apikey()) or secrets.token_urlsafe(KEY_BYTES),
+        apikey or ("" if yes else _asked_apikey()) or key_changes.new_key(),
         graphql_url,
         token_url,
     )

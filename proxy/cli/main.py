@@ -83,7 +83,7 @@ class ProgramGroup(CommandGroup):
         "Operate": {
             "status": "the running service on one screen",
             "usage": "parts used and left; who still calls",
-            "keys": "API keys: those configured, and unknown ones",
+            "keys": "API keys: list, add, rotate, end; unknown ones",
             "config": "the settings, and where each comes from",
             "reload": "apply a changed configuration",
             "cache": "sizes of the shared cache; clear it",

@@ -25,12 +25,12 @@ def reload(
             "or send SIGHUP to it"
         )
     for process, result in results.items():
-        _show(result, process)
+        show(result, process)
     if any(result.outcome == "failed" for result in results.values()):
         raise typer.Exit(1)
 
 
-def _show(result: config.ReloadResult, process: int) -> None:
+def show(result: config.ReloadResult, process: int) -> None:
     """Print the result of one service: mistakes to standard error, in the form of those at the start."""
     if result.outcome == "failed":
         for mistake in result.mistakes:

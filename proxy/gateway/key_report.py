@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import msgspec
 
-from proxy import config
+from proxy import config, errors
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import UnknownKey
@@ -72,6 +72,15 @@ def unknown_rows(unknown: Mapping[str, UnknownKey]) -> list[UnknownKeyRow]:
         )
         for fingerprint, each in unknown.items()
     ]
+
+
+def unknown_digest(unknown: Mapping[str, UnknownKey], fingerprint: str) -> config.Digest:
+    """Return the digest of an unknown key by its fingerprint, or more digits of it. Raises BadRequest."""
+    found = [each.digest for each in unknown.values() if each.digest.startswith(fingerprint.lower())]
+    if len(fingerprint) < FINGERPRINT_MIN or len(found) != 1:
+        listed = ", ".join(unknown) or "none"
+        raise errors.BadRequest(f"{fingerprint!r} is the fingerprint of no unknown API key, or of several: {listed}")
+    return config.Digest(bytes.fromhex(found[0]))
 
 
 def _lengths(digests: Iterable[str]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
 from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
-from proxy.web.admin.page import AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
 
 STATIC = Path(__file__).parent / "static"
@@ -138,11 +138,21 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
             return web.Response(
                 body=msgspec.json.encode(await action.run(context, form)), content_type="application/json"
             )
+        result = await action.run(context, form)
+        if result.shown:  # not in a cookie, which browsers write to the disk
+            return await _shown_once(page, context, result, request.get(guard.CSRF, ""))
         response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
-        _set_cookie(response, NOTICE, _encoded((await action.run(context, form)).message), NOTICE_SECONDS)
+        _set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
         return response
 
     return run
+
+
+async def _shown_once(page: AdminPage, context: AdminContext, result: ActionResult, csrf: str) -> web.Response:
+    values = {"csrf": csrf, "notice": result.message, "shown": result.shown}
+    data = await page.data(context, {})
+    text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, **values)
+    return web.Response(text=text, content_type="text/html")
 
 
 class _SignIn:

@@ -47,9 +47,11 @@ class PageData(msgspec.Struct, frozen=True):
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """Result of an action: a sentence for people."""
+    """Result of an action: a sentence for people. `shown` is text that is shown once and kept nowhere: a new API
+    key, or lines to paste."""
 
     message: str
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,10 @@ def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=6).digest()).decode()
 
 
-def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, *, csrf: str, notice: str = "") -> str:
+def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, **values: str) -> str:
+    """Render a page; `values` are those of the layout."""
     pieces = LivePieces()
-    html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", csrf=csrf, notice=notice)
+    html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", **values)
     return pieces.fill(html)
 
 
@@ -90,7 +91,7 @@ def _page(page: AdminPage, pieces: LivePieces, data: PageData, **values: Any) ->
 
 def render(template: str, title: str, **values: Any) -> str:
     """Render a template. Values that the layout needs have defaults: without `pages` it has no navigation."""
-    frame = {"pages": (), "name": "", "json": "", "csrf": "", "notice": ""}
+    frame = {"pages": (), "name": "", "json": "", "csrf": "", "notice": "", "shown": ""}
     return _environment().get_template(template).render(title=title, **{**frame, **values})
 
 

@@ -1,14 +1,16 @@
-"""Tests of `v3bridge keys`: what it prints of the configuration and of the store."""
+"""Tests of `v3bridge keys`: what it prints of the configuration and of the store, and how it changes the file."""
 
 import asyncio
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from proxy.config import own_file
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import UnknownKey
@@ -107,3 +109,83 @@ def test_records_in_the_memory_of_a_service_are_on_its_page(run_command: Run, tm
     file.write_text(changed if store == "memory:" else "applications: {demo: {apikeys: [EXAMPLE_KEY]}}\n")
     done = run_command("keys", "unknown", "--json", "--config", str(file))
     assert (done.returncode, json.loads(done.stdout), "admin interface" in done.stderr) == (0, [], True)
+
+
+def applications(config_file: str) -> dict[str, dict[str, str]]:
+    """Last days of all keys by application and name, as they are written."""
+    settings = own_file.load(Path(config_file), {})
+    return {
+        name: {key: str(each.expires) for key, each in application.clients.items()}
+        for name, application in settings.applications.items()
+    }
+
+
+def test_new_key_is_printed_once_and_written_as_its_digest(run_command: Run, config_file: str) -> None:
+    output = run(run_command, config_file, "add", "trial/bom", "--expires", "2099-05-31")
+    (key,) = re.findall(r"^    ([\w-]{32})$", output, re.MULTILINE)
+    lines = output.splitlines()
+    assert lines[0] == f"trial/bom is added: {config_file} is changed."
+    assert lines[-1].startswith("No service of this user runs with this file")
+    added = f', {{key: "sha256:{digest(key)}", name: bom, expires: 2099-05-31}}'
+    assert Path(config_file).read_text() == CONFIG.replace('"k3y-of-trial"', f'"k3y-of-trial"{added}')
+
+
+def test_key_of_a_program_is_read_or_found_among_unknown_ones(
+    run_command: Run, config_file: str, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("given-key\n")
+    record(tmp_path, UnknownKey(digest("old-key"), "192.0.2.1", "", AT, AT, 1))
+    run(run_command, config_file, "add", "shop/given", "--key", f"file:{tmp_path / 'key'}")
+    run(run_command, config_file, "add", "shop/old", "--unknown", digest("old-key")[:4].upper())
+    written = Path(config_file).read_text()
+    assert f"sha256:{digest('given-key')}" in written
+    assert f"sha256:{digest('old-key')}" in written
+    assert "No program has sent" in run(run_command, config_file, "unknown")
+
+
+def test_keys_are_rotated_ended_and_disabled(run_command: Run, config_file: str) -> None:
+    run(run_command, config_file, "rotate", "shop/plm", "--expires", "2098-01-01", "--name", "plm-new")
+    assert applications(config_file)["shop"] == {"erp": "2020-01-31", "plm": "2098-01-01", "plm-new": "None"}
+    assert run(run_command, config_file, "expire", "trial/1", "2099-12-31").startswith("trial/1 works until 2099-12-31")
+    assert run(run_command, config_file, "expire", "shop/plm", "never").startswith("shop/plm has no last day")
+    run(run_command, config_file, "disable", "shop/plm-new")
+    keys = {
+        f"{row['application']}/{row['name']}": row
+        for row in json.loads(run(run_command, config_file, "list", "--json"))
+    }
+    assert [keys[name]["expired"] for name in ("shop/plm", "shop/plm-new", "trial/1")] == [False, True, False]
+    assert keys["trial/1"]["expires"] == "2099-12-31"
+
+
+def test_printed_lines_change_nothing(run_command: Run, config_file: str) -> None:
+    output = run(run_command, config_file, "expire", "shop/plm", "2099-12-31", "--print")
+    assert output == "# in applications.shop.apikeys[1], the key plm:\n        expires: 2099-12-31\n"
+    assert Path(config_file).read_text() == CONFIG
+
+
+def test_managed_file_is_left_and_the_lines_are_printed(run_command: Run, config_file: str) -> None:
+    Path(config_file).write_text(text := f"# Managed by Ansible\n{CONFIG}")
+    done = run_command("keys", "disable", "shop/plm", "--config", config_file)
+    assert done.returncode == 1
+    assert "own.yaml says “Managed by” at its top, so nothing was written" in done.stderr
+    assert done.stdout.startswith("# in applications.shop.apikeys[1], the key plm:\n        expires: 20")
+    assert Path(config_file).read_text() == text
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("add", "erp"), "'erp' is not APP/NAME, such as demo/erp"),
+        (("add", "shop/erp"), "shop has an API key 'erp' already; choose another name"),
+        (("add", "shop/x", "--key", "plain"), "env:NAME or file:PATH"),
+        (("add", "shop/x", "--key", "env:X", "--unknown", "ab12"), "only one of --key and --unknown"),
+        (("add", "shop/x", "--unknown", "ab"), "'ab' is the fingerprint of no unknown API key, or of several: none"),
+        (("rotate", "shop/x"), "shop has no API key 'x'; it has erp, plm"),
+        (("expire", "shop/erp", "soon"), "'soon' is neither a date such as 2027-01-31 nor never"),
+        (("disable", "nobody/x"), "there is no application 'nobody'; the configuration has shop, trial"),
+    ],
+)
+def test_mistakes_name_the_value(run_command: Run, config_file: str, arguments: tuple[str, ...], message: str) -> None:
+    done = run_command("keys", *arguments, "--config", config_file)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert Path(config_file).read_text() == CONFIG

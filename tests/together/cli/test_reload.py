@@ -285,6 +285,27 @@ async def test_command_prints_what_changed_and_what_waits(start_service: StartSe
     assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
 
 
+async def test_keys_that_are_added_and_disabled_reload_the_service(
+    start_service: StartService, run_command: Any
+) -> None:
+    service = await start_service(2)
+
+    async def keys(*arguments: str) -> str:
+        done = await asyncio.to_thread(
+            lambda: run_command("keys", *arguments, "--config", str(service.file), python=PROCESS)
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return str(done.stdout)
+
+    output = await keys("add", "demo/new")
+    (key,) = re.findall(r"^    ([\w-]{32})$", output, re.MULTILINE)
+    assert output.endswith("Changed:\n  applications.demo.apikeys.new (added)\n")
+    assert await statuses(service, key) == {200}
+    assert (await keys("disable", "demo/new")).endswith("Changed:\n  applications.demo.apikeys.new.expires\n")
+    assert await statuses(service, key) == {403}
+    assert await statuses(service, STABLE) == {200}
+
+
 async def test_commands_use_the_store_of_the_running_service(
     start_service: StartService, run_command: Any, tmp_path: Path
 ) -> None:

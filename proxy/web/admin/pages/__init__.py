@@ -77,6 +77,7 @@ PAGES: tuple[AdminPage, ...] = (
 )
 
 ACTIONS: tuple[AdminAction, ...] = (
+    *keys.ACTIONS,
     *quota.ACTIONS,
     *cache.ACTIONS,
     *comparison.ACTIONS,
