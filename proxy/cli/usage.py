@@ -1,5 +1,5 @@
-"""`v3bridge usage`: usage and quota of every application and API key, and with --clients who still calls. All of it is
-read from the store that the workers share."""
+"""`v3bridge usage`: usage and quota of every application and API key, with --month what each API key has paid and
+avoided, and with --clients who still calls. All of it is read from the store that the workers share."""
 
 import datetime
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
@@ -9,12 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from proxy import config
+from proxy import config, errors
 from proxy.cli import client_tables, option_fields, shown, used_store
 from proxy.kit import clock, event_loop
 
 if TYPE_CHECKING:
     from proxy.gateway.client_report import ClientReport
+    from proxy.gateway.quota.chargeback import Chargeback
     from proxy.gateway.quota.usage import UsageRow
     from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
 
@@ -41,7 +42,15 @@ def usage(
     clients: Annotated[
         bool, typer.Option("--clients", help="Print who still calls: API keys with user agents, last seen, requests.")
     ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="With --clients: print CSV, a row for each day.")] = False,
+    month: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MONTH", help="Print what each API key has used, paid and avoided in it, such as 2026-11."
+        ),
+    ] = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV: with --month a row for each key, with --clients for each day.")
+    ] = False,
     days: Annotated[
         int | None,
         typer.Option(min=1, max=_DAYS_MAX, help="With --clients: the last days, today included; 30 if omitted."),
@@ -60,17 +69,22 @@ def usage(
         bool, typer.Option("--unused", help="With --clients: only configured API keys without requests in these days.")
     ] = False,
 ) -> None:
-    """Print parts used and remaining, and when they run out; or who still calls; or reopen an application after its
-    plan has grown."""
+    """Print parts used and remaining, and when they run out; or usage in a month; or who still calls; or reopen an
+    application after its plan has grown."""
     settings = used_store.configured(config_file)
+    if [clients, month is not None, reopen is not None].count(True) > 1 or (as_json and as_csv):
+        raise typer.BadParameter("only one of --clients, --month and --reopen, and only one of --json and --csv")
     if clients:
-        if reopen is not None or (as_json and as_csv):
-            raise typer.BadParameter("only one of --clients and --reopen, and only one of --json and --csv")
         wanted = _WantedClients(_days(days, since), application, key, unused)
         event_loop.run(_clients(settings, wanted, "json" if as_json else "csv" if as_csv else "table"))
         return
-    if as_csv or days or since or application is not None or key is not None or unused:
-        raise typer.BadParameter("--csv, --days, --since, --application, --key and --unused need --clients")
+    if days or since or application is not None or key is not None or unused:
+        raise typer.BadParameter("--days, --since, --application, --key and --unused need --clients")
+    if month is not None:
+        event_loop.run(_month(settings, month, "json" if as_json else "csv" if as_csv else "table"))
+        return
+    if as_csv:
+        raise typer.BadParameter("--csv needs --month or --clients")
     if reopen is not None and reopen not in settings.applications and not _is_workbook_login(reopen):
         raise typer.BadParameter(f"{reopen!r} is none of {', '.join(settings.applications)}", param_hint="--reopen")
     why = used_store.without_records(settings)
@@ -107,6 +121,54 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
             f"{opening.location(settings.store).shown}.",
             False,
         )
+
+
+async def _month(settings: config.Config, month: str, form: str) -> None:
+    from proxy.gateway.quota import chargeback
+
+    try:
+        chargeback.check_month(month)
+    except errors.BadRequest as error:
+        raise typer.BadParameter(error.message, param_hint="--month") from error
+    if month > f"{datetime.datetime.now(datetime.UTC):%Y-%m}":
+        raise typer.BadParameter(f"{month} is in the future", param_hint="--month")
+    why = used_store.without_records(settings)
+    if why is None:
+        made = await used_store.with_store(
+            settings, lambda store: chargeback.read(store, settings.applications, month), reads_only=True
+        )
+        if not made.recorded:
+            why = f"No requests are recorded in {month}, so hits and avoided parts are not known."
+    else:
+        made = chargeback.Chargeback(month, recorded=False, rows=())
+    if form == "json":
+        shown.print_json(made)
+    elif form == "csv":
+        typer.echo(made.csv, nl=False)
+    elif made.rows:
+        _print_month(made)
+    if why is not None:
+        typer.echo(why, err=form != "table")
+
+
+def _print_month(made: "Chargeback") -> None:
+    table = shown.plain_table(f"Usage in {made.month}, in parts")
+    numbers = ("requests", "hits", "paid", "uncertain", "avoided by cache", "by coalescing")
+    for name in ("API key", "fingerprint", *numbers):
+        table.add_column(name, justify="right" if name in numbers else "left")
+    for row in made.rows:
+        name = f"{row.application}/{row.key}" if row.key is not None else f"{row.application}, other usage"
+        counts = (
+            row.requests,
+            row.hits,
+            row.parts_paid,
+            row.uncertain,
+            row.avoided_by_cache,
+            row.avoided_by_coalescing,
+        )
+        cells = ("" if count is None else f"{count:,}" for count in counts)
+        table.add_row(Text(name), row.fingerprint or "", *cells)
+    shown.table_console().print(table)
 
 
 def _is_workbook_login(account: str) -> bool:

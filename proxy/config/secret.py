@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from proxy import errors
 from proxy.kit import located_yaml
 
+FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
@@ -214,6 +215,11 @@ class Digest:
     def reveal(self) -> str:
         """Return the hex digits, for the store and for the configuration: of a short key they are hardly a secret."""
         return self._sha256.hex()
+
+    @property
+    def fingerprint(self) -> str:
+        """First digits of the SHA-256."""
+        return self.reveal()[:FINGERPRINT]
 
     def keyed(self, key: bytes) -> str:
         """Return a text that is that of this API key for everybody who has `key`, and reveals it to nobody else."""

@@ -15,10 +15,11 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen, UnknownKey
+from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen, MonthlyRequests, UnknownKey
 
 INTERVAL_SECONDS = 10.0  # between two writes
 BATCH_MAX = 1_000  # counts that are written at once
+DAYS_OF_MONTH = 31
 LEARNING_SECONDS = 86_400.0  # after recording began, in which no client counts as new
 
 log = structlog.get_logger()
@@ -31,17 +32,20 @@ class _Batch(NamedTuple):
     seen: list[CallerSeen]
     counts: list[CallerCount]
     unknown: list[UnknownKey]
+    months: list[MonthlyRequests]
 
 
-def _batches(seen: list[CallerSeen], counts: list[CallerCount], unknown: list[UnknownKey]) -> list[_Batch]:
+def _batches(
+    seen: list[CallerSeen], counts: list[CallerCount], unknown: list[UnknownKey], months: list[MonthlyRequests]
+) -> list[_Batch]:
     """Return batches of a size that keeps no other user of the store waiting."""
     times = {each.caller: each for each in seen}
-    batches = [_Batch(secrets.token_hex(8), [], [], unknown)] if unknown else []
-    for start in range(0, len(counts), BATCH_MAX):
+    batches = []
+    for start in range(0, len(counts) or int(bool(unknown or months)), BATCH_MAX):
         part = counts[start : start + BATCH_MAX]
-        batches.append(
-            _Batch(secrets.token_hex(8), [times[each] for each in {count.caller for count in part}], part, [])
-        )
+        seen = [times[each] for each in {count.caller for count in part}]
+        batches.append(_Batch(secrets.token_hex(8), seen, part, unknown, months))
+        unknown, months = [], []
     return batches
 
 
@@ -80,13 +84,16 @@ class CallerRecorder:
             await self._write_batches()
         today = int(self._clock.now() // DAY_SECONDS)
         if today != self._pruned:
-            await self._store.prune_callers(today - self._days + 1)
+            # Without days, the month of today is deleted, too.
+            await self._store.prune_callers(today - self._days + 1 if self._days else today + DAYS_OF_MONTH)
             self._pruned = today
 
     async def _write_batches(self) -> None:
         # New counts are taken when all earlier ones are written: until then they add up where they are bounded.
         if not self._batches:
-            self._batches.extend(_batches(*self._counts.take(), self._counts.take_unknown()))
+            self._batches.extend(
+                _batches(*self._counts.take(), self._counts.take_unknown(), self._counts.take_months())
+            )
         while self._batches:
             await self._store.add_callers(*self._batches[0])
             self._batches.popleft()

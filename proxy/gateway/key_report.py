@@ -7,11 +7,10 @@ from itertools import pairwise
 import msgspec
 
 from proxy import config, errors
+from proxy.config.secret import FINGERPRINT
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import UnknownKey
-
-FINGERPRINT_MIN = 4  # hex digits: enough to recognize a key, and too few to guess it by
 
 
 class ApiKeyRow(msgspec.Struct, frozen=True):
@@ -77,7 +76,7 @@ def unknown_rows(unknown: Mapping[str, UnknownKey]) -> list[UnknownKeyRow]:
 def unknown_digest(unknown: Mapping[str, UnknownKey], fingerprint: str) -> config.Digest:
     """Return the digest of an unknown key by its fingerprint, or more digits of it. Raises BadRequest."""
     found = [each.digest for each in unknown.values() if each.digest.startswith(fingerprint.lower())]
-    if len(fingerprint) < FINGERPRINT_MIN or len(found) != 1:
+    if len(fingerprint) < FINGERPRINT or len(found) != 1:
         listed = ", ".join(unknown) or "none"
         raise errors.BadRequest(f"{fingerprint!r} is the fingerprint of no unknown API key, or of several: {listed}")
     return config.Digest(bytes.fromhex(found[0]))
@@ -86,7 +85,7 @@ def unknown_digest(unknown: Mapping[str, UnknownKey], fingerprint: str) -> confi
 def _lengths(digests: Iterable[str]) -> dict[str, int]:
     """Return of each digest how many digits tell it from the others."""
     ordered = sorted(digests)
-    lengths = dict.fromkeys(ordered, FINGERPRINT_MIN)
+    lengths = dict.fromkeys(ordered, FINGERPRINT)
     for one, other in pairwise(ordered):
         needed = next(place for place, (a, b) in enumerate(zip(one, other, strict=True), 1) if a != b)
         lengths[one], lengths[other] = max(lengths[one], needed), max(lengths[other], needed)

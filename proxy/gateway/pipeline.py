@@ -427,4 +427,5 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         records=join_records(result.records),
         projection=queries.renderer.key,
         facts=result.facts | queries.renderer.facts,
+        parts=len(result.records),
     )

@@ -14,14 +14,18 @@ class ResponseMetadata:
     `since` is when the request's time began, `stored` when the oldest of its results was fetched, `until` how long its
     response may be reused, in the clock's monotonic seconds. `cost` is parts used or uncertain. `source` is where the
     results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
-    requested. `results` is how many there were; a stale one is counted as what it replaces. `unsupported` are the
-    parameters that the response ignores, `unknown` those of them that v3 never had; where the request is `strict`, it
-    fails instead, and `sourceless` are the fields without source that it names. `max_age`: results that are older, in
-    seconds, are fetched again.
+    requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results are
+    `fetched` for this request, or avoided: `cached`, or `coalesced`, which an equal query in flight has brought.
+    `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had; where the
+    request is `strict`, it fails instead, and `sourceless` are the fields without source that it names. `max_age`:
+    results that are older, in seconds, are fetched again.
     """
 
     __slots__ = (
+        "cached",
+        "coalesced",
         "cost",
+        "fetched",
         "max_age",
         "results",
         "since",
@@ -42,13 +46,18 @@ class ResponseMetadata:
         self.unknown: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
+        self.fetched = self.cached = self.coalesced = 0
         self.source: str | None = None
         self.unsupported: tuple[str, ...] = ()
         self.stored = inf
         self.until = inf
 
-    def add_results(self, source: str, number: int = 1) -> None:
-        """Count results from a source."""
+    def add_results(self, source: str, number: int, parts: int = 0) -> None:
+        """Count results from a source, and the parts that did not have to be paid for them."""
+        if source == "hit":
+            self.cached += parts
+        elif source == "shared":
+            self.coalesced += parts
         if source != "stale":
             self.results += number
         if self.source is None or _RANK[source] > _RANK[self.source]:
@@ -62,14 +71,12 @@ class ResponseMetadata:
             raise errors.Unsupported.of(named)
 
     def of_shared_response(self) -> "ResponseMetadata":
-        """Return the metadata of another request that gets the same response. It costs nothing."""
+        """Return the metadata of another request that gets the same response. It costs nothing; what was cached would
+        have been so for that request, too."""
         shared = ResponseMetadata(self.since)
         shared.stored = self.stored
         if self.source is not None:
-            shared.add_results("shared", self.results)
+            shared.add_results("shared", self.results, self.fetched + self.coalesced)
+            shared.cached = self.cached
             shared.source = "stale" if self.source == "stale" else "shared"
         return shared
-
-
-HIT = ResponseMetadata(0.0)  # of a response that is reused as a whole
-HIT.add_results("hit")

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen, UnknownKey
+from proxy.telemetry.callers import CallerCount, CallerSeen, MonthlyRequests, UnknownKey
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -257,10 +257,14 @@ class CallerStore(Protocol):
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
         unknown: Sequence[UnknownKey] = (),
+        months: Sequence[MonthlyRequests] = (),
     ) -> None:
         """Add counts, and the times of all their callers; and unknown API keys, of which the last KEYS_MAX stay, and of
         each address the last ADDRESS_KEYS_MAX. A batch that is sent again within BATCH_SECONDS, because its
         confirmation was lost, is added once."""
+
+    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
+        """Return the requests of each API key in a month, by application and key."""
 
     async def callers(self) -> list[CallerSeen]:
         """Return every caller with its first and last time, in no particular order."""
@@ -275,7 +279,8 @@ class CallerStore(Protocol):
         """Return the unknown API keys, the last one first."""
 
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days, and callers and unknown API keys that were last seen before this day."""
+        """Delete counts of earlier days, callers and unknown API keys that were last seen before this day, and months
+        that ended before it."""
 
 
 BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers

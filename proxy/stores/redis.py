@@ -10,6 +10,7 @@ import asyncio
 import math
 import secrets
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    MonthlyRequests,
     UnknownKey,
 )
 
@@ -188,6 +190,7 @@ class RedisStore:
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
         unknown: Sequence[UnknownKey] = (),
+        months: Sequence[MonthlyRequests] = (),
     ) -> None:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
@@ -195,9 +198,20 @@ class RedisStore:
             [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
             [(each.day, place[each.caller], each.requests, each.errors, each.parts) for each in counts],
             [tuple(each) for each in unknown],
+            [
+                (month, orjson.dumps((application, key)).decode(), *numbers)
+                for month, application, key, *numbers in months
+            ],
         )
         values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
+
+    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
+        stored = await _response(self._redis.hgetall(f"{PREFIX}monthly_requests:{month}"))
+        return sorted(
+            MonthlyRequests(month, *orjson.loads(names), *map(int, numbers.split()))
+            for names, numbers in stored.items()
+        )
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._callers()).values())
@@ -229,7 +243,9 @@ class RedisStore:
         return sorted(keys, key=lambda each: (-each.last, each.digest))
 
     async def prune_callers(self, first_day: int) -> None:
-        await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)
+        begins = first_day * DAY_SECONDS
+        month = datetime.fromtimestamp(begins, UTC).strftime("%Y-%m")
+        await self._script("prune_callers", "", first_day, begins, month)
 
     async def _callers(self) -> dict[str, CallerSeen]:
         """Return the callers by their id in this store."""

@@ -36,6 +36,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    MonthlyRequests,
     UnknownKey,
 )
 
@@ -156,6 +157,7 @@ class SqlStore:
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
         unknown: Sequence[UnknownKey] = (),
+        months: Sequence[MonthlyRequests] = (),
     ) -> None:
         now = self._now()
 
@@ -163,8 +165,13 @@ class SqlStore:
             if _is_new_batch(rows, batch, now):
                 _add_callers(rows, seen, counts)
                 _add_unknown_keys(rows, unknown)
+                _add_months(rows, months)
 
         await self._write(work)
+
+    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
+        statement = "SELECT * FROM monthly_requests WHERE month = ? ORDER BY application, key"
+        return [MonthlyRequests(*row) for row in await self._read(statement, month)]
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._transaction("BEGIN", _callers)).values())
@@ -191,6 +198,9 @@ class SqlStore:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
         await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
+        await self._change(
+            "DELETE FROM monthly_requests WHERE month < strftime('%Y-%m', ?, 'unixepoch')", first_day * DAY_SECONDS
+        )
 
     def _now(self) -> float:
         return self._clock.now()
@@ -416,6 +426,16 @@ def _add_callers(rows: Connection, seen: Sequence[CallerSeen], counts: Sequence[
         "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
         "parts = parts + excluded.parts",
         (_json([(*each.caller, each.day, each.requests, each.errors, each.parts) for each in counts]),),
+    )
+
+
+def _add_months(rows: Connection, months: Sequence[MonthlyRequests]) -> None:
+    rows.execute(
+        "INSERT INTO monthly_requests SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, "
+        "value ->> 5, value ->> 6 FROM json_each(?) WHERE true ON CONFLICT (month, application, key) "
+        "DO UPDATE SET requests = requests + excluded.requests, hits = hits + excluded.hits, "
+        "cached = cached + excluded.cached, coalesced = coalesced + excluded.coalesced",
+        (_json(months),),
     )
 
 

@@ -43,6 +43,9 @@ CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, request
     errors INTEGER NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (day, caller)) WITHOUT ROWID;
 CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
     first INTEGER NOT NULL, last INTEGER NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE monthly_requests (month TEXT NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL,
+    requests INTEGER NOT NULL, hits INTEGER NOT NULL, cached INTEGER NOT NULL, coalesced INTEGER NOT NULL,
+    PRIMARY KEY (month, application, key)) WITHOUT ROWID;
 """
 
 

@@ -28,7 +28,22 @@ TOKEN_REQUEST = "token request"  # noqa: S105 - the operation that requests an a
 OK = "ok"  # outcome of an operation with usable data
 
 RequestValues = tuple[
-    float, str, str, str, str, int, float, str, str, str | None, str | None, int | None, str | None, str | None
+    float,
+    str,
+    str,
+    str,
+    str,
+    int,
+    float,
+    str,
+    str,
+    str | None,
+    str | None,
+    int | None,
+    str | None,
+    str | None,
+    int,
+    int,
 ]
 """Values of a RequestRecord."""
 
@@ -38,7 +53,8 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
 
     `target` is the path with the query, without API keys; cut at TARGET_MAX. `application` and `key` are
     names, None without a valid API key. `parts` were billed, `cache` is where the results came from; `error` is the
-    type of the error that the response reports.
+    type of the error that the response reports. `cached_parts` and `coalesced_parts` were not billed: they were cached,
+    or an equal query in flight has brought them.
     """
 
     at: float
@@ -55,6 +71,8 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     parts: int | None
     cache: str | None
     error: str | None
+    cached_parts: int = 0
+    coalesced_parts: int = 0
 
 
 class OperationRecord(msgspec.Struct):

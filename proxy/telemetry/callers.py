@@ -2,9 +2,11 @@
 
 Requests are counted in batches: to keep one for later is all that is on its way. Texts of clients are bounded:
 of an API key and day only so many callers are counted separately, so that a program that sends a new User-Agent with
-each request fills neither the memory nor the store.
+each request fills neither the memory nor the store. Beside them the requests of each API key are counted by month,
+also those of GraphQL and v4.
 """
 
+import time
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -62,6 +64,22 @@ class CallerCount(msgspec.Struct, frozen=True, order=True, gc=False):
         return CallerCount(self.day, self.caller, self.requests + requests, self.errors + errors, self.parts + parts)
 
 
+class MonthlyRequests(NamedTuple):
+    """Requests of an API key in one month (such as 2026-11, UTC): all, and `hits`, for which nothing was sent upstream.
+
+    `cached` and `coalesced` are parts that were in its responses and not billed: those of a cache, and those that an
+    equal query in flight has brought.
+    """
+
+    month: str
+    application: str
+    key: str
+    requests: int
+    hits: int
+    cached: int
+    coalesced: int
+
+
 class CallerSeen(NamedTuple):
     """Times of the first and the last request of a caller, in whole seconds since 1970."""
 
@@ -92,6 +110,22 @@ class _Tally:
         self.first = self.last = at
 
 
+class _Avoided:
+    """Requests of an API key on one day."""
+
+    __slots__ = ("cached", "coalesced", "hits", "requests")
+
+    def __init__(self) -> None:
+        self.requests = self.hits = self.cached = self.coalesced = 0
+
+    def add(self, cache: str | None, cached: int, coalesced: int) -> None:
+        self.requests += 1
+        if cache == "hit":
+            self.hits += 1
+        self.cached += cached
+        self.coalesced += coalesced
+
+
 _Key = tuple[float, str | None, str | None, str, str]  # day, application, API key, route or endpoint, user agent
 
 
@@ -102,6 +136,7 @@ class CallerCounts:
         self._redaction = keys or Redaction()
         self._uncounted: list[RequestValues] = []
         self._tallies: dict[_Key, _Tally] = {}
+        self._avoided: dict[tuple[float, str | None, str], _Avoided] = {}
         self._day = 0.0
         self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
         self._unknown: dict[str, UnknownKey] = {}
@@ -119,11 +154,19 @@ class CallerCounts:
             self._count(record, agents)
 
     def _count(self, record: RequestValues, agents: dict[str, str]) -> None:
-        at, _, _, target, route, status, _, _, sent_agent, application, name, parts, _, error = record
+        at, _, _, target, route, status, _, _, sent_agent, application, name, parts, cache, error, cached, coalesced = (
+            record
+        )
+        day = at // DAY_SECONDS
+        if name is not None:
+            avoided = self._avoided.get((day, application, name))
+            if avoided is None:
+                avoided = self._avoided[day, application, name] = _Avoided()
+            avoided.add(cache, cached, coalesced)
         user_agent = agents.get(sent_agent)
         if user_agent is None:
             user_agent = agents[sent_agent] = shown(self._redaction, target, sent_agent)[1]
-        key = (at // DAY_SECONDS, application, name, route, user_agent)
+        key = (day, application, name, route, user_agent)
         tally = self._tallies.get(key) or self._open(key, at, error)
         if tally is None:
             return
@@ -173,6 +216,18 @@ class CallerCounts:
             count = counts.get(place) or CallerCount(*place, 0, 0, 0)
             counts[place] = count.plus(tally.requests, tally.errors, tally.parts)
         return list(seen.values()), list(counts.values())
+
+    def take_months(self) -> list[MonthlyRequests]:
+        """Return the requests by month, and begin again from zero."""
+        self._count_all()
+        avoided, self._avoided = self._avoided, {}
+        months: dict[tuple[str, str, str], MonthlyRequests] = {}
+        for (day, application, key), each in avoided.items():
+            place = time.strftime("%Y-%m", time.gmtime(day * DAY_SECONDS)), application or "", key
+            _, _, _, *before = months.get(place, (*place, 0, 0, 0, 0))
+            added = each.requests, each.hits, each.cached, each.coalesced
+            months[place] = MonthlyRequests(*place, *map(sum, zip(before, added, strict=True)))
+        return list(months.values())
 
     def _open(self, key: _Key, at: float, error: str | None) -> _Tally | None:
         """Return the tally of a caller that has none yet; None for a request that is not counted, such as one that

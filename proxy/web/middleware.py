@@ -135,6 +135,7 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
 
 
 def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestValues:
+    metadata = request.get(METADATA)
     return (
         now,
         REQUEST_ID.get(),
@@ -150,6 +151,8 @@ def _record(request: web.Request, fields: RequestFields, seconds: float, now: fl
         fields.parts,
         fields.cache,
         fields.error,
+        metadata.cached if metadata is not None else 0,
+        metadata.coalesced if metadata is not None else 0,
     )
 
 

@@ -84,7 +84,8 @@ class RenderedResult(NamedTuple):
 
     `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
     all. `records` are what it was made of, in the projection of a renderer. `failure` is why there
-    is no result where that is not the query's own `error`; `facts` are those of its page.
+    is no result where that is not the query's own `error`; `facts` are those of its page. `parts` is how many it has; 0
+    of a stale one, which stands in for a response that failed.
     """
 
     items: bytes
@@ -97,6 +98,7 @@ class RenderedResult(NamedTuple):
     records: bytes = b""
     projection: Hashable = None
     facts: frozenset[str] = frozenset()
+    parts: int = 0
 
     @property
     def has_failed(self) -> bool:
@@ -130,10 +132,7 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
     details: Any
     stored: float  # not its expiry: a reload may change lifetimes
     items: dict[Hashable, bytes]
-
-    @property
-    def count(self) -> int:
-        return len(_records(self.records))
+    count: int  # of its parts: to count them takes longer than the rest of a hit
 
     def size(self) -> int:
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
@@ -205,6 +204,7 @@ class ResponseCache:
             records=variant.records,
             projection=renderer.key,
             facts=renderer.facts,
+            parts=0 if stale else variant.count,
         )
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
@@ -234,12 +234,15 @@ class ResponseCache:
             added = [bytes(each) for each in _records(result.records) if _id(each).v3uid not in listed]
             records, now = join_records([*head.records, *added]), min(now, head.stored)
             items = renderer.items(renderer.part.decode(records), key.context)
-            hits = max(result.hits, page.start + len(head.records) + len(added))
-            result = result._replace(items=items, hits=hits, records=records)
+            count = len(head.records) + len(added)
+            hits = max(result.hits, page.start + count)
+            result = result._replace(items=items, hits=hits, records=records, parts=count)
             if not self._holders.get(page.query):  # they were cleared meanwhile: the head must not come back
                 return result._replace(stored=now)
         fields = _with_facts(renderer.fetched, result.facts)
-        variant = _Variant(fields, result.records, result.hits, result.details, now, {renderer.key: result.items})
+        variant = _Variant(
+            fields, result.records, result.hits, result.details, now, {renderer.key: result.items}, result.parts
+        )
         self._keep(key, [variant], renderer)
         return result._replace(stored=now, until=self._fresh_until(variant))
 
@@ -264,7 +267,15 @@ class ResponseCache:
             key = key._replace(key=(*key.key[:-1], shared_records[0].limit))  # type: ignore[index]
         now, monotonic = self._clock.now(), self._clock.monotonic()
         variants = [
-            _Variant(each.fields, each.records, each.hits, each.details, monotonic - max(age, 0.0), {})
+            _Variant(
+                each.fields,
+                each.records,
+                each.hits,
+                each.details,
+                monotonic - max(age, 0.0),
+                {},
+                len(_records(each.records)),
+            )
             for each in shared_records
             if -CLOCK_SKEW <= (age := now - each.stored) < self._lifetime
         ]
@@ -350,7 +361,8 @@ class ResponseCache:
             records = more
             used.append(piece[1])
         fields, stored = frozenset.intersection(*(each.fields for each in used)), min(each.stored for each in used)
-        return _Variant(fields, join_records(records), newest.hits, newest.details, stored, {}), len(records) >= wanted
+        content, count = join_records(records), len(records)
+        return _Variant(fields, content, newest.hits, newest.details, stored, {}, count), count >= wanted
 
     def _note(self, key: CacheKey, variant: _Variant, renderer: ItemRenderer | None) -> None:
         """Let queries by id find the parts of a result, and other pages of a match find a page of which nothing was
@@ -442,7 +454,7 @@ def _part(variant: _Variant, key: CacheKey) -> _Variant | None:
     if not found:
         return None
     record = bytes(_records(variant.records)[found[0]])
-    return _Variant(variant.fields, b"[%b]" % record, 1, None, variant.stored, {})
+    return _Variant(variant.fields, b"[%b]" % record, 1, None, variant.stored, {}, 1)
 
 
 def _uid_of(key: Hashable) -> str:

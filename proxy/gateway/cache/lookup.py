@@ -5,7 +5,7 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -128,7 +128,7 @@ class Lookup:
             oldest = self._metrics.clock.monotonic() - request.metadata.max_age
             self._results = {n: each for n, each in cached.items() if each is not None and each.stored > oldest}
             if self._results:
-                self._count("hit", self._results, "memory")
+                self._count("hit", self._results, "memory", _parts(self._results.values()))
         self._results |= known
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
@@ -142,7 +142,7 @@ class Lookup:
             results = await self._shared.look_up(self.misses)
             if results:
                 self._results |= results
-                self._count("hit", results, "shared cache")
+                self._count("hit", results, "shared cache", _parts(results.values()))
                 self.misses = [n for n in self.misses if n not in results]
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
@@ -201,7 +201,7 @@ class Lookup:
             left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
             self._results |= {n: self._rendered(n, result) for n, result in results.items()}
             if shared := set(self.misses).difference(left, self._executed):
-                self._count("shared", shared, "coalesced")
+                self._count("shared", shared, "coalesced", _parts(self._results[n] for n in shared))
         self.misses = sorted(left)
 
     def _serves(self, result: RenderedResult) -> bool:
@@ -238,6 +238,9 @@ class Lookup:
         if rendered.failure is not None:
             steps.add_source("failed", (position,))
             return self._stale_if_error(position, rendered.failure) or rendered
+        self.request.metadata.fetched += rendered.parts
+        if head is not None:
+            self.request.metadata.cached += len(head.records)
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
@@ -284,7 +287,11 @@ class Lookup:
         if number:
             self._metrics.shared_cache_lookups[outcome,] += number
 
-    def _count(self, outcome: str, positions: Collection[int], source: steps.Source) -> None:
-        self.request.metadata.add_results(outcome, len(positions))
+    def _count(self, outcome: str, positions: Collection[int], source: steps.Source, parts: int = 0) -> None:
+        self.request.metadata.add_results(outcome, len(positions), parts)
         self._metrics.queries[outcome,] += len(positions)
         steps.add_source(source, positions)
+
+
+def _parts(results: Iterable[RenderedResult]) -> int:
+    return sum([result.parts for result in results])

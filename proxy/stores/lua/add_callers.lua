@@ -1,10 +1,11 @@
 -- KEYS[1]: the mark of this batch. ARGV: the prefix of all keys, seconds that the mark and that counts are kept, JSON:
 -- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts], …],
--- [[digest of an unknown API key, address, user agent, first, last, requests], …]]; how many of the last stay, in all and
--- of an address.
+-- [[digest of an unknown API key, address, user agent, first, last, requests], …],
+-- [[month, application and key, requests, hits, cached, coalesced], …]]; how many unknown keys stay, in all and of an
+-- address.
 if not redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then return end
 local callers, days, last_id = ARGV[1] .. 'callers', ARGV[1] .. 'caller_days', ARGV[1] .. 'caller_id'
-local seen, counts, unknown = unpack(cjson.decode(ARGV[4]))
+local seen, counts, unknown, months = unpack(cjson.decode(ARGV[4]))
 local ids = {} -- a caller's text is held once; the counts of its days have its number
 for number, each in ipairs(seen) do
   local caller, first, last = unpack(each)
@@ -55,4 +56,13 @@ if #unknown > 0 then
   end
   redis.call('EXPIRE', unknown_keys, ARGV[3])
 end
-for _, key in ipairs({ callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end
+for _, each in ipairs(months) do
+  local month, names, requests, hits, cached, coalesced = unpack(each)
+  local key = ARGV[1] .. 'monthly_requests:' .. month
+  local r, h, a, b = string.match(redis.call('HGET', key, names) or '', '^(%d+) (%d+) (%d+) (%d+)$')
+  if r then requests, hits, cached, coalesced = requests + r, hits + h, cached + a, coalesced + b end
+  redis.call('HSET', key, names, string.format('%d %d %d %d', requests, hits, cached, coalesced))
+  redis.call('SADD', ARGV[1] .. 'months', month)
+  redis.call('EXPIRE', key, ARGV[3])
+end
+for _, key in ipairs({ ARGV[1] .. 'months', callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end

@@ -1,4 +1,10 @@
--- KEYS[1]: the prefix of all keys. ARGV: the first day that stays, and its beginning in seconds since 1970.
+-- KEYS[1]: the prefix of all keys. ARGV: the first day that stays, its beginning in seconds since 1970, and its month.
+for _, month in ipairs(redis.call('SMEMBERS', KEYS[1] .. 'months')) do
+  if month < ARGV[3] then
+    redis.call('DEL', KEYS[1] .. 'monthly_requests:' .. month)
+    redis.call('SREM', KEYS[1] .. 'months', month)
+  end
+end
 local callers, days = KEYS[1] .. 'callers', KEYS[1] .. 'caller_days'
 for _, day in ipairs(redis.call('SMEMBERS', days)) do
   if tonumber(day) < tonumber(ARGV[1]) then

@@ -3,7 +3,6 @@
 Keys are in memory only: no repr and no name shows one, and none is written.
 """
 
-import hashlib
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from proxy.config.base import Settings as Block
 from proxy.traffic.v3_response import SideName
 
 NO_KEY = "no key"
-SHOWN = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
 OTHERS = secret.digest("*")  # a `source` that applies to all keys without an entry of their own
 
 
@@ -84,7 +82,7 @@ class Clients:
         """Return the client's name, and note the position and User-Agent of a request with an unnamed key."""
         name = self.name(apikey)
         if apikey and name not in self._known:
-            first = UnnamedKey(name, _fingerprint(apikey), origin, origin, "")
+            first = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
             known = self._seen_at.get(name, first)
             self._seen_at[name] = msgspec.structs.replace(known, last=origin, agent=known.agent or agent or "")
         return name
@@ -116,7 +114,3 @@ class Clients:
             name = f"key {self._numbered}"
             if name not in self._known:
                 return name
-
-
-def _fingerprint(apikey: str) -> str:
-    return hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).hexdigest()[:SHOWN]

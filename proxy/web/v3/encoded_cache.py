@@ -34,15 +34,13 @@ RequestKey = tuple[str, bool]  # request target, which names the API key, and wh
 
 
 class EncodedResponse(NamedTuple):
-    """Cache entry: the body, the beginning of the response head, the number of cached results in it, and its client.
-    `stored` and `until`: when the oldest result was fetched, and the expiry, in monotonic seconds."""
+    """Cache entry: the body, the beginning of the response head, its client, and the metadata of the hit that it was
+    stored from, which are those of each that it serves."""
 
     body: EncodedBody
     head: str
-    results: int
     client: Client
-    stored: float
-    until: float
+    metadata: ResponseMetadata
 
 
 class RequestLabels(NamedTuple):
@@ -84,14 +82,12 @@ class EncodedResponseCache:
     def store(self, target: str, gzip: bool, response: EncodedResponse) -> None:
         """Store an entry, unless it is larger than the whole cache."""
         size = entries.memory_of(len(response.body.body))
-        self._entries.put((_digest(target), gzip), response, size, response.until)
+        self._entries.put((_digest(target), gzip), response, size, response.metadata.until)
 
     def add(self, target: str, gzip: bool, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> None:
         """Store a response of which nothing was sent upstream."""
         if metadata.source == "hit":
-            head = responses.head(body)
-            response = EncodedResponse(body, head, metadata.results, client, metadata.stored, metadata.until)
-            self.store(target, gzip, response)
+            self.store(target, gzip, EncodedResponse(body, responses.head(body), client, metadata))
 
     def link(self, head: bytes, target: str, gzip: bool, labels: RequestLabels) -> None:
         """Remember that the bytes of a request head ask for an entry."""

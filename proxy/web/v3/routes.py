@@ -11,7 +11,7 @@ from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota.reservations import QuotaStatus
-from proxy.gateway.response_metadata import HIT, ResponseMetadata
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.loader import Mappings
 from proxy.telemetry.metrics import Metrics
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
@@ -237,22 +237,20 @@ class V3Routes:
         other."""
         self._authenticator.check(request, cached.client)
         self._identify(request, cached.client)
-        request[METADATA] = HIT
+        request[METADATA] = cached.metadata
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
-        self._metrics.queries["hit",] += cached.results
+        self._metrics.queries["hit",] += cached.metadata.results
         self._hits.remember(request, target, cached)
-        return self._response(cached.body, cached.client, HIT, cached.stored)
+        return self._response(cached.body, cached.client, cached.metadata)
 
-    def _response(
-        self, body: EncodedBody, client: Client, metadata: ResponseMetadata, stored: float | None = None
-    ) -> web.Response:
+    def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
         """Return a 200, with the headers of usage where parts were requested."""
         response = responses.response(body)
         if X_V3_UNSUPPORTED in body.headers:
             log.warning("parameters ignored", parameters=body.headers[X_V3_UNSUPPORTED])
         if metadata.source is not None:
-            age = self._clock.monotonic() - (metadata.stored if stored is None else stored)
+            age = self._clock.monotonic() - metadata.stored
             usage = responses.usage_headers(metadata, self._pipeline.quota_status(client), age)
             response.headers.update(usage)
         return response

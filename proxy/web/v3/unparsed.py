@@ -14,7 +14,6 @@ from typing import NamedTuple
 from aiohttp import HttpVersion11, hdrs, web
 
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.response_metadata import HIT
 from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
 from proxy.telemetry.activity import Activity
@@ -78,7 +77,7 @@ class UnparsedHits:
         if not self._context.authenticator.knows(address.group, cached.client):
             return None
         request_id = self._request_id(data, fields) if fields else self._context.ids.new()
-        response = self._response(cached, request_id, started - cached.stored)
+        response = self._response(cached, request_id, started - cached.metadata.stored)
         self._record(head.labels, cached, address.address, self._clock.monotonic() - started, request_id)
         return response
 
@@ -105,7 +104,7 @@ class UnparsedHits:
     def _response(self, cached: EncodedResponse, request_id: str, age: float) -> bytes:
         """Return the bytes that aiohttp would write for the handler's response."""
         body = cached.body.body
-        usage = responses.usage_headers(HIT, self._context.pipeline.quota_status(cached.client), age)
+        usage = responses.usage_headers(cached.metadata, self._context.pipeline.quota_status(cached.client), age)
         lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
         if cached.client.sunset is not None:
             lines += cached.client.sunset.head
@@ -116,14 +115,14 @@ class UnparsedHits:
     ) -> None:
         metrics, client = self._context.metrics, cached.client
         route, name = labels.route, client.application.name
-        metrics.queries["hit",] += cached.results
+        metrics.queries["hit",] += cached.metadata.results
         metrics.requests[route, "200"] += 1
         metrics.request_seconds.observe(route, seconds)
         now, agent = self._clock.now(), labels.user_agent
         # fmt: off
         self._context.activity.add_request((
             now, request_id, "GET", labels.target, route, 200, seconds * 1000, address, agent, name, client.key, 0,
-            "hit", None,
+            "hit", None, cached.metadata.cached, 0,
         ))
         # fmt: on
         if self._log.logs_requests:

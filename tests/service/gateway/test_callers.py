@@ -11,7 +11,15 @@ from proxy import errors
 from proxy.gateway import callers
 from proxy.kit import clock
 from proxy.stores.open import MemoryStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerCounts, CallerSeen, UnknownKey
+from proxy.telemetry.callers import (
+    DAY_SECONDS,
+    Caller,
+    CallerCount,
+    CallerCounts,
+    CallerSeen,
+    MonthlyRequests,
+    UnknownKey,
+)
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")
 
@@ -27,10 +35,11 @@ class UnreliableStore(MemoryStore):
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
         unknown: Sequence[UnknownKey] = (),
+        months: Sequence[MonthlyRequests] = (),
     ) -> None:
         if self.fails == "before":
             raise errors.StoreUnavailable("not there")
-        await super().add_callers(batch, seen, counts, unknown)
+        await super().add_callers(batch, seen, counts, unknown, months)
         if self.fails == "after":
             raise errors.StoreUnavailable("the confirmation was lost")
 
@@ -58,7 +67,24 @@ class Counting:
         route = "/v3/parts/match"
         for _ in range(number):
             self._counts.add(
-                (self._time.now(), "id", "GET", route, route, 200, 1.0, "::1", "curl/8", "demo", "erp", 2, None, None)
+                (
+                    self._time.now(),
+                    "id",
+                    "GET",
+                    route,
+                    route,
+                    200,
+                    1.0,
+                    "::1",
+                    "curl/8",
+                    "demo",
+                    "erp",
+                    2,
+                    "hit",
+                    None,
+                    3,
+                    1,
+                )
             )
 
 
@@ -87,6 +113,7 @@ async def test_what_is_left_is_written_at_the_end(store: UnreliableStore, time: 
     counting.request(7)
     await counting.recorder.close()
     assert list((await requests(store)).values()) == [7]
+    assert await store.monthly_requests("2023-11") == [MonthlyRequests("2023-11", "demo", "erp", 7, 7, 21, 7)]
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])
@@ -111,7 +138,7 @@ async def test_many_counts_are_written_in_parts_each_once(store: UnreliableStore
     for number in range(total):
         key = str(number // 50)
         counts.add(
-            (time.now(), "id", "GET", route, route, 200, 1.0, "::1", f"bom/{number}", "demo", key, 2, None, None)
+            (time.now(), "id", "GET", route, route, 200, 1.0, "::1", f"bom/{number}", "demo", key, 2, None, None, 0, 0)
         )
     recorder = callers.CallerRecorder(counts, store, 396, time)
     store.fails = "after"
@@ -181,8 +208,10 @@ async def test_zero_days_delete_what_is_stored(store: UnreliableStore, time: clo
     counting = Counting(store, time)
     counting.request()
     await counting.recorder.write()
+    assert await store.monthly_requests("2023-11") != []
     await Counting(store, time, days=0).recorder.write()
     assert (await requests(store), await store.callers()) == ({}, [])
+    assert await store.monthly_requests("2023-11") == []
 
 
 def seen(first: int, key: str = "erp", endpoint: str = "parts/match", user_agent: str = "curl/8") -> CallerSeen:

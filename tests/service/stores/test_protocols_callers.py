@@ -21,6 +21,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    MonthlyRequests,
     UnknownKey,
 )
 
@@ -63,6 +64,28 @@ async def test_batch_that_is_sent_again_is_added_once(store: Store, manual_clock
         await store.add_callers("1", [seen(ERP, 1)], [CallerCount(TODAY, ERP, 5, 1, 7)])
         manual_clock.advance(BATCH_SECONDS - 1)
     assert (await stored(store))[1] == [CallerCount(TODAY, ERP, 5, 1, 7)]
+
+
+async def test_requests_of_a_month_are_added_up_once(store: Store) -> None:
+    erp, shop = ("2023-11", "demo", "erp"), ("2023-11", "demo", 'a "quoted" key')
+    for batch in ("1", "1", "2"):  # the first is sent again
+        months = [MonthlyRequests(*erp, 5, 4, 30, 2), MonthlyRequests("2023-12", "demo", "erp", 1, 1, 1, 1)]
+        await store.add_callers(batch, [], [], months=months)
+    await store.add_callers("3", [], [], months=[MonthlyRequests(*shop, 2**40, 0, 2**40, 0)])
+    assert await store.monthly_requests("2023-11") == [
+        MonthlyRequests(*shop, 2**40, 0, 2**40, 0),
+        MonthlyRequests(*erp, 10, 8, 60, 4),
+    ]
+    assert await store.monthly_requests("2023-10") == []
+
+
+async def test_months_are_pruned_when_all_their_days_are(store: Store) -> None:
+    months = ("2023-10", "2023-11", "2023-12")
+    await store.add_callers("1", [], [], months=[MonthlyRequests(month, "demo", "erp", 1, 0, 0, 0) for month in months])
+    november_30 = 19_691
+    for first_day, left in ((november_30 - 29, months[1:]), (november_30, months[1:]), (november_30 + 1, months[2:])):
+        await store.prune_callers(first_day)
+        assert [month for month in months if await store.monthly_requests(month)] == list(left)
 
 
 async def test_only_the_days_asked_for_are_read(store: Store) -> None:

@@ -20,6 +20,7 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
+    MonthlyRequests,
 )
 
 DAY = 19_675
@@ -163,3 +164,23 @@ def test_unknown_keys_are_bounded_and_never_in_a_user_agent() -> None:
     assert first == ("digest 0", "192.0.2.9", "curl/8 … �[31m", int(MIDNIGHT) - 5, int(MIDNIGHT), 2)
     assert (second.digest, second.requests, len(others)) == ("digest 1", 1, KEYS_MAX - 2)
     assert counts.take_unknown() == []
+
+
+def test_requests_of_a_month_are_those_of_a_key_whatever_it_requests() -> None:
+    counts, december = CallerCounts(), MIDNIGHT + 17 * DAY_SECONDS
+    for at, route, cache, cached, coalesced in (
+        (december - 1.0, "/v3/parts/match", "hit", 3, 0),
+        (december - DAY_SECONDS, "/graphql", "shared", 2, 5),
+        (december - 2.0, "/v3/brands/search", None, 0, 0),
+        (december, "/v3/parts/match", "hit", 4, 0),
+    ):
+        request = record(at, route)
+        counts.add(
+            values(msgspec.structs.replace(request, cache=cache, cached_parts=cached, coalesced_parts=coalesced))
+        )
+    counts.add(values(unknown()))
+    assert sorted(counts.take_months()) == [
+        MonthlyRequests("2023-11", "demo", "erp", 3, 1, 5, 5),
+        MonthlyRequests("2023-12", "demo", "erp", 1, 1, 4, 0),
+    ]
+    assert counts.take_months() == []

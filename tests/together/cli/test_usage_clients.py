@@ -264,7 +264,7 @@ def test_recording_that_is_switched_off_is_told(run_command: Run, config_file: s
         (("--clients", "--since", "yesterday"), "does not match the format"),
         (("--clients", "--json", "--csv"), "only one of"),
         (("--clients", "--reopen", "shop"), "only one of"),
-        (("--csv",), "need --clients"),
+        (("--csv",), "needs --month or --clients"),
         (("--unused",), "need --clients"),
         (("--days", "7"), "need --clients"),
     ],

@@ -58,6 +58,7 @@ from proxy.web.admin.pages import (
     requests,
     schema,
     upstream,
+    usage,
 )
 
 # In the order of the navigation.
@@ -66,6 +67,7 @@ PAGES: tuple[AdminPage, ...] = (
     clients.PAGE,
     keys.PAGE,
     quota.PAGE,
+    usage.PAGE,
     cache.PAGE,
     upstream.PAGE,
     requests.PAGE,

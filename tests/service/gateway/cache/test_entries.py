@@ -27,7 +27,7 @@ def memory(time: clock.ManualClock, **settings: Any) -> ResponseCache:
 def store(cache: ResponseCache, renderer: ItemRenderer, key: CacheKey = KEY, details: Any = None) -> RenderedResult:
     records = msgspec.convert([PART], list[renderer.part.record])  # type: ignore[name-defined]
     encoded = msgspec.json.encode(records)
-    result = RenderedResult(renderer.items(records, key.context), 7, details=details, records=encoded)
+    result = RenderedResult(renderer.items(records, key.context), 7, details=details, records=encoded, parts=1)
     return cache.store(key, renderer, result)
 
 
@@ -44,7 +44,9 @@ def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, rend
     assert cache.get(KEY, renderer("mpn")) == first._replace(projection=renderer("mpn").key)
     time.advance(0.1)
     assert cache.get(KEY, renderer("mpn")) is None
-    assert cache.get(KEY, renderer("mpn"), stale=True) == first._replace(until=0.0, projection=renderer("mpn").key)
+    assert cache.get(KEY, renderer("mpn"), stale=True) == first._replace(
+        until=0.0, projection=renderer("mpn").key, parts=0
+    )
     time.advance(600)
     assert cache.get(KEY, renderer("mpn"), stale=True) is None
 
@@ -204,7 +206,7 @@ def store_page(
 ) -> RenderedResult:
     records = msgspec.json.encode([{**PART, "v3uid": f"{n:016x}", "mpn": str(n)} for n in numbers])
     items = renderer.items(renderer.part.decode(records), key.context)
-    return cache.store(key, renderer, RenderedResult(items, hits, records=records), head)
+    return cache.store(key, renderer, RenderedResult(items, hits, records=records, parts=items.count(b'"mpn"')), head)
 
 
 def numbers(result: RenderedResult | None) -> list[int] | None:

@@ -4,6 +4,7 @@ import pytest
 
 from proxy import config
 from proxy.gateway.applications import Applications, Client
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import ManualClock
 from proxy.v3.encoding import EncodedBody
 from proxy.web.v3 import encoded_cache
@@ -23,7 +24,9 @@ def client() -> Client:
 
 
 def response(client: Client, until: float = 10.0, size: int = 100) -> EncodedResponse:
-    return EncodedResponse(EncodedBody(b"x" * size, {}), "HTTP/1.1 200 OK\r\n", 1, client, 0.0, until)
+    metadata = ResponseMetadata(0.0)
+    metadata.until = until
+    return EncodedResponse(EncodedBody(b"x" * size, {}), "HTTP/1.1 200 OK\r\n", client, metadata)
 
 
 def test_bytes_find_the_entry_that_they_ask_for_until_it_expires(client: Client) -> None:
