@@ -96,10 +96,16 @@ class _Reader(Blocks):
         if raw is False:
             return False
         admin = self.block(settings.AdminSettings, raw, ("admin",))
-        # Without `upstream` it may be a placeholder.
-        if self.upstream and isinstance(admin.token, secret.Secret) and len(admin.token.reveal()) < TOKEN_MIN:
-            message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
-            self.report(("admin", "token"), message)
+        # Without `upstream` they may be placeholders.
+        tokens = {"token": admin.token, "read_token": admin.read_token} if self.upstream else {}
+        for name, token in tokens.items():
+            if isinstance(token, secret.Secret) and len(token.reveal()) < TOKEN_MIN:
+                message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
+                self.report(("admin", name), message)
+        if isinstance(tokens.get("token"), secret.Secret) and tokens["token"] == tokens["read_token"]:
+            self.report(
+                ("admin", "read_token"), "is that of operators, too; make another with: openssl rand -base64 24"
+            )
         return admin
 
     def _alerts(self, raw: Any) -> alert_settings.AlertSettings:

@@ -21,7 +21,7 @@ FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, to
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
-_SECRET_KEYS = ("client_secret", "token", "store_key", "secret")
+_SECRET_KEYS = ("client_secret", "token", "read_token", "store_key", "secret")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")

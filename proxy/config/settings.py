@@ -76,13 +76,16 @@ class ListenSettings(Settings, frozen=True):
 
 
 class AdminSettings(Settings, frozen=True):
-    """Admin interface: its listening address, and the token that its users need. Without a token one is generated and
-    printed at each start."""
+    """Admin interface: its listening address, the token of operators, which is generated and printed at each start
+    where it is missing, and that of those who only read."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Port = 8088
     token: Annotated[
         Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+    ] = None
+    read_token: Annotated[
+        Secret | None, Meta(description="another token of 16 characters or more in quotes, env:NAME or file:PATH")
     ] = None
 
 

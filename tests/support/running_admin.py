@@ -17,9 +17,10 @@ from proxy.web.service import SERVICE, RunningService
 from support import html_forms, running_proxy
 
 TOKEN = "the-admin-token-of-the-tests"
+READ_TOKEN = "the-read-only-token-of-the-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 PAGE = {"Accept": "text/html"}
-SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN))
+SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN), read_token=config.Secret(READ_TOKEN))
 
 
 class AdminClient:

@@ -1,16 +1,18 @@
-"""Access to the admin interface: every request needs the admin token or a session, except for those of OPEN.
+"""Access to the admin interface: every request needs an admin token or a session, except for those of OPEN. Operators
+may do everything, readers change nothing.
 
 Security headers on every response, errors as pages or JSON, a limit of wrong tokens for each address.
 """
 
 import math
+from typing import Literal
 
 import cachetools
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
-from proxy import errors
+from proxy import config, errors
 from proxy.kit.windows import Window, Windows
 from proxy.web.admin import pages, rendering, requests
 from proxy.web.admin.page import AdminContext
@@ -19,6 +21,9 @@ from proxy.web.operator_endpoints import PATHS as CHECKS
 
 OPEN = CHECKS | {"/sign-in", "/static/{name}"}
 """Routes without authentication. A new route needs it unless it is named here."""
+
+READING = {"/sign-out", *(path for page in pages.PAGES if page.posts for path in (page.url, f"/{page.name}.json"))}
+"""Routes by POST that change nothing: parameters that must not stand in a URL."""
 
 COOKIE = "__Host-v3bridge"  # the prefix: only over TLS (or loopback), for this host alone, for all paths
 WRONG_TOKENS = Window(10, 60.0)  # for each address
@@ -40,6 +45,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
+Role = Literal["operator", "reader"]
+ROLE = web.RequestKey("role", str)
+"""Role of the token or session of a request."""
+
 CSRF = web.RequestKey("csrf", str)
 """CSRF token of the request's session; missing where a script has sent the bearer token."""
 
@@ -52,6 +61,15 @@ class Unauthorized(errors.ClientError):
     status = 401
 
 
+class ReadOnly(errors.ClientError):
+    """A change by a reader."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("the read-only token changes nothing: use the token of operators, admin.token")
+
+
 class Guard:
     """Middleware that authenticates, and the check of tokens for signing in."""
 
@@ -60,7 +78,7 @@ class Guard:
         self._host = host
         self._trusted: tuple[str, ...] = ()
         self._transport = requests.Transport((), host)
-        self._sessions: Sessions | None = None
+        self._sessions: dict[Role, Sessions] = {}
         self._wrong: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
 
     @property
@@ -72,17 +90,21 @@ class Guard:
             self._transport = requests.Transport(trusted, self._host)
         return self._transport
 
-    def sessions(self) -> Sessions:
-        """Return the sessions of the current token: a reload may have changed it."""
+    def sessions(self) -> dict[Role, Sessions]:
+        """Return the sessions of the current tokens: a reload may have changed them."""
         settings = self._context.service.gateway.settings.admin
         if not settings or settings.token is None:
             raise Unauthorized("the admin interface has no token")
-        if self._sessions is None or self._sessions.token != settings.token:
-            self._sessions = Sessions(settings.token, self._context.clock)
+        tokens: dict[Role, config.Secret] = {"operator": settings.token}
+        if settings.read_token is not None:
+            tokens["reader"] = settings.read_token
+        if {role: each.token for role, each in self._sessions.items()} != tokens:
+            self._sessions = {role: Sessions(token, self._context.clock) for role, token in tokens.items()}
         return self._sessions
 
-    def check_token(self, request: web.Request, text: str) -> None:
-        """Raise Unauthorized for a wrong token, and TooManyRequests for an address with many of them."""
+    def check_token(self, request: web.Request, text: str) -> Role:
+        """Return the role of a token. Raises Unauthorized for a wrong one, and TooManyRequests for an address with many
+        of them."""
         client = self.transport.addresses.from_request(request)
         limits = {client.group: WRONG_TOKENS}
         if self.transport.is_address_claimed(request):
@@ -90,12 +112,13 @@ class Guard:
         # Before the token is compared, so that a right guess is refused like a wrong one.
         if wait := max((self._wrong[group].wait() for group in limits if group in self._wrong), default=0.0):
             raise errors.TooManyRequests("too many wrong tokens from your address", retry_after=math.ceil(wait))
-        if self.sessions().is_token(text):
-            return
+        # All are compared, so that the time tells nothing.
+        if roles := [role for role, sessions in self.sessions().items() if sessions.is_token(text)]:
+            return roles[0]
         for group, limit in limits.items():
             self._wrong.setdefault(group, Windows((limit,), self._context.clock)).try_take()
         log.warning("admin token refused", address=client.address)
-        raise Unauthorized("this is not the admin token")
+        raise Unauthorized("this is not an admin token")
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -131,23 +154,26 @@ class Guard:
         Unauthorized and ForbiddenOrigin."""
         kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if kind.lower() == "bearer":
-            self.check_token(request, token.strip())
+            request[ROLE] = self.check_token(request, token.strip())
+            _check_role(request)
             return None
         cookie, sessions = request.cookies.get(COOKIE, ""), self.sessions()
-        if not cookie or not sessions.is_valid(cookie):
+        role = next((role for role, each in sessions.items() if cookie and each.is_valid(cookie)), None)
+        if role is None:
             if request.method in ("GET", "HEAD") and requests.wants_page(request):
                 # Browsers send the session (SameSite=Strict) only after a link of this site, which this page follows.
                 if request.headers.get("Sec-Fetch-Site") == "cross-site":
                     return web.Response(text=rendering.render("continue.html", "Continue"), content_type="text/html")
                 location = request.rel_url.with_path("/sign-in").with_query(next=request.path_qs)
                 return web.Response(status=303, headers={hdrs.LOCATION: str(location)})
-            raise Unauthorized("send the header Authorization: Bearer TOKEN with the admin token, or sign in")
-        request[CSRF] = sessions.csrf_token(cookie)
+            raise Unauthorized("send the header Authorization: Bearer TOKEN with an admin token, or sign in")
+        request[ROLE], request[CSRF] = role, sessions[role].csrf_token(cookie)
         if request.method not in ("GET", "HEAD"):
             requests.check_same_site(request)
             fields = await requests.form(request)
-            if not sessions.is_csrf_token(cookie, fields.get("csrf", "")):
+            if not sessions[role].is_csrf_token(cookie, fields.get("csrf", "")):
                 raise requests.ForbiddenOrigin
+        _check_role(request)
         return None
 
     def _error(self, request: web.Request, status: int, message: str, retry_after: int | None) -> web.Response:
@@ -156,7 +182,8 @@ class Guard:
             csrf = request.get(CSRF, "")
             listed = pages.PAGES if csrf else ()
             title = _TITLES.get(status, "Error")
-            text = rendering.render("error.html", title=title, message=message, pages=listed, csrf=csrf)
+            values = {"message": message, "pages": listed, "csrf": csrf, "role": request.get(ROLE, "operator")}
+            text = rendering.render("error.html", title, **values)
             response = web.Response(text=text, status=status, content_type="text/html")
         else:
             response = web.json_response({"message": message}, status=status)
@@ -165,6 +192,13 @@ class Guard:
         if retry_after is not None:
             response.headers[hdrs.RETRY_AFTER] = str(retry_after)
         return response
+
+
+def _check_role(request: web.Request) -> None:
+    """Raise ReadOnly for a change by a reader. A new route that is not GET is a change, unless it is of READING."""
+    if request[ROLE] == "reader" and request.method not in ("GET", "HEAD") and _route(request) not in READING:
+        log.warning("admin action refused", path=request.path)
+        raise ReadOnly
 
 
 _TITLES = {

@@ -63,12 +63,12 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
 def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
     async def show(request: web.Request) -> web.Response:
         data = await page.data(context, await _parameters(request))
-        csrf = request.get(guard.CSRF, "")
+        viewer = rendering.Viewer(request[guard.ROLE], request.get(guard.CSRF, ""))
         if (held := request.headers.get(HELD)) is not None:
-            return await _changes(page, data, set(held.split()), csrf)
+            return await _changes(page, data, set(held.split()), viewer)
         notice = _decoded(request.cookies.get(NOTICE, ""))
         # In a thread: 200 requests with long targets take 50 ms, in which no v3 client would get a response.
-        text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, csrf=csrf, notice=notice)
+        text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, viewer, notice=notice)
         response = web.Response(text=text, content_type="text/html")
         if notice:
             _set_cookie(response, NOTICE, "", 0)
@@ -77,9 +77,9 @@ def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
     return show
 
 
-async def _changes(page: AdminPage, data: PageData, held: set[str], csrf: str) -> web.Response:
+async def _changes(page: AdminPage, data: PageData, held: set[str], viewer: rendering.Viewer) -> web.Response:
     """Return the pieces of a page that have changed, for its script."""
-    pieces = await asyncio.to_thread(rendering.changes, page, data, held, csrf=csrf)
+    pieces = await asyncio.to_thread(rendering.changes, page, data, held, viewer)
     if not pieces:
         return web.Response(status=204)
     return web.Response(body=msgspec.json.encode(pieces), content_type="application/json")
@@ -140,7 +140,7 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
             )
         result = await action.run(context, form)
         if result.shown:  # not in a cookie, which browsers write to the disk
-            return await _shown_once(page, context, result, request.get(guard.CSRF, ""))
+            return await _shown_once(page, context, result, request)
         response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
         _set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
         return response
@@ -148,10 +148,12 @@ def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.G
     return run
 
 
-async def _shown_once(page: AdminPage, context: AdminContext, result: ActionResult, csrf: str) -> web.Response:
-    values = {"csrf": csrf, "notice": result.message, "shown": result.shown}
-    data = await page.data(context, {})
-    text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, **values)
+async def _shown_once(
+    page: AdminPage, context: AdminContext, result: ActionResult, request: web.Request
+) -> web.Response:
+    viewer, data = rendering.Viewer(request[guard.ROLE], request.get(guard.CSRF, "")), await page.data(context, {})
+    values = {"notice": result.message, "shown": result.shown}
+    text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, viewer, **values)
     return web.Response(text=text, content_type="text/html")
 
 
@@ -174,16 +176,16 @@ class _SignIn:
         form = await requests.form(request)
         target = _page_target(form.get("next", ""))
         try:
-            self._guard.check_token(request, form.get("token", "").strip())
+            role = self._guard.check_token(request, form.get("token", "").strip())
         except errors.ClientError as error:
             response = _sign_in_page(target, error.message)
             response.set_status(error.status)
             if error.retry_after is not None:
                 response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
             return response
-        log.info("admin signed in", address=self._guard.transport.addresses.from_request(request).address)
+        log.info("admin signed in", role=role, address=self._guard.transport.addresses.from_request(request).address)
         response = web.Response(status=303, headers={hdrs.LOCATION: target})
-        _set_cookie(response, guard.COOKIE, self._guard.sessions().new(), sessions.SESSION_SECONDS)
+        _set_cookie(response, guard.COOKIE, self._guard.sessions()[role].new(), sessions.SESSION_SECONDS)
         return response
 
     async def _sign_out(self, _: web.Request) -> web.Response:

@@ -71,17 +71,24 @@ def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.blake2b(text.encode(), digest_size=6).digest()).decode()
 
 
-def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, **values: str) -> str:
+class Viewer(NamedTuple):
+    """Role of the token or session that a page is rendered for, and the CSRF token of the session."""
+
+    role: str
+    csrf: str
+
+
+def page(page: AdminPage, pages: tuple[AdminPage, ...], data: PageData, viewer: Viewer, **values: str) -> str:
     """Render a page; `values` are those of the layout."""
     pieces = LivePieces()
-    html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", **values)
+    html = _page(page, pieces, data, pages=pages, json=f"/{page.name}.json", **viewer._asdict(), **values)
     return pieces.fill(html)
 
 
-def changes(page: AdminPage, data: PageData, held: Collection[str], *, csrf: str) -> list[LivePiece]:
+def changes(page: AdminPage, data: PageData, held: Collection[str], viewer: Viewer) -> list[LivePiece]:
     """Render the pieces of a page that have changed: those with other digests than the `held` ones."""
     pieces = LivePieces()
-    _page(page, pieces, data, csrf=csrf)
+    _page(page, pieces, data, **viewer._asdict())
     return pieces.changed(held)
 
 
@@ -91,7 +98,7 @@ def _page(page: AdminPage, pieces: LivePieces, data: PageData, **values: Any) ->
 
 def render(template: str, title: str, **values: Any) -> str:
     """Render a template. Values that the layout needs have defaults: without `pages` it has no navigation."""
-    frame = {"pages": (), "name": "", "json": "", "csrf": "", "notice": "", "shown": ""}
+    frame = {"pages": (), "name": "", "json": "", "role": "operator", "csrf": "", "notice": "", "shown": ""}
     return _environment().get_template(template).render(title=title, **{**frame, **values})
 
 

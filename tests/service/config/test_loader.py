@@ -228,10 +228,17 @@ def test_admin_interface_is_on_unless_it_is_switched_off(load: Any) -> None:
     assert own.admin == config.AdminSettings("10.0.0.1", 9000, config.Secret("sixteen letters."))
 
 
-def test_short_admin_token_is_refused_without_showing_it(load: Any) -> None:
-    with pytest.raises(errors.ConfigError, match=r"admin\.token: is shorter than 16 characters") as caught:
-        load(f"admin: {{token: fifteen-letters}}\n{SANDBOX}")
+@pytest.mark.parametrize("name", ["token", "read_token"])
+def test_short_admin_token_is_refused_without_showing_it(load: Any, name: str) -> None:
+    with pytest.raises(errors.ConfigError, match=rf"admin\.{name}: is shorter than 16 characters") as caught:
+        load(f"admin: {{{name}: fifteen-letters}}\n{SANDBOX}")
     assert "fifteen-letters" not in caught.value.message
+
+
+def test_read_only_token_that_is_that_of_operators_is_refused(load: Any) -> None:
+    with pytest.raises(errors.ConfigError, match=r"admin\.read_token: is that of operators, too") as caught:
+        load(f"admin: {{token: sixteen-letters-, read_token: sixteen-letters-}}\n{SANDBOX}")
+    assert "sixteen-letters-" not in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yarl
 from support import cases, html_forms
-from support.running_admin import BEARER, PAGE, TOKEN, AdminClient
+from support.running_admin import BEARER, PAGE, READ_TOKEN, TOKEN, AdminClient
 from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import config
@@ -93,6 +93,57 @@ async def test_planted_session_is_replaced_when_somebody_signs_in(admin: AdminCl
     admin.session.cookie_jar.clear()
     forged = "A" * len(planted)
     assert (await admin.send("GET", "/", headers=PAGE | {"Cookie": f"{guard.COOKIE}={forged}"})).status == 303
+
+
+READER = {"Authorization": f"Bearer {READ_TOKEN}"}
+
+
+async def test_readers_see_every_page_and_change_nothing(admin: AdminClient, log_output: io.StringIO) -> None:
+    for page in pages.PAGES:
+        for path in (page.url, f"/{page.name}.json"):
+            assert (await admin.send("GET", path, headers=READER | PAGE)).status == 200, path
+    changes = [path for method, path in admin.routes if method == "POST" and path not in OPEN | {"/sign-out"}]
+    assert {action.path for action in pages.ACTIONS} < set(changes)
+    for path in changes:
+        response = await admin.send("POST", path, headers=READER)
+        if path.startswith("/explain"):
+            assert response.status != 403
+            continue
+        refusal = (response.status, (await response.json())["message"])
+        assert refusal == (403, "the read-only token changes nothing: use the token of operators, admin.token"), path
+    assert "admin action refused" in log_output.getvalue()
+
+
+async def test_session_of_a_reader_has_no_forms_and_its_own_csrf_token(admin: AdminClient) -> None:
+    await admin.sign_in()
+    operator = await (await admin.send("GET", "/cache", headers=PAGE)).text()
+    await admin.sign_in(READ_TOKEN)
+    forms: dict[str, html_forms.HtmlForm] = {}
+    for page in pages.PAGES:
+        html = await (await admin.send("GET", page.url, headers=PAGE)).text()
+        assert ">read only</span>" in html
+        forms |= {form.action: form for form in html_forms.all_forms(html)}
+    assert set(forms) == {"/sign-out", "/explain"}
+    stolen = next(form for form in html_forms.all_forms(operator) if form.action == "/sign-out").fields
+    for fields in (stolen, forms["/sign-out"].fields):
+        assert (await admin.send("POST", "/cache/clear", headers=PAGE, data=fields)).status == 403
+    assert (await admin.submit("/", "/sign-out")).status == 303
+    assert not await is_signed_in(admin)
+
+
+async def test_removed_read_only_token_ends_its_sessions_only(admin: AdminClient) -> None:
+    await admin.sign_in()
+    operator = session(admin)
+    await admin.sign_in(READ_TOKEN)
+    gateway = admin.service.gateway
+    alone = config.AdminSettings(token=config.Secret(TOKEN))
+    settings = msgspec.structs.replace(gateway.settings, admin=alone)
+    admin.service.gateway = dataclasses.replace(gateway, settings=settings)
+    assert not await is_signed_in(admin)
+    assert (await admin.send("GET", "/overview.json", headers=READER)).status == 401
+    admin.session.cookie_jar.clear()
+    cookie = PAGE | {"Cookie": f"{guard.COOKIE}={operator}"}
+    assert (await admin.send("GET", "/", headers=cookie)).status == 200
 
 
 @pytest.mark.parametrize("csrf", [None, "", "wrong", "other"])
@@ -259,7 +310,7 @@ async def test_token_is_in_no_output(start: StartEnvironment, log_output: io.Str
     outputs = []
     async with start(admin=True) as environment:
         admin = environment.admin
-        for token in (TOKEN, f"{TOKEN}x", "wrong"):
+        for token in (TOKEN, READ_TOKEN, f"{TOKEN}x", "wrong"):
             response = await admin.sign_in(token)
             outputs += [await response.text(), str(response.headers)]
         for path in {path for _, path in admin.routes} | {f"/nothing?token={'x'}"}:
@@ -269,7 +320,7 @@ async def test_token_is_in_no_output(start: StartEnvironment, log_output: io.Str
         outputs.append(await (await admin.send("GET", "/metrics")).text())
     outputs.append(log_output.getvalue())
     assert "admin token refused" in outputs[-1]
-    assert [text for text in outputs if TOKEN in text] == []
+    assert [text for text in outputs if TOKEN in text or READ_TOKEN in text] == []
     assert not re.search(sessions_value(admin), log_output.getvalue())
 
 
