@@ -24,6 +24,7 @@ Status = Literal["firing", "resolved"]
 MEANINGS: dict[str, str] = {
     "quota.threshold": "the usage of a quota account has reached a share of its limit",
     "quota.exhausted": "requests are refused, because the quota of an account is used",
+    "quota.forecast": "the parts of a quota account run out before its period ends, at the present rate",
     "breaker.open": "an upstream service failed repeatedly, so that no requests are sent to it for some seconds",
     "token.refused": "the credentials of an application, or its tokens, are not accepted",
     "token.limit": "the rate limit of token requests is exceeded",

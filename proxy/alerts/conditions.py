@@ -138,7 +138,7 @@ def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
                 "critical",
                 f"{account.name} has {remaining:,} of {account.limit:,} parts left ({usage.entry.period}): "
                 "requests that may cost more are refused.",
-                {**_figures(account, usage), "cause": "limit of the configuration"},
+                {**figures(account, usage), "cause": "limit of the configuration"},
                 over=f"{account.name} has parts again: no request is refused for want of them.",
             )
     for exhausted in quota.exhaustion.active():
@@ -167,7 +167,7 @@ def _threshold(account: QuotaAccount, usage: EntryUsage, thresholds: tuple[int, 
         "quota.threshold",
         "critical" if reached[-1] >= CRITICAL_PERCENT else "warning",
         f"{account.name} has used {used:,} of {limit:,} parts ({period}): {reached[-1]} % of the limit is reached.",
-        {**_figures(account, usage), "threshold": reached[-1]},
+        {**figures(account, usage), "threshold": reached[-1]},
         once=_LIFETIME_SECONDS if period == LIFETIME else _MONTH_SECONDS,
         implied=tuple(keys[:-1]),
     )
@@ -177,7 +177,8 @@ def _remaining(account: QuotaAccount, usage: EntryUsage) -> int:
     return max(0, (account.limit or 0) - usage.used - usage.uncertain)
 
 
-def _figures(account: QuotaAccount, usage: EntryUsage) -> dict[str, Any]:
+def figures(account: QuotaAccount, usage: EntryUsage) -> dict[str, Any]:
+    """Return the details that all alerts of a quota account have."""
     return {
         "quota_account": account.name,
         "period": usage.entry.period,

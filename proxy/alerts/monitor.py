@@ -13,7 +13,7 @@ import structlog
 
 from proxy import errors
 from proxy.alerts import alert as alerts
-from proxy.alerts import conditions, dispatcher, records, schema_check
+from proxy.alerts import conditions, dispatcher, forecasts, records, schema_check
 from proxy.alerts.conditions import AlertCondition
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
@@ -24,6 +24,7 @@ SYNC_SECONDS = 15.0  # between two looks at the open alerts in the store
 TAKE_OVER_SECONDS = 60.0  # between two looks for pending alerts that no process holds
 HOLD_SECONDS = 60.0  # that a condition must be over before it is resolved
 CLIENTS_SECONDS = 300.0  # between two looks for new clients, all of which are one alert
+FORECAST_SECONDS = 300.0  # between two forecasts
 CLIENTS_DELAY = 30.0  # seconds in which processes write what they have counted
 CLIENTS_NOTE = "alerts of new clients"
 CLOSE_SECONDS = 5.0  # that an evaluation may take at the end
@@ -51,7 +52,8 @@ class AlertMonitor:
         self._unsaved: set[str] = set()  # keys of open alerts that are only in memory
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
-        self._synced = self._taken_over = self._clients_reported = float("-inf")
+        self._forecasts: list[AlertCondition] = []
+        self._synced = self._taken_over = self._clients_reported = self._forecast = float("-inf")
         self._evaluating = PeriodicTask("alerts", self.evaluate, interval)
 
     def start(self) -> None:
@@ -80,7 +82,7 @@ class AlertMonitor:
         if clock.monotonic() - self._synced >= SYNC_SECONDS:
             self._synced = clock.monotonic()
             await self._sync()
-        for condition in self._observer.read(gateway, self.schema.report):
+        for condition in (*self._observer.read(gateway, self.schema.report), *self._forecasts):
             if condition.once:
                 await self._report_once(condition)
             else:
@@ -182,6 +184,9 @@ class AlertMonitor:
                 self._clients_reported = gateway.clock.monotonic()
                 if clients := await _new_clients(gateway):
                     self._submit(conditions.new_clients(clients))
+            if gateway.clock.monotonic() - self._forecast >= FORECAST_SECONDS:
+                self._forecast = gateway.clock.monotonic()
+                self._forecasts = await forecasts.read(gateway, self._open)
         except errors.StoreUnavailable:
             return  # logged by the ledger
 

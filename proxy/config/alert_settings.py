@@ -10,6 +10,7 @@ from proxy.config.secret import WebhookSecret, WebhookUrl
 AlertEvent = Literal[
     "quota.threshold",
     "quota.exhausted",
+    "quota.forecast",
     "breaker.open",
     "token.refused",
     "token.limit",

@@ -1,5 +1,6 @@
 """docs/how-to/alerts.md: configuration, events, examples of every body, and the verification of signatures."""
 
+import asyncio
 import json
 import shlex
 import time
@@ -12,11 +13,13 @@ from typer import testing
 
 from proxy import config
 from proxy.alerts import alert as alerts
-from proxy.alerts import conditions, receivers
+from proxy.alerts import conditions, forecasts, receivers
 from proxy.cli import main
 from proxy.config import loader
 from proxy.gateway.callers import NewClient
+from proxy.gateway.quota import accounts, burn_down
 from proxy.kit import clock
+from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 
 ENVIRON = {"V3BRIDGE_ALERT_URL": "https://chat.example/T0K3N", "V3BRIDGE_ALERT_SECRET": alert_receiver.SECRET}
 
@@ -31,8 +34,17 @@ def by_event() -> dict[str, list[conditions.AlertCondition]]:
     """Conditions of every event."""
     found: dict[str, list[conditions.AlertCondition]] = {}
     newcomer = NewClient("erp", "bom-tool", "python-requests/2.32", 1_699_999_200)
+    gateway, report = alert_gateway.with_everything()
+
+    async def forecast() -> list[conditions.AlertCondition]:
+        days = accounts.last_days(gateway.clock.now(), burn_down.DAYS)
+        used = tuple(UsageIncrement(LedgerEntry("erp", day), 1_018, 0) for day in days)
+        await gateway.store.settle(Settlement("a worker", 1, (), used))
+        return await forecasts.read(gateway, ())
+
     for each in [
-        *conditions.Observer().read(*alert_gateway.with_everything()),
+        *conditions.Observer().read(gateway, report),
+        *asyncio.run(forecast()),
         conditions.new_clients([newcomer]),
     ]:
         found.setdefault(each.event, []).append(each)

@@ -47,6 +47,32 @@ async def test_used_limit_is_reported_when_requests_are_refused(start_alerts: St
         assert alert["details"]["cause"] == "limit of the configuration"
 
 
+async def test_forecast_is_reported_once_and_is_over_when_the_rate_falls(start_alerts: StartAlerts) -> None:
+    cache, plan = {"seconds": 0}, {"parts": 30}
+    async with start_alerts(application=plan, alerts={"thresholds": ()}, cache=cache) as environment:
+        for _ in range(3):  # 3 parts a day
+            assert await environment.request() == 200
+            await environment.gateway.quota.refresh()
+            await environment.pass_time(600)
+            assert environment.receiver.events == []
+            environment.time.advance(86_400 - 600)
+        assert await environment.request() == 200
+        await environment.gateway.quota.refresh()
+        await environment.pass_time(600)
+        (alert,) = [each.json for each in await environment.receiver.wait(1)]
+        assert (alert["event"], alert["status"], alert["details"]["remaining"]) == ("quota.forecast", "firing", 18)
+        assert alert["details"]["runs_out_at"][:10] in alert["title"]
+        await environment.pass_time(3600)
+        assert len(environment.receiver.received) == 1
+        # Without further requests the pace falls, until 18 parts last to the end of the month.
+        environment.time.advance(4 * 86_400)
+        await environment.gateway.quota.refresh()
+        await environment.pass_time(900)
+        resolved = (await environment.receiver.wait(2))[1].json
+        assert (resolved["status"], resolved["details"]["alert"]) == ("resolved", alert["id"])
+        assert resolved["title"] == "demo is no longer expected to run out (2023-11)."
+
+
 async def test_exhaustion_by_the_upstream_is_reported_until_it_is_reopened(start_alerts: StartAlerts) -> None:
     async with start_alerts() as environment:
         account = environment.sandbox.default_application.application_id
