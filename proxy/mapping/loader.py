@@ -83,12 +83,12 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     return replace(mappings, views=views)
 
 
-def load_view(mappings: Mappings, folder: Path, site: str, root: str) -> Mappings:
+def load_view(mappings: Mappings, folder: Path, site: str, *roots: str) -> Mappings:
     """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
-    of `mappings`. Nothing but `root` need use them. Raises MappingError."""
+    of `mappings`. Nothing need use `roots`. Raises MappingError."""
     rules, places = _rules(folder, site)
     view = replace(mappings, rules=rules, places=places, hidden=_hidden(rules))
-    _check(view, (root,))
+    _check(view, roots)
     return view
 
 

@@ -17,8 +17,17 @@ from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.queries import GatewayRequest
 from proxy.kit.wording import counted
 from proxy.tools.sheet.offers import is_named
-from proxy.tools.sheet.part_queries import BATCH, PartQueries, PartView, by_currency, decode_parts, gateway_request
+from proxy.tools.sheet.part_queries import (
+    BATCH,
+    PartQueries,
+    PartView,
+    by_currency,
+    decode_parts,
+    decode_sources,
+    gateway_request,
+)
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
+from proxy.traffic.bom_columns import plain
 
 BATCHES_IN_FLIGHT = 4
 ATTEMPTS_MAX = 4  # of a batch that was not executed, such as beyond the rate limit
@@ -58,7 +67,7 @@ class GatewayPartSource:
         for group in groups:
             cached = await self._are_cached(group, refresh=refresh)
             missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
-        return CostEstimate(distinct, distinct - len(missing), len(missing), len(by_currency(missing)))
+        return CostEstimate(distinct, distinct - len(missing), _parts(missing), len(by_currency(missing)))
 
     async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if not names:
@@ -68,6 +77,16 @@ class GatewayPartSource:
         sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
         unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
         return {name: difflib.get_close_matches(name, listed) for name in unknown}
+
+    async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        if not names:
+            return {}
+        gateway, credentials = self.gateway, self.client.application.credentials
+        known = (await gateway.lists.specs(credentials, gateway.clock.monotonic())).specs
+        keys = [entry.key for entry in known.names.values()]
+        spelled = {name: (plain(name), known.key("", name)) for name in names}
+        unknown = sorted(name for name, both in spelled.items() if not any(map(known.source, both)))
+        return {name: difflib.get_close_matches(spelled[name][1], keys) for name in unknown}
 
     async def fetch(
         self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
@@ -93,8 +112,10 @@ class GatewayPartSource:
             return PartResult(query, None, rendered.hits, rendered.error or str(rendered.failure), now)
         # An entry says until when it is fresh: that many seconds after its upstream request, also one of another run.
         age = self.gateway.clock.monotonic() - rendered.stored
-        parts = decode_parts(rendered.items)
         fetched = now - max(0.0, age)
+        if query.sources:
+            return PartResult(query, None, rendered.hits, None, fetched, decode_sources(rendered.items))
+        parts = decode_parts(rendered.items)
         return PartResult(query, parts[0] if parts else None, rendered.hits, None, fetched)
 
     async def _cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[RenderedResult | None]:
@@ -156,32 +177,33 @@ class _Run:
 
     def _start_batches(self) -> None:
         while self._queue and len(self._in_flight) < BATCHES_IN_FLIGHT:
-            allowed = self._allowed()
-            if allowed <= 0:
+            each = self._queue[0][0].parts_max
+            allowed = self._allowed(each)
+            if allowed < each:
                 if not self._in_flight:
                     self._end = BudgetExhausted(
                         f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} left"
                     )
                 return
             batch = self._queue.popleft()
-            if len(batch) > allowed:
-                self._queue.appendleft(batch[allowed:])
-                batch = batch[:allowed]
+            if len(batch) > allowed // each:
+                self._queue.appendleft(batch[allowed // each :])
+                batch = batch[: allowed // each]
             task = asyncio.create_task(self._execute(batch), name="batch of parts")
             self._in_flight[task] = batch
             self._source.tasks.add(task)
             task.add_done_callback(self._source.tasks.discard)
 
-    def _allowed(self) -> int:
-        """Return how many more parts may be requested: of the budget, and of the quota. At least one of the quota, so
-        that the gateway refuses it in its own words."""
-        held = sum(map(len, self._in_flight.values()))
+    def _allowed(self, least: int) -> int:
+        """Return how many more parts may be requested: of the budget, and of the quota. At least those of one query of
+        the quota, so that the gateway refuses it in its own words."""
+        held = sum(map(_parts, self._in_flight.values()))
         allowed = BATCH if self._limit is None else self._limit - self._source.parts_spent - held
         status = self._source.gateway.pipeline.quota_status(self._source.client)
         if status.limit is None:
             return allowed
         remaining = status.limit - status.used - held
-        return min(allowed, remaining if held else max(1, remaining))
+        return min(allowed, remaining if held else max(least, remaining))
 
     async def _execute(self, batch: list[PartQuery]) -> list[RenderedResult]:
         """Execute a batch and store its results. Queries that were not executed because the service is busy or cannot
@@ -253,6 +275,10 @@ class _Run:
         middle = len(batch) // 2
         self._queue.extendleft((batch[middle:], batch[:middle]))
         return True
+
+
+def _parts(queries: Iterable[PartQuery]) -> int:
+    return sum(query.parts_max for query in queries)
 
 
 def _may_be_repeated(failure: errors.BridgeError | None) -> bool:

@@ -1,7 +1,6 @@
 """Queries of spreadsheets as a query set of the gateway: cache keys, renderer, and execution plan. Pure.
 
-A query is one element of a supMultiMatch with limit 1, so that it costs one part at most. The fields are those of
-mappings/sheet.
+A query is one element of a supMultiMatch, with limit 1 for a part. The fields are those of mappings/sheet.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,36 +18,49 @@ from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import documents, match
 from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import Fetched
-from proxy.tools.sheet.parts import Part, PartQuery
+from proxy.tools.sheet.parts import Part, PartOfSource, PartQuery
 
-BATCH = PARTS_MAX  # queries of one upstream request: each has limit 1
+BATCH = PARTS_MAX  # parts of one upstream request at most
 
-_FOLDER, _ROOT = "sheet", "SheetPart"
+_FOLDER, _PART, _SOURCE = "sheet", "SheetPart", "SheetSource"
 
 decode_parts = msgspec.json.Decoder(list[Part]).decode
+decode_sources = msgspec.json.Decoder(tuple[PartOfSource, ...]).decode
+
+
+class _Compiled(NamedTuple):
+    part: compiler.CompiledObject
+    fetched: Fetched
 
 
 class PartView:
     """Compiled mapping of parts for spreadsheets, in the plan of one application."""
 
     def __init__(self, mappings: loader.Mappings, folder: Path, site: str, features: frozenset[str]) -> None:
-        view = loader.load_view(mappings, folder / _FOLDER, site, _ROOT)
         self.projection = Projection(features=features)
-        self.part = compiler.compile_object(view, _ROOT, self.projection)
-        self.fetched = Fetched(self.part.selection, self.part.fields, features)
-        self._documents: dict[str, Document] = {}
+        view = loader.load_view(mappings, folder / _FOLDER, site, _PART, _SOURCE)
+        self._compiled: list[_Compiled] = []
+        for root in (_PART, _SOURCE):
+            part = compiler.compile_object(view, root, self.projection)
+            self._compiled.append(_Compiled(part, Fetched(part.selection, part.fields, features)))
+        self._documents: dict[tuple[str, bool], Document] = {}
 
-    def document(self, currency: str) -> Document:
+    def compiled(self, query: PartQuery) -> _Compiled:
+        """Return the mapping of the parts that a query looks up."""
+        return self._compiled[query.sources]
+
+    def document(self, query: PartQuery) -> Document:
         """Return the document for queries in a currency. One for each, although the texts are equal: operations with
         the same document are merged, and share their variables."""
-        document = self._documents.get(currency)
+        key = query.currency, query.sources
+        document = self._documents.get(key)
         if document is None:
-            document = self._documents[currency] = documents.multi_match(self.part.selection)
+            document = self._documents[key] = documents.multi_match(self.compiled(query).part.selection)
         return document
 
 
 class PartQueries:
-    """Queries with the same currency; implements QuerySet."""
+    """Queries with the same currency that look up the same; implements QuerySet."""
 
     ranged: Collection[int] = ()
 
@@ -56,14 +68,16 @@ class PartQueries:
         market = request.context
         self._queries = queries
         self._market = {"country": market.country, "currency": market.currency}
-        self._document = view.document(market.currency)
-        self._decode = view.part.decode
+        self._document = view.document(queries[0])
+        part, fetched = view.compiled(queries[0])
+        self._decode = part.decode
+        kind = "sheet sources" if queries[0].sources else "sheet"
         self.keys = [
-            request.key("sheet", market.country, market.currency, query.mpn, query.manufacturer, query.sku)
+            request.key(kind, market.country, market.currency, query.mpn, query.manufacturer, query.sku)
             for query in queries
         ]
-        self.features = view.fetched.features
-        self.renderer = request.renderer(view.part, view.fetched)
+        self.features = fetched.features
+        self.renderer = request.renderer(part, fetched)
 
     def plan(self, positions: list[int], _: Mapping[int, Head]) -> "PartPlan":
         return PartPlan([self._queries[n] for n in positions], self._document, self._decode, self._market)
@@ -79,8 +93,9 @@ class PartPlan(NamedTuple):
 
     @property
     def operations(self) -> list[PlannedOperation]:
-        firsts = range(0, len(self.queries), BATCH)
-        return [self._operation(range(first, min(first + BATCH, len(self.queries)))) for first in firsts]
+        size = BATCH // self.queries[0].parts_max
+        firsts = range(0, len(self.queries), size)
+        return [self._operation(range(first, min(first + size, len(self.queries)))) for first in firsts]
 
     def count_operations(self, _: dict[int, OperationResult]) -> list[PlannedOperation]:
         return []  # the service counts all matches, whatever the limit
@@ -91,9 +106,8 @@ class PartPlan(NamedTuple):
 
     def _operation(self, positions: range) -> PlannedOperation:
         variables = {"queries": [_match_query(self.queries[n]) for n in positions], **self.market}
-        return PlannedOperation(
-            self.document, variables, len(positions), match.read_multi_match, tuple(positions), self.decode
-        )
+        parts = sum(self.queries[n].parts_max for n in positions)
+        return PlannedOperation(self.document, variables, parts, match.read_multi_match, tuple(positions), self.decode)
 
 
 def gateway_request(client: Any, view: PartView, currency: str, since: float) -> GatewayRequest:
@@ -104,14 +118,16 @@ def gateway_request(client: Any, view: PartView, currency: str, since: float) ->
 
 
 def by_currency(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
-    """Return the distinct queries in groups of at most 100 with the same currency, in the order of their first queries:
-    a line needs all its currencies, and a budget that covers half of the queries shall complete half of the lines."""
+    """Return the distinct queries in groups of one upstream request, with the same currency and kind, in the order of
+    their first queries: a line needs all its currencies, and a budget that covers half of the queries shall complete
+    half of the lines."""
     groups: list[list[PartQuery]] = []
-    last: dict[str, list[PartQuery]] = {}
+    last: dict[tuple[str, bool], list[PartQuery]] = {}
     for query in dict.fromkeys(queries):
-        group = last.get(query.currency)
-        if group is None or len(group) == BATCH:
-            group = last[query.currency] = []
+        key = query.currency, query.sources
+        group = last.get(key)
+        if group is None or len(group) == BATCH // query.parts_max:
+            group = last[key] = []
             groups.append(group)
         group.append(query)
     return groups
@@ -120,4 +136,4 @@ def by_currency(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
 def _match_query(query: PartQuery) -> dict[str, Any]:
     """Return a SupPartMatchQuery (contract graphql.md §1.3)."""
     criteria = {"mpn": query.mpn, "sku": query.sku, "manufacturer": query.manufacturer}
-    return {**{name: value for name, value in criteria.items() if value}, "start": 0, "limit": 1}
+    return {**{name: value for name, value in criteria.items() if value}, "start": 0, "limit": query.parts_max}

@@ -17,16 +17,26 @@ Refresh = Literal["nothing", "failures", "everything"]
 STALE_SECONDS = 86_400  # the vendor's terms allow to keep data for 24 hours (contract workbook.md, Files)
 
 
+SOURCES_MAX = 5  # manufacturers of a number that are looked up
+
+
 class PartQuery(NamedTuple):
     """One part to look up; equal queries are executed once. Costs one part at most.
 
-    `mpn` or `sku` is not empty; an empty `manufacturer` means any. Prices are converted to `currency` (ISO 4217).
+    `mpn` or `sku` is not empty; an empty `manufacturer` means any. Prices are converted to `currency` (ISO 4217). With
+    `sources`, the manufacturers that have the number are looked up instead, for their part each.
     """
 
     mpn: str
     manufacturer: str = ""
     sku: str = ""
     currency: str = "USD"
+    sources: bool = False
+
+    @property
+    def parts_max(self) -> int:
+        """The most parts that it costs."""
+        return SOURCES_MAX if self.sources else 1
 
 
 class Price(msgspec.Struct, frozen=True, gc=False):
@@ -56,6 +66,15 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     prices: tuple[Price, ...] = ()
 
 
+class PartSpec(msgspec.Struct, frozen=True, gc=False):
+    """One spec; `shortname` and `name` are the service's, `key` is v3's: `rohs`, `RoHS`, `rohs_status`."""
+
+    shortname: str
+    name: str
+    key: str
+    value: str
+
+
 class Part(msgspec.Struct, frozen=True, gc=False):
     """One part with all its offers, in the order of the service."""
 
@@ -68,17 +87,35 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     package: str | None = None
     offers: tuple[Offer, ...] = ()
     image_url: str | None = None
+    specs: tuple[PartSpec, ...] = ()
+
+
+class SimilarPart(msgspec.Struct, frozen=True, gc=False):
+    """A part that may replace another."""
+
+    mpn: str
+    manufacturer: str
+
+
+class PartOfSource(msgspec.Struct, frozen=True, gc=False):
+    """Part of one of the manufacturers that have a number, and parts that may replace it."""
+
+    mpn: str
+    manufacturer: str
+    similar: tuple[SimilarPart, ...] = ()
 
 
 class PartResult(NamedTuple):
     """Result of a query: a part, or why there is none. `hits` counts all parts that match: with several, the number
-    alone is ambiguous. `fetched` is Unix time; a result from the cache keeps that of its upstream request."""
+    alone is ambiguous. `fetched` is Unix time; a result from the cache keeps that of its upstream request. `sources`
+    are those that the query asks for, instead of the part."""
 
     query: PartQuery
     part: Part | None
     hits: int
     error: str | None
     fetched: float
+    sources: tuple[PartOfSource, ...] = ()
 
 
 class CostEstimate(NamedTuple):
@@ -111,6 +148,9 @@ class PartSource(Protocol):
 
     async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         """Return those names and ids that no distributor has, with the names nearest to them. Costs nothing."""
+
+    async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return those names that no spec has, with the names nearest to them. Costs nothing."""
 
     @property
     def notes(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from proxy.tools.sheet.columns import kinds, specs, statuses
 from proxy.tools.sheet.command.filling import FILLED, FILLED_BESIDE, INCOMPLETE, NOT_FILLED
 from proxy.tools.sheet.offers import OfferRules
 
-OPTIONS = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
+OPTIONS = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
 
 
 @pytest.fixture(scope="module")

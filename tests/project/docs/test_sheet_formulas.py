@@ -7,7 +7,7 @@ from support.commands import ROOT
 from proxy.tools.sheet.formulas import add_in_results, login
 from proxy.tools.sheet.formulas.functions import FUNCTIONS
 
-PAGE = (ROOT / "docs/how-to/workbook.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/add-in-formulas.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (`[A-Z_`, ]+`) \| ([a-z, ]*)\|", PAGE, re.MULTILINE)
 SHORT_NAME = re.compile(r"^(NEXAR_SUPPLY|OCTOPART)_")
 

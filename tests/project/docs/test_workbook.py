@@ -1,4 +1,4 @@
-"""docs/how-to/workbook.md works as written: its commands run on the workbook of its picture."""
+"""The pages about spreadsheets work as written: its commands run on the workbook of its picture."""
 
 import importlib
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def page(pages: dict[str, Page]) -> Page:
-    return pages["docs/how-to/workbook.md"]
+    return pages["docs/how-to/parts-list.md"]
 
 
 @pytest.fixture
@@ -48,13 +48,21 @@ def test_first_command_prints_what_the_page_shows(page: Page, bom: Path) -> None
     assert sheets == ["BOM", "Offers"]
 
 
-def test_every_other_command_runs(page: Page, bom: Path) -> None:
+def test_totals_are_what_the_page_shows(page: Page, bom: Path) -> None:
+    (command,) = (line for block in page.blocks("sh") for line in block.text.splitlines() if "--boards" in line)
+    result = _run(bom.parent, command)
+    assert result.stdout.endswith(page.blocks("text", "totals")[0].text)
+    assert "Summary" in openpyxl.load_workbook(bom.with_name("BOM.filled.xlsx")).sheetnames
+
+
+def test_every_other_command_runs(pages: dict[str, Page], page: Page, bom: Path) -> None:
     """One after the other, in one folder: a filled copy may be written again. The configuration is the shipped one."""
     folder = bom.parent
     (folder / "columns.yaml").write_text(page.blocks("yaml", "columns.yaml")[0].text)
     (folder / "our.yaml").write_bytes((ROOT / "config.yaml").read_bytes())
     samples.official(["SN74S74N", 1141]).write(folder / "prices.xlsm")
-    commands = [line for block in page.blocks("sh") if block.word != "install" for line in block.text.splitlines()]
+    blocks = [*page.blocks("sh"), *pages["docs/how-to/add-in-formulas.md"].blocks("sh")]
+    commands = [line for block in blocks if block.word != "install" for line in block.text.splitlines()]
     for command in commands[1:]:
         result = _run(folder, command)
         assert result.returncode in (0, 1), (command, result.stderr)

@@ -1,11 +1,11 @@
-"""docs/reference/sheet.md states the limits that the code has."""
+"""SECURITY.md states the limits that the code has."""
 
 import re
 from pathlib import Path
 
 from proxy.tools.sheet.package import archive, cells, reading, strings, structure, workbook, xml_events
 
-PAGE = Path(__file__).parents[3] / "docs/reference/sheet.md"
+PAGE = Path(__file__).parents[3] / "SECURITY.md"
 MIB, GIB = 1 << 20, 1 << 30
 LIMITS = {
     "file": f"{archive.FILE_MAX // MIB} MiB",
@@ -26,7 +26,7 @@ LIMITS = {
 
 
 def test_limits_are_those_of_the_code() -> None:
-    table = PAGE.read_text("utf-8").split("## Limits")[1]
+    table = PAGE.read_text("utf-8").split("## Limits of workbooks")[1].split("\n## ")[0]
     stated = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|[^|]*\|$", table, re.MULTILINE)[1:])
     stated.pop("---", None)
     assert stated == LIMITS

@@ -136,7 +136,7 @@ def spec(shortname: str, value: str, shown: str) -> SimpleNamespace:
 
 
 def test_every_transform_is_used_by_a_mapping_file(mappings: loader.Mappings) -> None:
-    sheet = loader.load_view(mappings, shipped.path("mappings") / "sheet", "octopart", "SheetPart")
+    sheet = loader.load_view(mappings, shipped.path("mappings") / "sheet", "octopart", "SheetPart", "SheetSource")
     objects = [each for view in (mappings, sheet, *mappings.views.values()) for each in view.rules.values()]
     rules = [rules.rule(field) for rules in objects for field in rules.fields]
     feeds = [feed for rule in rules for feed in (rule, rule.only, rule.order, rule.key) if feed is not None]

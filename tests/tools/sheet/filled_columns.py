@@ -13,7 +13,7 @@ from proxy.tools.sheet import fill
 from proxy.tools.sheet.columns import specs
 from proxy.tools.sheet.columns.job import ColumnsJob
 from proxy.tools.sheet.columns.specs import ColumnSet
-from proxy.tools.sheet.parts import Offer, Part, Price
+from proxy.tools.sheet.parts import Offer, Part, PartSpec, Price
 
 NOW = 1_700_000_000.0
 DIGIKEY = Offer(
@@ -26,6 +26,10 @@ REEL = Offer(
 LM358 = Part(
     "LM358N", "Texas Instruments", "https://p.example", "Op amp", "https://d.example/lm358.pdf", "Active", "DIP-8",
     (DIGIKEY, REEL),
+    specs=(
+        PartSpec("rohs", "RoHS", "rohs_status", "Compliant"),
+        PartSpec("numberofpins", "Number of Pins", "pin_count", "8"),
+    ),
 )  # fmt: skip
 PARTS = {"LM358N": LM358, "1234567": Part("1234567", "=cmd|' /C calc'!A0", short_description="-1+1")}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 
-from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult, Refresh
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartOfSource, PartQuery, PartResult, Refresh
 
 BATCH = 100  # queries an upstream request
 
@@ -18,6 +18,7 @@ class MemoryPartSource:
         self.cache: dict[PartQuery, PartResult] = {}
         self.hits: dict[str, int] = {}
         self.errors: dict[str, str] = {}
+        self.sources: dict[str, tuple[PartOfSource, ...]] = {}  # of numbers
         self.only_sku: set[str] = set()  # numbers that no part has as its own
         self.closed = False
         self._spent = 0
@@ -27,7 +28,8 @@ class MemoryPartSource:
         """The cost of queries that are not in the cache."""
         distinct = set(queries)
         missing = {query for query in distinct if not self._is_kept(query, refresh)}
-        return CostEstimate(len(distinct), len(distinct) - len(missing), len(missing), -(-len(missing) // self.batch))
+        parts = sum(query.parts_max for query in missing)
+        return CostEstimate(len(distinct), len(distinct) - len(missing), parts, -(-len(missing) // self.batch))
 
     async def fetch(
         self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
@@ -50,6 +52,11 @@ class MemoryPartSource:
         del names
         return {}
 
+    async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """None: every name is a spec."""
+        del names
+        return {}
+
     @property
     def parts_spent(self) -> int:
         """One for each part that was found."""
@@ -69,12 +76,15 @@ class MemoryPartSource:
             raise BudgetExhausted("the budget does not cover the next request")
         self._requests += 1
         results = [self._result(query) for query in queries]
-        self._spent += sum(result.part is not None for result in results)
+        self._spent += sum(len(result.sources) + (result.part is not None) for result in results)
         self.cache |= {result.query: result for result in results if result.error is None}
         return results
 
     def _result(self, query: PartQuery) -> PartResult:
         number = query.mpn or query.sku
         error = self.errors.get(number)
+        if query.sources:
+            sources = () if error else self.sources.get(number, ())
+            return PartResult(query, None, len(sources), error, self.now, sources)
         part = None if error or query.mpn in self.only_sku else self.parts.get(number)
         return PartResult(query, part, self.hits.get(number, int(part is not None)), error, self.now)

@@ -11,7 +11,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning.operations import OperationResult
 from proxy.tools.sheet.part_queries import PartQueries, PartView, by_currency, gateway_request
-from proxy.tools.sheet.parts import Offer, Part, PartQuery, Price
+from proxy.tools.sheet.parts import Offer, Part, PartOfSource, PartQuery, PartSpec, Price, SimilarPart
 
 MAPPINGS = loader.load(shipped.path("mappings"))
 
@@ -49,10 +49,11 @@ def test_each_criterion_currency_and_country_has_a_key_of_its_own() -> None:
         query._replace(manufacturer="TI"),
         query._replace(mpn="", sku="A"),
         query._replace(currency="EUR"),
+        query._replace(sources=True),
     ]
     keys = [queries(each).keys[0].key for each in (query, *variants)]
     keys.append(queries(query, country="DE").keys[0].key)
-    assert len(set(keys)) == 6
+    assert len(set(keys)) == 7
     assert queries(query).keys == queries(query).keys
 
 
@@ -67,6 +68,15 @@ def test_plan_asks_for_one_part_a_query_and_for_a_hundred_queries_a_request() ->
         {"mpn": "A21", "manufacturer": "TI", "start": 0, "limit": 1},
     ]
     assert (first.variables["country"], first.variables["currency"]) == ("US", "USD")
+
+
+def test_sources_of_twenty_numbers_are_one_request() -> None:
+    lines = [PartQuery(f"A{n}", sources=True) for n in range(30)]
+    first, second = queries(*lines).plan(list(range(30)), {}).operations
+    assert [first.parts_max, second.parts_max] == [100, 50]
+    assert first.variables["queries"][0] == {"mpn": "A0", "start": 0, "limit": 5}
+    mixed = [each for n in range(30) for each in (PartQuery(f"A{n}"), lines[n])]
+    assert [len(group) for group in by_currency(mixed)] == [30, 20, 10]
 
 
 def test_results_keep_their_order_errors_and_hits() -> None:
@@ -86,14 +96,33 @@ def test_requests_of_different_currencies_cannot_be_merged() -> None:
 
 
 @pytest.mark.parametrize(
-    "feature, field", [("LEAD_TIME", "factoryLeadDays"), ("DATASHEETS", "bestDatasheet"), ("TECH_SPECS", "specs")]
+    "feature, field, sources",
+    [
+        ("LEAD_TIME", "factoryLeadDays", False),
+        ("DATASHEETS", "bestDatasheet", False),
+        ("TECH_SPECS", "specs", False),
+        ("SIMILAR_PARTS", "similarParts", True),
+    ],
 )
-def test_fields_are_selected_only_in_plans_that_have_them(feature: str, field: str) -> None:
-    assert field in view(feature).part.selection
-    assert field not in view().part.selection
+def test_fields_are_selected_only_in_plans_that_have_them(feature: str, field: str, sources: bool) -> None:
+    query = PartQuery("A", sources=sources)
+    assert field in view(feature).compiled(query).part.selection
+    assert field not in view().compiled(query).part.selection
+    assert field not in view(feature).compiled(query._replace(sources=not sources)).part.selection
 
 
-@pytest.mark.parametrize("record, object_", [(Part, "SheetPart"), (Offer, "SheetOffer"), (Price, "SheetPrice")])
+@pytest.mark.parametrize(
+    "record, object_",
+    [
+        (Part, "SheetPart"),
+        (PartSpec, "SheetSpec"),
+        (Offer, "SheetOffer"),
+        (Price, "SheetPrice"),
+        (PartOfSource, "SheetSource"),
+        (SimilarPart, "SheetSimilarPart"),
+    ],
+)
 def test_records_have_exactly_the_fields_of_the_mapping(record: Any, object_: str) -> None:
-    rules = loader.load_view(MAPPINGS, shipped.path("mappings") / "sheet", "octopart", "SheetPart").rules
+    folder = shipped.path("mappings") / "sheet"
+    rules = loader.load_view(MAPPINGS, folder, "octopart", "SheetPart", "SheetSource").rules
     assert {field.name for field in msgspec.structs.fields(record)} == set(rules[object_].fields)

@@ -67,10 +67,11 @@ class CsvTable:
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        summary: Iterable[Sequence[CellValue]] | None,
         looks: Mapping[int, ColumnLook],
     ) -> None:
         """Write the filled table, and a second file of offers beside it."""
-        del looks
+        del summary, looks
         self._write(target, self._changed(changes))
         if offers is None:
             return

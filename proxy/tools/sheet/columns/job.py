@@ -12,11 +12,12 @@ from typing import Protocol
 
 from proxy import errors
 from proxy.tools.sheet.columns import lines, offers_sheet, recognition, statuses
-from proxy.tools.sheet.columns.kinds import KINDS, LinePart
+from proxy.tools.sheet.columns.kinds import KINDS, LinePart, number
 from proxy.tools.sheet.columns.lines import Line, TableRow
 from proxy.tools.sheet.columns.results import ColumnResults, as_sku
-from proxy.tools.sheet.columns.specs import PREFIX, STATUS, ColumnSet, ColumnSpec
+from proxy.tools.sheet.columns.specs import NEEDED, PREFIX, STATUS, ColumnSet, ColumnSpec
 from proxy.tools.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
+from proxy.tools.sheet.columns.summary_sheet import ListTotals
 from proxy.tools.sheet.fill import COMPLETE
 from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue, ColumnLook
 from proxy.tools.sheet.parts import Part, PartQuery, PartResult
@@ -45,10 +46,11 @@ class Table(Protocol):
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        summary: Iterable[Sequence[CellValue]] | None,
         looks: Mapping[int, ColumnLook],
     ) -> None:
-        """Write the table with changed cells, by row and column index, and the rows of offers, if there are to be.
-        `looks` are those of the changed columns."""
+        """Write the table with changed cells, by row and column index, and the rows of offers and of the summary, if
+        there are to be. `looks` are those of the changed columns."""
 
 
 class ColumnsJob:
@@ -71,6 +73,9 @@ class ColumnsJob:
         self._currencies, self._best_at = columns.currencies, columns.quantity
         self._now = now
         self._fetched_before = fetched_before
+        self._boards = reading.build.boards if reading.build else 1
+        self._summed = next((spec for spec in columns.specs if spec.kind == "total"), None)
+        self.totals: ListTotals | None = None
         self._results = ColumnResults()
         left_out = lines.LeftOut()
         self._header, read = lines.read(table.rows(), reading, table.place, left_out)
@@ -86,7 +91,11 @@ class ColumnsJob:
             if rerun_failures and status.startswith(COMPLETE):
                 self._kept[line.row] = status, self._empty(dict(enumerate(cells)))
         self.problems = left_out.cells
-        self.notes = offers_sheet.notes(len(self._lines) * len(self._currencies), columns.offers, table.offers_max)
+        self.notes = [
+            *offers_sheet.notes(len(self._lines) * len(self._currencies), columns.offers, table.offers_max),
+            *columns.notes,
+            *([] if reading.build is None else [reading.build.note]),
+        ]
         self.recognized = recognition.recognize(table.sheet, self._header, left_out, self._places.values())
         # A new column would stay empty in the lines that are kept.
         missing = [self._heading(spec) for spec in columns.specs if spec not in self._places]
@@ -135,6 +144,7 @@ class ColumnsJob:
         counts = Counter(dict.fromkeys(OUTCOMES, 0))
         self.reasons.clear()
         changes: dict[int, dict[int, CellValue]] = {self._header.row: self._new_headings}
+        self.totals = None if self._summed is None else ListTotals(self._currency(self._summed), self._boards)
         for line in self._lines:
             status = self._status(line)
             values = changes[line.row] = self._values(line, status)
@@ -143,7 +153,7 @@ class ColumnsJob:
             counts[status.outcome] += 1
             self.reasons.update(status.reasons)
         looks = {place: spec.look(self._currency(spec)) for spec, place in self._places.items()}
-        self._table.save(target, changes, self._offers(), looks)
+        self._table.save(target, changes, self._offers(), None if self.totals is None else self.totals.rows(), looks)
         return counts
 
     def _heading(self, spec: ColumnSpec) -> str:
@@ -181,7 +191,10 @@ class ColumnsJob:
             yield PartQuery(line.mpn, line.manufacturer, line.sku, currency)
 
     def _distinct(self, chosen: Iterable[Line]) -> list[PartQuery]:
-        return list(dict.fromkeys(query for line in chosen for query in self._queries(line)))
+        own = list(chosen)
+        queries = dict.fromkeys(query for line in own for query in self._queries(line))
+        sources = dict.fromkeys(map(_sources_of, own)) if self._columns.needs_sources else {}
+        return [*queries, *sources]
 
     def _status(self, line: Line) -> Status:
         if line.row in self._kept:
@@ -196,24 +209,45 @@ class ColumnsJob:
 
     def _values(self, line: Line, status: Status) -> dict[int, CellValue]:
         """Return the cells of a line but for its status. Values of an earlier run stay where there are no new ones."""
+        # Most columns are about the same best offer, which is chosen once.
+        parts = {query.currency: self._part(query) for query in self._queries(line)}
+        shared: dict[tuple[object, ...], LinePart] = {}
         cells: dict[int, CellValue] = {}
+        if self.totals is not None and self._summed is not None:
+            priced = self._line_part(line, self._summed, parts, shared)
+            self.totals.add(None if priced is None else priced.best)
         if line.row in self._kept or status.outcome == NOT_FETCHED:
             return cells
-        parts = {query.currency: self._part(query) for query in self._queries(line)}
-        # Most columns are about the same best offer, which is chosen once.
-        shared: dict[tuple[int | None, str, str | None], LinePart] = {}
         for spec, place in self._places.items():
-            if spec == STATUS:
-                continue
-            key = quantity, currency, distributor = self._quantity(line, spec), self._currency(spec), spec.distributor
-            part = parts[currency]
-            if part is None or quantity is None:
-                cells[place] = None
-                continue
-            if key not in shared:
-                shared[key] = LinePart(part[0], quantity, currency, self._columns.rules, distributor, part[1])
-            cells[place] = KINDS[spec.kind].value(shared[key])
+            if spec == NEEDED:
+                cells[place] = number(line.quantity)
+            elif (of_sources := KINDS[spec.kind].of_sources) is not None:
+                found = self._results.get(_sources_of(line))
+                own = next(iter(parts.values()))
+                has_values = found is not None and found.result.error is None
+                cells[place] = of_sources(own and own[0], found.result.sources) if found and has_values else None
+            elif spec != STATUS:
+                part = self._line_part(line, spec, parts, shared)
+                cells[place] = None if part is None else KINDS[spec.kind].value(part)
         return cells
+
+    def _line_part(
+        self,
+        line: Line,
+        spec: ColumnSpec,
+        parts: Mapping[str, tuple[Part, float] | None],
+        shared: dict[tuple[object, ...], LinePart],
+    ) -> LinePart | None:
+        """Return the part of a line as a column uses it; None without a part, or where the quantity is unclear."""
+        quantity, currency = self._quantity(line, spec), self._currency(spec)
+        part = parts[currency]
+        if part is None or quantity is None:
+            return None
+        key = quantity, currency, spec.distributor, spec.spec
+        if key not in shared:
+            rules = self._columns.rules
+            shared[key] = LinePart(part[0], quantity, currency, rules, spec.distributor, part[1], spec.spec)
+        return shared[key]
 
     def _quantity(self, line: Line, spec: ColumnSpec | None = None) -> int | None:
         """Return the quantity at which the best offer is chosen, for one column or for the sheet of offers; None if it
@@ -255,3 +289,8 @@ class ColumnsJob:
                 if (found := self._results.get(query)) is not None:
                     result = found.result._replace(part=found.part)
                     yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules, limit)
+
+
+def _sources_of(line: Line) -> PartQuery:
+    """Return the query for all manufacturers of a line's number."""
+    return PartQuery(line.mpn, sku=line.sku, sources=True)

@@ -11,10 +11,13 @@ from proxy import config
 from proxy.tools.sheet import offers
 from proxy.tools.sheet.offers import OfferRules, Purchase
 from proxy.tools.sheet.package.cells import CellValue, ColumnLook
-from proxy.tools.sheet.parts import Offer, Part
+from proxy.tools.sheet.parts import SOURCES_MAX, Offer, Part, PartOfSource
+from proxy.traffic.bom_columns import plain
 
-Option = Literal["quantity", "currency", "distributor"]
+Option = Literal["quantity", "currency", "distributor", "spec"]
 PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
+NONE = "none"  # what there is none of, although it was looked up
+ALTERNATIVES_MAX = 10
 DIGITS_MAX = 20  # before the point, beyond which nothing is rounded: Decimal could not hold the decimals
 AT_BEST: tuple[Option, ...] = ("quantity", "distributor")
 PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
@@ -22,7 +25,8 @@ PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
 
 @dataclass(frozen=True)
 class LinePart:
-    """A part as columns of one line use it: those with the same quantity, currency and distributor share it."""
+    """A part as columns of one line use it: those with the same quantity, currency and argument share it. `distributor`
+    and `spec` are such arguments."""
 
     part: Part
     quantity: int
@@ -30,6 +34,7 @@ class LinePart:
     rules: OfferRules
     distributor: str | None
     fetched: float
+    spec: str | None = None
 
     @cached_property
     def best(self) -> Purchase | None:
@@ -54,18 +59,20 @@ COUNT, PRICE, TOTAL = (
     ColumnLook(14, "[$CURRENCY] #,##0.00"),
 )
 Value = Callable[[LinePart], CellValue]
+SourcesValue = Callable[[Part | None, Sequence[PartOfSource]], CellValue]
 
 
 class ColumnKind(NamedTuple):
     """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is what a
-    plan must include to have values."""
+    plan must include to have values. `of_sources` is the value of a column that needs the manufacturers of a number."""
 
     label: str
     explanation: str
-    value: Value
+    value: Value = lambda _: None
     options: tuple[Option, ...] = ()
     feature: config.Feature | None = None
     look: ColumnLook = TEXT
+    of_sources: SourcesValue | None = None
 
 
 def at(time: float) -> str:
@@ -89,6 +96,28 @@ def breaks_text(purchase: Purchase) -> str:
 def number(value: int | None) -> Decimal | None:
     """Return a cell value of a whole number."""
     return None if value is None else Decimal(value)
+
+
+def _spec(part: Part, name: str) -> CellValue:
+    """Return a spec for display, by one of its names."""
+    wanted = plain(name)
+    return next(
+        (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key))), None
+    )
+
+
+def _second_source(part: Part | None, sources: Sequence[PartOfSource]) -> CellValue:
+    """Return the manufacturers but the part's own."""
+    own = None if part is None else part.manufacturer
+    others = dict.fromkeys(each.manufacturer for each in sources if each.manufacturer != own)
+    return "; ".join(others) or NONE
+
+
+def _alternatives(part: Part | None, sources: Sequence[PartOfSource]) -> CellValue:
+    """Return what may replace the part, or else the first one with its number."""
+    own = next((each for each in sources if part is not None and each.manufacturer == part.manufacturer), None)
+    similar = (own or sources[0]).similar if sources else ()
+    return "; ".join(f"{each.mpn} ({each.manufacturer})" for each in similar[:ALTERNATIVES_MAX]) or NONE
 
 
 def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
@@ -134,6 +163,11 @@ KINDS = {
         "quantity that has to be bought of the best offer (MOQ, order multiple)",
         _of_best(lambda best: Decimal(best.quantity)),
         AT_BEST,
+        look=COUNT,
+    ),
+    "needed": ColumnKind(
+        "needed",
+        "quantity that is needed: that of the line, times --boards, plus attrition",
         look=COUNT,
     ),
     "price_breaks": ColumnKind(
@@ -220,6 +254,28 @@ KINDS = {
     "lifecycle": ColumnKind(
         "lifecycle", "lifecycle status of the part", lambda line: line.part.lifecycle, (), "TECH_SPECS"
     ),
+    "rohs": ColumnKind("RoHS", "RoHS status of the part", lambda line: _spec(line.part, "rohs"), (), "TECH_SPECS"),
+    "spec": ColumnKind(
+        "spec",
+        "any spec, by its name or v3's key: spec:resistance, spec:Number of Pins",
+        lambda line: _spec(line.part, line.spec or ""),
+        ("spec",),
+        "TECH_SPECS",
+        look=ColumnLook(18),
+    ),
+    "second_source": ColumnKind(
+        "second source",
+        f"other manufacturers with this number, or all if the line is not found; {SOURCES_MAX} parts more at most",
+        look=LONG,
+        of_sources=_second_source,
+    ),
+    "alternatives": ColumnKind(
+        "alternatives",
+        f"parts that may replace it; {SOURCES_MAX} parts more at most, the same as for second_source",
+        feature="SIMILAR_PARTS",
+        look=LONG,
+        of_sources=_alternatives,
+    ),
     "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package, (), "TECH_SPECS"),
     "datasheet": ColumnKind(
         "datasheet",
@@ -245,7 +301,6 @@ KINDS = {
     "status": ColumnKind(
         "status",
         "found, not found, ambiguous, stale or failed; always there, last if not named",
-        lambda _: None,
         look=LONG,
     ),
 }

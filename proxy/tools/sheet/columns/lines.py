@@ -54,11 +54,13 @@ TableRow = tuple[int, Sequence[str]]
 
 
 class TableReading(NamedTuple):
-    """How a table is read. `named` are columns by role: headings, or letters; `header_row` is that of the headings."""
+    """How a table is read. `named` are columns by role: headings, or letters; `header_row` is that of the headings.
+    Without a `build`, quantities are those that are stated."""
 
     named: Mapping[str, str] = bom_columns.NONE
     header_row: int | None = None
     decimal: quantities.DecimalMark | None = None
+    build: quantities.Build | None = None
 
 
 AS_RECOGNIZED = TableReading()
@@ -77,8 +79,8 @@ class TableHeader(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Line with a part number. `quantity` is None where it is unclear; where none is stated, the number of designators,
-    or 1. `width` is the number of its last column."""
+    """Line with a part number. `quantity` is what is needed: None where it is unclear; where none is stated, the number
+    of designators, or 1. `width` is the number of its last column."""
 
     row: int
     mpn: str
@@ -142,7 +144,8 @@ def _header(first: Sequence[TableRow], reading: TableReading) -> TableHeader | N
     if not possible:
         return None
     index, score = bom_columns.best_header(cells, possible)
-    return TableHeader(first[index][0], cells[index], possible[index], first[index + 1 :], score)
+    places = {role: at for role, at in possible[index].items() if role != "attrition" or reading.build}
+    return TableHeader(first[index][0], cells[index], places, first[index + 1 :], score)
 
 
 def _headers_by_letter(rows: Sequence[Sequence[str]], named: Mapping[str, str]) -> dict[int, dict[str, int]]:
@@ -207,6 +210,9 @@ def _lines(
         _add_unreadable(number, cells, header, roles, left_out)
         if reason is None:
             quantity = _quantity(number, cells, header, reading, left_out)
+            if reading.build is not None and quantity is not None:
+                attrition = _attrition(number, cells, header, reading.build, left_out)
+                quantity = None if attrition is None else reading.build.needed(quantity, attrition)
             yield _line(number, row, cells, quantity), row
         elif not is_unreadable:
             left_out.add(reason, number)
@@ -271,6 +277,21 @@ def _quantity(
         if text != UNREADABLE:
             place = f"{column_name(header.places['quantity'] + 1)}{number}"
             left_out.cells.append(f"{place}: {text.strip()[:NAME_MAX]!r} {error}: {quantities.STAY_EMPTY}")
+        return None
+
+
+def _attrition(
+    number: int, cells: Mapping[str, str], header: TableHeader, build: quantities.Build, left_out: LeftOut
+) -> quantities.Attrition | None:
+    """Return the attrition of a line; None if it is unclear."""
+    text = cells.get("attrition", "").strip()
+    if not text:
+        return build.attrition
+    place = header.places["attrition"]
+    try:
+        return quantities.parse_attrition(f"{text}%" if "%" in header.cells[place] and "%" not in text else text)
+    except quantities.QuantityError as error:
+        left_out.cells.append(f"{column_name(place + 1)}{number}: {text[:NAME_MAX]!r} {error}: {quantities.STAY_EMPTY}")
         return None
 
 

@@ -3,7 +3,9 @@
 import math
 import re
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from proxy.kit.wording import counted
 
 DecimalMark = Literal["point", "comma"]
 LENGTH_MAX = 40  # characters
@@ -30,6 +32,31 @@ class NumberText(str):
     __slots__ = ()
 
 
+class Attrition(NamedTuple):
+    """What is lost in assembly: a share of what is placed, and a number of pieces."""
+
+    share: Decimal = Decimal(0)
+    pieces: int = 0
+
+
+class Build(NamedTuple):
+    """What a list is bought for; its quantities are those of one board. `attrition` is that of lines without one."""
+
+    boards: int = 1
+    attrition: Attrition = Attrition()
+
+    @property
+    def note(self) -> str:
+        """What happens to quantities."""
+        share, pieces = self.attrition
+        lost = f"{(share * 100).normalize():f}%" if share else counted(pieces, "piece")
+        return f"quantities are those of {counted(self.boards, 'board')}, with an attrition of {lost} unless stated"
+
+    def needed(self, quantity: int, attrition: Attrition) -> int:
+        """Return how many pieces are needed of a line."""
+        return math.ceil(quantity * self.boards * (1 + attrition.share)) + attrition.pieces
+
+
 class QuantityError(ValueError):
     """A text that is no quantity, or may be two of them; the message is a predicate."""
 
@@ -48,6 +75,19 @@ def parse(text: str, decimal: DecimalMark | None = None) -> int:
     if not values or not 0 < values[0] < 10**DIGITS_MAX:
         raise QuantityError("is not a quantity")
     return math.ceil(values[0])
+
+
+def parse_attrition(text: str) -> Attrition:
+    """Return what `3%`, `2,5 %` or `20` pieces are. Raises QuantityError."""
+    number, percent, rest = text.strip().partition("%")
+    if percent and not rest and re.fullmatch(r"\d{1,3}(?:[.,]\d{1,6})?", number.strip()):
+        return Attrition(Decimal(number.strip().replace(",", ".")) / 100)
+    try:
+        if not percent and "." not in text and "," not in text:
+            return Attrition(pieces=parse(text))
+    except QuantityError:
+        pass
+    raise QuantityError("is neither a share such as 3% nor a number of pieces")
 
 
 def _value(text: str, mark: DecimalMark) -> Decimal | None:

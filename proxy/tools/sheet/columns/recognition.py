@@ -17,6 +17,7 @@ ROLES = {
     "brand": "manufacturer",
     "sku": "SKU",
     "quantity": "quantity",
+    "attrition": "attrition",
     "dnp": "not populated",
     "fitted": "populated",
     "designator": "designators",

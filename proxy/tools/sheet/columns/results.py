@@ -60,7 +60,7 @@ class ColumnResults:
 
 def as_sku(query: PartQuery) -> PartQuery | None:
     """Return the query for the same number as SKU; None if it does not look like one."""
-    if not _DISTRIBUTOR_NUMBER.fullmatch(query.mpn):
+    if query.sources or not _DISTRIBUTOR_NUMBER.fullmatch(query.mpn):
         return None
     return PartQuery("", "", query.mpn, query.currency)
 

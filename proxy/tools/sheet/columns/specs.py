@@ -36,6 +36,7 @@ class ColumnSpec(NamedTuple):
     quantity: int | None = None
     currency: str | None = None
     distributor: str | None = None
+    spec: str | None = None
 
     def heading(self, currency: str) -> str:
         """Return the heading; `currency` is that of the run."""
@@ -47,6 +48,8 @@ class ColumnSpec(NamedTuple):
             words.append(self.currency or currency)
         if self.distributor is not None:
             words.append(self.distributor)
+        if self.spec is not None:
+            words.append(self.spec)
         return " ".join(words)
 
     def look(self, currency: str) -> ColumnLook:
@@ -57,7 +60,7 @@ class ColumnSpec(NamedTuple):
         return kind.look._replace(width=width, number_format=number_format)
 
 
-STATUS = ColumnSpec("status")
+STATUS, NEEDED = ColumnSpec("status"), ColumnSpec("needed")
 
 
 def parse_list(text: str) -> list[ColumnSpec]:
@@ -87,6 +90,10 @@ def parse(text: str) -> ColumnSpec:
         raise errors.ConfigError(f"the column {name} has no quantity: write {name} instead of {text[:SHOWN]!r}")
     quantity = None if match["quantity"] is None else _quantity(name, match["quantity"].strip())
     argument = match["argument"]
+    if "spec" in options:
+        if not any(map(str.isalnum, argument or "")):
+            raise errors.ConfigError(f"the column {name} needs a name, such as {name}:resistance")
+        return ColumnSpec(name, spec=" ".join((argument or "").split()))
     if argument is None:
         return ColumnSpec(name, quantity)
     first, _, rest = argument.partition(":")
@@ -150,6 +157,25 @@ class ColumnSet(NamedTuple):
     def distributors(self) -> set[str]:
         """Names and ids of distributors that are asked for."""
         return {*self.rules.distributors, *(each.distributor for each in self.specs if each.distributor)}
+
+    @property
+    def needs_sources(self) -> bool:
+        """Whether the manufacturers of each number are looked up, too."""
+        return any(KINDS[each.kind].of_sources for each in self.specs)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know before the run."""
+        if not any(each.kind == "alternatives" for each in self.specs):
+            return []
+        return [
+            "alternatives: the vendor does not say whether similar parts are billed, too; they are not counted here"
+        ]
+
+    @property
+    def spec_names(self) -> set[str]:
+        """Names of specs that are asked for."""
+        return {each.spec for each in self.specs if each.spec is not None}
 
     @property
     def quantity(self) -> int | None:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from proxy import errors
-from proxy.tools.sheet.columns import lines, offers_sheet
+from proxy.tools.sheet.columns import lines, offers_sheet, summary_sheet
 from proxy.tools.sheet.columns.lines import UNREADABLE, TableReading, TableRow
 from proxy.tools.sheet.columns.quantities import NumberText
 from proxy.tools.sheet.package import Sheet, layout, workbook
@@ -21,7 +21,8 @@ from proxy.tools.sheet.package.cells import (
     NewSheet,
 )
 
-OFFERS = "Offers"
+OFFERS, SUMMARY = "Offers", "Summary"
+HEADINGS = {OFFERS: offers_sheet.HEADINGS, SUMMARY: summary_sheet.HEADINGS}
 DIGITS_MAX = 25  # of a number that is written out
 
 _ZEROS = re.compile("00+")
@@ -63,9 +64,11 @@ class WorkbookTable:
         target: Path,
         changes: Mapping[int, Mapping[int, CellValue]],
         offers: Iterable[Sequence[CellValue]] | None,
+        summary: Iterable[Sequence[CellValue]] | None,
         looks: Mapping[int, ColumnLook],
     ) -> None:
-        """Write the workbook with the filled sheet, and a sheet of offers: that of an earlier run, or a new one."""
+        """Write the workbook with the filled sheet, and sheets of offers and of the summary: those of an earlier run,
+        or new ones."""
         header, last = min(changes), max(changes)
         cells = {
             (row, column + 1): self._change(row, value, ColumnLook(0) if row == header else looks[column])
@@ -76,15 +79,21 @@ class WorkbookTable:
         widths = {column + 1: look.width for column, look in looks.items()}
         filtered = Area(header, 1, last, max(widths)) if last > header else None
         look = {self._sheet.name: layout.SheetLook(header, widths, filtered)}
-        if offers is None:
-            self._package.save(target, changed, looks=look)
-            return
-        earlier = next((sheet for sheet in self._package.sheets if sheet.name == OFFERS), None)
-        replaced = None if earlier is None else self._replaced(earlier, offers := iter(offers))
-        if earlier is not None and replaced is not None:
-            self._package.save(target, changed | {earlier.name: replaced}, looks=look)
-        else:
-            self._package.save(target, changed, [NewSheet(OFFERS, offers, offers_sheet.LOOKS)], look)
+        added: list[NewSheet] = []
+        for name, rows, looks_of in (
+            (SUMMARY, summary, summary_sheet.LOOKS),
+            (OFFERS, offers, offers_sheet.LOOKS),
+        ):
+            if rows is None:
+                continue
+            new = NewSheet(name, iter(rows), looks_of)
+            earlier = next((sheet for sheet in self._package.sheets if sheet.name == name), None)
+            replaced = None if earlier is None else self._replaced(earlier, new)
+            if replaced is None:
+                added.append(new)
+            else:
+                changed[name] = replaced
+        self._package.save(target, changed, added, look)
 
     def _change(self, row: int | None, value: CellValue, look: ColumnLook) -> CellChange:
         """Return the change of a cell, in the style of its row; None: in the default style."""
@@ -92,12 +101,10 @@ class WorkbookTable:
         style = None if base is None else self._package.style(base, look)
         return CellChange(value, drop_formula=True, style=style, link=look.link)
 
-    def _replaced(
-        self, earlier: Sheet, offers: Iterator[Sequence[CellValue]]
-    ) -> dict[tuple[int, int], CellChange] | None:
-        """Return the changes that make new offers of a sheet of earlier ones; None if the sheet is another's."""
+    def _replaced(self, earlier: Sheet, new: NewSheet) -> dict[tuple[int, int], CellChange] | None:
+        """Return the changes that make the new sheet of an earlier one; None if that is another's."""
         first = next(iter(self._package.rows(earlier, formulas=False)), (1, []))[1]
-        if tuple(_texts(first)) != offers_sheet.HEADINGS:
+        if tuple(_texts(first)) != HEADINGS[new.name]:
             return None
         cells: dict[tuple[int, int], CellChange] = {}
         for number, row in self._package.rows(earlier, formulas=False):
@@ -106,10 +113,10 @@ class WorkbookTable:
                 for cell in row
                 if number > 1 and cell.value is not None
             }
-        for number, values in enumerate(offers, 1):
+        for number, values in enumerate(new.rows, 1):
             cells |= {
                 (number, column): self._change(None, value, look)
-                for column, (value, look) in enumerate(zip(values, offers_sheet.LOOKS, strict=True), 1)
+                for column, (value, look) in enumerate(zip(values, new.looks, strict=True), 1)
                 if number > 1
             }
         return cells
@@ -126,7 +133,7 @@ def choose(package: workbook.Package, name: str | None, reading: TableReading) -
         return WorkbookTable(package, chosen[0])
     if not sheets:
         raise errors.SheetError(f"{package.path}: has no worksheet")
-    own = [sheet for sheet in sheets if sheet.name != OFFERS] or sheets
+    own = [sheet for sheet in sheets if sheet.name not in HEADINGS] or sheets
     tables = [WorkbookTable(package, sheet) for sheet in own if sheet.visible or not any(each.visible for each in own)]
     with_header: list[WorkbookTable] = []
     for table in tables:
@@ -165,6 +172,8 @@ def _text(value: CellValue, number_format: str) -> str:
 def _number(value: Decimal, number_format: str) -> str:
     if _DATE.search(_LITERAL.sub("", number_format)):
         return UNREADABLE
+    if "%" in _LITERAL.sub("", number_format):
+        return f"{(value * 100).normalize():f}%"
     whole = value == value.to_integral_value() and value.adjusted() < DIGITS_MAX
     text = f"{value.quantize(Decimal(1)) if whole else value.normalize():f}"
     return NumberText(text.zfill(len(number_format)) if _ZEROS.fullmatch(number_format) else text)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from proxy.tools.sheet.columns.lines import TableReading
-from proxy.tools.sheet.columns.quantities import DecimalMark
+from proxy.tools.sheet.columns.quantities import Attrition, Build, DecimalMark, QuantityError, parse_attrition
 from proxy.tools.sheet.parts import Refresh
 
 WITH_FORMULAS = (".xlsx", ".xlsm")
@@ -15,6 +15,7 @@ ONLY_FORMULAS = ("as_add_in", "values", "refresh_login", "libreoffice")
 ONLY_COLUMNS = (
     *("currency", "distributors", "authorized_only", "in_stock", "offers", "sheet"),
     *("mpn_column", "manufacturer_column", "sku_column", "quantity_column", "header_row", "decimal"),
+    *("boards", "attrition"),
 )
 
 
@@ -65,6 +66,14 @@ class FillOptions:
     decimal: Annotated[
         DecimalMark | None,
         typer.Option(help="Decimal mark of quantities that can be read in two ways: 2.500 is 2500 or 2.5."),
+    ] = None
+    boards: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Buy for N boards: quantities of the list are those of one."),
+    ] = None
+    attrition: Annotated[
+        str | None,
+        typer.Option(metavar="3%|PIECES", help="What is lost in assembly, for lines that do not state it themselves."),
     ] = None
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The configuration; the embedded sandbox if omitted.")
@@ -124,7 +133,18 @@ class FillOptions:
             ("quantity", self.quantity_column),
         )
         named = {key: name for key, name in given if name is not None}
-        return TableReading(named, self.header_row, self.decimal)
+        return TableReading(named, self.header_row, self.decimal, self._build)
+
+    @property
+    def _build(self) -> Build | None:
+        """What the list is bought for."""
+        if self.boards is None and self.attrition is None:
+            return None
+        try:
+            attrition = Attrition() if self.attrition is None else parse_attrition(self.attrition)
+        except QuantityError as error:
+            raise typer.BadParameter(f"{self.attrition!r} {error}", param_hint="--attrition") from None
+        return Build(self.boards or 1, attrition)
 
 
 def check(options: FillOptions) -> None:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from proxy import errors
 from proxy.cli import embedded, option_fields, spending, used_store
+from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
 from proxy.kit.clock import Clock, SystemClock
@@ -27,8 +28,9 @@ from proxy.tools.sheet.command.fill_options import FillOptions
 from proxy.tools.sheet.parts import CostEstimate, PartSource
 
 if TYPE_CHECKING:
-    from proxy.tools.sheet.columns.recognition import Recognized
+    from proxy.tools.sheet.columns.job import ColumnsJob
     from proxy.tools.sheet.columns.specs import ColumnSet
+    from proxy.tools.sheet.columns.summary_sheet import ListTotals
     from proxy.tools.sheet.formulas.opening import LoginSession
 
 FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
@@ -44,7 +46,7 @@ class FillRun:
         self.files = FillFiles(options)
         self.records = records.FillRecords(options.file)
         self._columns: ColumnSet | None = None
-        self._recognized: Recognized | None = None  # of a table
+        self._columns_job: ColumnsJob | None = None
         self._login: LoginSession | None = None  # of the formulas of a workbook
 
     async def run(self) -> int:
@@ -94,7 +96,7 @@ class FillRun:
                 rerun_failures=options.rerun_failures,
                 fetched_before=self.records.fetched,
             )
-            self._recognized = columns_job.recognized
+            self._columns_job = columns_job
             yield columns_job
 
     @asynccontextmanager
@@ -133,7 +135,7 @@ class FillRun:
 
     async def _filled(self, job: fill.FillJob, source: PartSource, *, free: bool) -> int:
         options = self.options
-        await self._check_distributors(job, source)
+        await self._check_names(job, source)
         for note in job.notes:
             spending.say(f"note: {note}")
         cost = await source.estimate(job.queries, refresh=options.refresh)
@@ -160,14 +162,7 @@ class FillRun:
         _print_end(end, options, files.target if source.notes else None)
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": end.parts, "from cache": cost.cached}
         figures["upstream requests"] = source.upstream_requests
-        written = {"output": files.target, "offers": files.offers, "backup": files.backup}
-        if self._columns is None:
-            _print_problems(job.problems, "not filled")
-        if options.json:
-            more = {"stopped": end.stopped, "reasons": job.reasons, "problems": job.problems}
-            self._print_json(figures, written, more)
-        else:
-            _print_summary(written, figures, job.reasons)
+        self._print_result(job, figures, end.stopped)
         unreadable = self._columns is not None and bool(job.problems)
         complete = (
             end.stopped is None
@@ -179,8 +174,8 @@ class FillRun:
         return FILLED if complete else INCOMPLETE
 
     def _print_plan(self, job: fill.FillJob, cost: CostEstimate, *, free: bool) -> None:
-        if self._recognized is not None:
-            for message in self._recognized.messages():
+        if self._columns_job is not None:
+            for message in self._columns_job.recognized.messages():
                 spending.say(message)
             _print_problems(job.problems, "not read")
         _print_cost(job, cost, self.options, free=free)
@@ -190,26 +185,43 @@ class FillRun:
         figures |= {"parts at most": cost.parts + job.later_queries, "upstream requests": cost.upstream_requests}
         self._print_json(figures, {}, {"problems": job.problems})
 
+    def _print_result(self, job: fill.FillJob, figures: Mapping[str, int], stopped: str | None) -> None:
+        files = {"output": self.files.target, "offers": self.files.offers, "backup": self.files.backup}
+        totals = None if self._columns_job is None else self._columns_job.totals
+        if self._columns_job is None:
+            _print_problems(job.problems, "not filled")
+        if not self.options.json:
+            _print_summary(files, figures, job.reasons)
+            if totals is not None:
+                _print_totals(totals)
+            return
+        more: dict[str, object] = {"stopped": stopped, "reasons": job.reasons, "problems": job.problems}
+        if totals is not None:
+            more["totals"] = {"currency": totals.currency, "amounts": totals.amounts()}
+        self._print_json(figures, files, more)
+
     def _print_json(
         self, figures: Mapping[str, int], files: Mapping[str, Path | None], more: Mapping[str, object]
     ) -> None:
         document: dict[str, object] = {name.replace(" ", "_"): number for name, number in figures.items()}
         document |= {name: str(path) for name, path in files.items() if path} | dict(more)
-        if self._recognized is not None:
-            document["recognized"] = self._recognized
+        if self._columns_job is not None:
+            document["recognized"] = self._columns_job.recognized
         typer.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
-    async def _check_distributors(self, job: fill.FillJob, source: PartSource) -> None:
-        """Tell the job which distributors nobody knows: what asks for their offers alone would be paid for, and stay
-        empty."""
+    async def _check_names(self, job: fill.FillJob, source: PartSource) -> None:
+        """Refuse specs that nobody knows, and tell the job of such distributors: what asks for them alone would be paid
+        for, and stay empty."""
         try:
-            unknown = await source.unknown_distributors(job.distributors)
+            distributors = await source.unknown_distributors(job.distributors)
+            specs = await source.unknown_specs(self._columns.spec_names if self._columns else ())
         except errors.BridgeError as error:
-            spending.say(f"note: names of distributors could not be checked: {error.message}")
+            spending.say(f"note: names of distributors and specs could not be checked: {error.message}")
             return
-        for name, near in unknown.items():
-            meant = f" (did you mean {', '.join(near)}?)" if near else ""
-            job.refuse_distributor(name, f"no distributor is called {name!r}{meant}")
+        for name, near in specs.items():
+            raise errors.ConfigError(f"no spec is called {name!r}{_meant(near)}")
+        for name, near in distributors.items():
+            job.refuse_distributor(name, f"no distributor is called {name!r}{_meant(near)}")
 
     async def _fetched(self, job: fill.FillJob, source: PartSource) -> fill.FillEnd:
         options = self.options
@@ -244,6 +256,10 @@ def run(options: FillOptions) -> int:
         return event_loop.run(FillRun(options, SystemClock()).run())
     except SystemExit:
         return NOT_FILLED
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f" (did you mean {', '.join(near)}?)" if near else ""
 
 
 def _columns(options: FillOptions) -> "ColumnSet":
@@ -288,6 +304,14 @@ def _print_end(end: fill.FillEnd, options: FillOptions, only_copy: Path | None) 
         return
     again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
     spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
+
+
+def _print_totals(totals: "ListTotals") -> None:
+    table = Table("distributor", Column("lines", justify="right"), Column(f"total {totals.currency}", justify="right"))
+    for each in totals.amounts():
+        total = "" if each.total is None else f"{each.total:,.2f}"
+        table.add_row(Text(printable(each.distributor)), f"{each.lines:,}", total)
+    table_console().print(table)
 
 
 def _print_problems(problems: Sequence[str], label: str) -> None:

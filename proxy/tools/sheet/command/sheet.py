@@ -31,7 +31,7 @@ def columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
     from proxy.tools.sheet.columns.kinds import KINDS
 
-    shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]"}
+    shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
     table = Table("column", "content")
     for name, kind in KINDS.items():
         table.add_row(Text(name + "".join(shown[option] for option in kind.options)), Text(kind.explanation))

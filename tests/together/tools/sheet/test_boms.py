@@ -41,5 +41,5 @@ async def test_exported_bom_is_filled_without_an_option(
 
 
 def test_guide_names_all_ten_layouts() -> None:
-    guide = (FOLDER.parents[1] / "docs/how-to/workbook.md").read_text()
+    guide = (FOLDER.parents[1] / "docs/how-to/parts-list.md").read_text()
     assert sum(f"`{file.name}`" in guide for file in FOLDER.iterdir()) == 10

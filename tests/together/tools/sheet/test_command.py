@@ -226,6 +226,40 @@ async def test_mistake_is_one_line_and_writes_nothing(
     assert not list(tmp_path.glob("*filled*"))
 
 
+async def test_list_is_bought_for_a_number_of_boards(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    bom = "MPN,Manufacturer,Qty,Attrition\nSN74S74N,Texas Instruments,2,10%\nLM358N,,1,\nNO-SUCH,,1,\n"
+    (tmp_path / "BOM.csv").write_text(bom)
+    options = ("--columns", "needed,total", "--boards", "50", "--attrition", "2%")
+    done = await sheet("fill", "BOM.csv", *options, "--json")
+    assert "note: quantities are those of 50 boards, with an attrition of 2% unless stated" in done.err
+    _, *lines = [line.split(",") for line in (tmp_path / "BOM.filled.csv").read_text().splitlines()]
+    assert [line[4] for line in lines] == ["110", "51", "51"]
+    totals = json.loads(done.out)["totals"]
+    *sellers, everything, one_board, without = totals["amounts"]
+    total = sum(float(line[5] or 0) for line in lines)
+    assert totals["currency"] == "USD"
+    assert float(everything["total"]) == pytest.approx(total, abs=1e-4)
+    assert float(everything["total"]) == pytest.approx(sum(float(each["total"]) for each in sellers), abs=1e-4)
+    assert float(one_board["total"]) == pytest.approx(total / 50, abs=1e-4)
+    assert without == {"distributor": "Without price", "lines": 1, "total": None}
+    shown = await sheet("fill", "BOM.csv", *options)
+    assert "│ All" in shown.out
+    refused = await sheet("fill", "BOM.csv", "--columns", "total", "--attrition", "0.02")
+    assert refused.code == 2
+    assert "'0.02' is neither a share such as 3% nor a number of pieces" in " ".join(refused.err.split())
+
+
+async def test_spec_that_nobody_knows_is_refused_before_it_costs(sheet: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text(BOM)
+    refused = await sheet("fill", "BOM.csv", "--columns", "spec:pin_cuont")
+    assert refused.code == 2
+    assert "v3bridge: no spec is called 'pin_cuont' (did you mean pin_count" in refused.err
+    assert not (tmp_path / "BOM.filled.csv").exists()
+    done = await sheet("fill", "BOM.csv", "--columns", "rohs,spec:Number of Pins", "--json")
+    assert json.loads(done.out)["found"] == 1
+    assert rows_of(tmp_path / "BOM.filled.csv")[1][4:] == ["Compliant", "14", "found"]
+
+
 async def test_columns_are_listed_with_explanations(sheet: Callable[..., Any]) -> None:
     found = await sheet("columns")
     assert found.code == 0

@@ -10,6 +10,7 @@ from together.tools.sheet.sheet_source import (
     DIODE,
     FLIP_FLOP,
     NUMBERS,
+    UNKNOWN,
     Serve,
     billed,
     collect,
@@ -40,6 +41,27 @@ async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
         assert sum(result.part is not None for result in results) == budget
         rest, error = await collect(source, *queries, budget=500)
         assert (error, len(rest), billed(sandbox)) == (None, 500, 250)
+
+
+async def test_sources_of_a_number_cost_at_most_what_was_said_before(
+    serve: Serve, catalog: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    queries = [PartQuery("LM358N", sources=True), PartQuery("SN74S74N", sources=True), UNKNOWN._replace(sources=True)]
+    async with serve(catalog) as sandbox, opened(sandbox, file, time) as source:
+        cost = await source.estimate(queries)
+        assert (cost.queries, cost.parts, cost.upstream_requests) == (3, 15, 1)
+        results, error = await collect(source, *queries, budget=9)
+        assert isinstance(error, BudgetExhausted)
+        assert [result.query.mpn for result in results] == ["LM358N", "SN74S74N"]
+        assert billed(sandbox) <= 9
+        by_number = await fetched(source, *queries)
+        makers = {query.mpn: {each.manufacturer for each in found.sources} for query, found in by_number.items()}
+        assert {"Texas Instruments", "STMicroelectronics"} <= makers["LM358N"]
+        assert makers[UNKNOWN.mpn] == set()
+        assert any(each.similar for each in by_number[queries[1]].sources)
+        assert billed(sandbox) == source.parts_spent == sum(len(found.sources) for found in by_number.values()) <= 10
+        await fetched(source, *queries)
+        assert billed(sandbox) == source.parts_spent
 
 
 async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(

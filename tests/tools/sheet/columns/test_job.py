@@ -14,10 +14,20 @@ from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.tools.sheet import fill
-from proxy.tools.sheet.columns import csv_table, job, specs
+from proxy.tools.sheet.columns import csv_table, job, quantities, specs
 from proxy.tools.sheet.columns.job import ColumnsJob
+from proxy.tools.sheet.columns.lines import TableReading
 from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.parts import STALE_SECONDS, Offer, Part, PartQuery, PartResult, Price
+from proxy.tools.sheet.parts import (
+    STALE_SECONDS,
+    Offer,
+    Part,
+    PartOfSource,
+    PartQuery,
+    PartResult,
+    Price,
+    SimilarPart,
+)
 
 
 def test_csv_gets_columns_right_of_its_data(fill_table: Fill, tmp_path: Path) -> None:
@@ -372,3 +382,42 @@ def test_second_header_is_no_part(tmp_path: Path) -> None:
     file = tmp_path / "bom.csv"
     file.write_text("MPN,Qty\nA,1\nmpn,qty\nB,2\n")
     assert _fill(file, tmp_path / "filled.csv") == 2
+
+
+SOURCES = (
+    PartOfSource("LM358N", "onsemi", (SimilarPart("MC1458", "onsemi"),)),
+    PartOfSource("LM358N", "Texas Instruments", (SimilarPart("LM2904N", "TI"), SimilarPart("OPA2340", "TI"))),
+)
+
+
+def test_other_sources_of_a_number_and_alternatives_are_looked_up_once(
+    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("MPN,Mfr\nLM358N,Texas Instruments\nGONE,Texas Instruments\nNOPE,X\nBAD,X\n")
+    source.sources = {"LM358N": SOURCES, "GONE": SOURCES[:1]}
+    source.errors = {"BAD": "refused"}
+    fill_table(csv_table.CsvTable(file), target, "second_source,alternatives")
+    assert [row[2:] for row in rows_of(target)[1:]] == [
+        ["onsemi", "LM2904N (TI); OPA2340 (TI)", "found"],
+        ["onsemi", "MC1458 (onsemi)", "not found"],
+        ["none", "none", "not found"],
+        ["", "", "failed: refused"],
+    ]
+    assert source.parts_spent == 4
+    job = ColumnsJob(csv_table.CsvTable(file), columns("second_source,alternatives"), now=NOW)
+    assert len(job.queries) == 8
+    assert job.notes == [
+        "alternatives: the vendor does not say whether similar parts are billed, too; they are not counted here"
+    ]
+
+
+def test_what_is_needed_is_there_without_a_part_too(fill_table: Fill, tmp_path: Path) -> None:
+    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
+    file.write_text("MPN,Qty,Attrition\nLM358N,2,10\nNOPE,3,\n")
+    reading = TableReading(build=quantities.Build(100))
+    fill_table(csv_table.CsvTable(file), target, "needed,price,price@1", reading=reading)
+    assert [row[3:] for row in rows_of(target)[1:]] == [["210", "0.3", "0.6", "found"], ["300", "", "", "not found"]]
+    job = ColumnsJob(csv_table.CsvTable(file), columns("needed"), reading=reading, now=NOW)
+    assert job.notes == ["quantities are those of 100 boards, with an attrition of 0 pieces unless stated"]
+    assert "  attrition: C 'Attrition'" in job.recognized.messages()

@@ -1,5 +1,6 @@
 """Tests of the lines of tables: header, named columns, quantities, totals."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,39 @@ def test_quantity_is_read_or_refused_but_not_guessed(text: str, decimal: Any, ex
     except quantities.QuantityError as error:
         found = str(error)
     assert found == expected
+
+
+@pytest.mark.parametrize("text, share, pieces", cases.of(__file__, "attrition_is_a_share_or_pieces"))
+def test_attrition_is_a_share_or_pieces(text: str, share: str, pieces: int) -> None:
+    assert quantities.parse_attrition(text) == (Decimal(share), pieces)
+
+
+@pytest.mark.parametrize("text", ["0.03", "abc", "3%%", "-5", "1,5", "%", "3% or so"])
+def test_attrition_is_not_guessed(text: str) -> None:
+    with pytest.raises(quantities.QuantityError, match="is neither a share such as 3% nor a number of pieces"):
+        quantities.parse_attrition(text)
+
+
+@pytest.mark.parametrize(
+    "header, rows, expected",
+    [
+        ("MPN,Qty,Attrition", "A,3,5%\nB,3,\nC,3,7\n", [158, 153, 157]),
+        ("MPN,Qty,Scrap %", "A,3,5\nB,,10\n", [158, 55]),
+        ("MPN,Refs", 'A,"R1, R2"\n', [102]),
+        ("MPN,Qty,Attrition", "A,3,0.05\nB,3,x\n", [None, None]),
+    ],
+)
+def test_quantities_are_those_of_all_boards_with_attrition(
+    tmp_path: Path, header: str, rows: str, expected: list[int | None]
+) -> None:
+    file = tmp_path / "BOM.csv"
+    file.write_text(f"{header}\n{rows}")
+    build = quantities.Build(50, quantities.parse_attrition("2%"))
+    left_out = lines.LeftOut()
+    _, read = lines.read(csv_table.CsvTable(file).rows(), lines.TableReading(build=build), "BOM.csv", left_out)
+    assert [line.quantity for line, _ in read] == expected
+    assert len(left_out.cells) == expected.count(None)
+    assert all("is neither a share such as 3%" in cell for cell in left_out.cells)
 
 
 def test_placeholders_and_parts_that_are_not_populated_are_no_lines(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
 from proxy.tools.sheet import fill
-from proxy.tools.sheet.columns import workbook_table
+from proxy.tools.sheet.columns import quantities, workbook_table
 from proxy.tools.sheet.columns.job import ColumnsJob
-from proxy.tools.sheet.columns.lines import AS_RECOGNIZED
+from proxy.tools.sheet.columns.lines import AS_RECOGNIZED, TableReading
 from proxy.tools.sheet.package import workbook
 from proxy.tools.sheet.parts import Offer, Part
 
@@ -49,6 +49,39 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
     assert filled["Parts"]["E4"].fill.fgColor.rgb == "00FFFF00"
     assert filled["Parts"]["B6"].value == "=A4"
     assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Digi-Key", "Mouser"]
+
+
+def test_totals_of_distributors_are_a_sheet_that_the_next_run_updates(
+    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+) -> None:
+    book = openpyxl.Workbook()
+    for row in (["MPN", "Qty"], ["LM358N", 2], ["ANY", 1], ["NOPE", 1]):
+        book.active.append(row)
+    file, target = tmp_path / "BOM.xlsx", tmp_path / "BOM.filled.xlsx"
+    book.save(file)
+    source.parts["ANY"] = Part("ANY", "TI", offers=(REEL,))
+    reading = TableReading(build=quantities.Build(10))
+
+    def totals(of: Path, to: Path) -> list[tuple[Any, ...]]:
+        with workbook.open_package(of) as package:
+            table = workbook_table.choose(package, None, AS_RECOGNIZED)
+            fill_table(table, to, "total", reading=reading, offers=0)
+        return list(openpyxl.load_workbook(to)["Summary"].iter_rows(values_only=True))
+
+    assert totals(file, target) == [
+        ("Distributor", "Lines", "Total", "Currency"),
+        ("Mouser", 1, 250, "USD"),
+        ("Digi-Key", 1, 12, "USD"),
+        ("All", 2, 262, "USD"),
+        ("One board", 2, 26.2, "USD"),
+        ("Without price", 1, None, None),
+    ]
+    del source.parts["ANY"]
+    source.cache.clear()
+    again = totals(target, tmp_path / "again.xlsx")
+    assert again[1:4] == [("Digi-Key", 1, 12, "USD"), ("All", 1, 12, "USD"), ("One board", 1, 1.2, "USD")]
+    assert again[4] == ("Without price", 2, None, None)
+    assert all(not any(row) for row in again[5:])
 
 
 def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path) -> None:
