@@ -188,6 +188,8 @@ def _change(
         raise typer.Exit(1) from None
     typer.echo(f"{done}: {file} is changed.")
     _print_new_key(made)
+    used = used_store.service_settings(settings, config_file)
+    event_loop.run(used_store.record(used, "keys", f"file={file.absolute()}", done))
     results = control.reload_services(file)
     for process, result in results.items():
         reload.show(result, process)

@@ -1,6 +1,8 @@
 """The store that commands use: that of the running service, which only a restart changes, else the configured one."""
 
+import getpass
 import os
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -62,6 +64,25 @@ def service_settings(settings: config.Config, file: Path | None) -> config.Confi
         err=True,
     )
     return msgspec.structs.replace(settings, store=used[0])
+
+
+async def record(settings: config.Config, action: str, parameters: str, result: str) -> None:
+    """Add what a command has changed to the audit log. A store that cannot take it is named on standard error."""
+    from proxy.stores import open as opening
+    from proxy.stores.protocols import AuditEntry
+
+    file = opening.file_of(settings.store)
+    # A file that this user makes might be one that the service cannot open.
+    if without_records(settings) is not None or (file is not None and not file.exists()):
+        return
+    # sudo says who has become root.
+    user = os.environ.get("SUDO_USER") or getpass.getuser()
+    now, who = clock.SystemClock().now(), f"{user}, command"
+    entry = AuditEntry(now, who, socket.gethostname(), f"v3bridge {action}", parameters, result)
+    try:
+        await with_store(settings, lambda store: store.add_audit_entry(entry))
+    except errors.ConfigError as error:
+        typer.echo(f"v3bridge: not in the audit log: {error.message}", err=True)
 
 
 async def with_store(

@@ -250,9 +250,9 @@ def _csv_rows(report: ClientReport) -> Iterator[tuple[object, ...]]:
         for caller in client.callers:
             for day in caller.days:
                 numbers = (day.day, day.requests, day.errors, day.parts, caller.first_seen, caller.last_seen)
-                yield (*names, caller.endpoint, _inert(caller.user_agent), *numbers)
+                yield (*names, caller.endpoint, inert(caller.user_agent), *numbers)
 
 
-def _inert(text: str) -> str:
+def inert(text: str) -> str:
     """Return a text that a spreadsheet does not take for a formula: user agents are what clients send."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from proxy import errors
 
-VERSION = 6
+VERSION = 7
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -46,6 +46,8 @@ CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_
 CREATE TABLE monthly_requests (month TEXT NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL,
     requests INTEGER NOT NULL, hits INTEGER NOT NULL, cached INTEGER NOT NULL, coalesced INTEGER NOT NULL,
     PRIMARY KEY (month, application, key)) WITHOUT ROWID;
+CREATE TABLE audit (id INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL,
+    action TEXT NOT NULL, parameters TEXT NOT NULL, result TEXT NOT NULL);
 """
 
 
@@ -206,8 +208,8 @@ def other_version(version: int) -> str:
     """Return the reason for refusing a file of another schema, and what starting with a new one loses."""
     return (
         f"was made by another version of v3bridge (its schema is {version}, that of this one {VERSION}); use that "
-        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens "
-        "and the record of callers are lost"
+        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens, "
+        "the record of callers and the audit log are lost"
     )
 
 

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import guard, openapi, pages, rendering, requests, sessions
+from proxy.web.admin import auditing, guard, openapi, pages, rendering, requests, sessions
 from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
 
@@ -41,7 +41,8 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     app[fast_path.REFUSED] = refuse
     operator_endpoints.add_health(app)
     operator_endpoints.add_monitoring(app, service)
-    _SignIn(guarded).add_to(app)
+    audit = auditing.AuditLog(context, guarded)
+    _SignIn(guarded, audit).add_to(app)
     app.router.add_get("/static/{name}", _file)
     app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
@@ -54,7 +55,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
         if page.csv is not None:
             app.router.add_get(f"/{page.name}.csv", _csv_handler(page.name, page.csv, context))
     for action in pages.ACTIONS:
-        app.router.add_post(action.path, _action_handler(action, context, guarded))
+        app.router.add_post(action.path, _action_handler(action, context, audit))
     for document in pages.DOCUMENTS:
         app.router.add_get(document.path, _document_handler(document, context))
     return app
@@ -126,24 +127,34 @@ async def _in_turns(chunks: list[bytes]) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
 
 
-def _action_handler(action: AdminAction, context: AdminContext, guarded: guard.Guard) -> Handler:
+def _action_handler(action: AdminAction, context: AdminContext, audit: auditing.AuditLog) -> Handler:
     """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
     page = next(page for page in pages.PAGES if page.name == action.page)
 
     async def run(request: web.Request) -> web.Response:
         form = await _parameters(request)
-        address = guarded.transport.addresses.from_request(request).address
-        log.info("admin action requested", action=action.path, address=address)
+        log.info("admin action requested", action=action.path, address=audit.address(request))
+        result = await recorded(request, form)
         if not requests.wants_page(request):
-            return web.Response(
-                body=msgspec.json.encode(await action.run(context, form)), content_type="application/json"
-            )
-        result = await action.run(context, form)
+            return web.Response(body=msgspec.json.encode(result), content_type="application/json")
         if result.shown:  # not in a cookie, which browsers write to the disk
             return await _shown_once(page, context, result, request)
         response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
         _set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
         return response
+
+    async def recorded(request: web.Request, form: Query) -> ActionResult:
+        fields = {each.name: form.get(each.name, "") for each in action.parameters}
+        outcome = "failed: an internal error"
+        try:
+            result = await action.run(context, form)
+            outcome = result.message
+        except errors.BridgeError as error:
+            outcome = f"refused: {error.message}"
+            raise
+        finally:
+            await audit.record(request, auditing.who(request), outcome, fields)
+        return result
 
     return run
 
@@ -158,8 +169,9 @@ async def _shown_once(
 
 
 class _SignIn:
-    def __init__(self, guarded: guard.Guard) -> None:
+    def __init__(self, guarded: guard.Guard, audit: auditing.AuditLog) -> None:
         self._guard = guarded
+        self._audit = audit
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/sign-in", self._show)
@@ -183,12 +195,17 @@ class _SignIn:
             if error.retry_after is not None:
                 response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
             return response
-        log.info("admin signed in", role=role, address=self._guard.transport.addresses.from_request(request).address)
+        log.info("admin signed in", role=role, address=self._audit.address(request))
+        cookie = self._guard.sessions()[role].new()
+        if role == "operator":  # else readers could fill the audit log until the actions of operators leave it
+            await self._audit.record(request, auditing.named(role, cookie), "signed in")
         response = web.Response(status=303, headers={hdrs.LOCATION: target})
-        _set_cookie(response, guard.COOKIE, self._guard.sessions()[role].new(), sessions.SESSION_SECONDS)
+        _set_cookie(response, guard.COOKIE, cookie, sessions.SESSION_SECONDS)
         return response
 
-    async def _sign_out(self, _: web.Request) -> web.Response:
+    async def _sign_out(self, request: web.Request) -> web.Response:
+        if request[guard.ROLE] == "operator":
+            await self._audit.record(request, auditing.who(request), "signed out")
         response = web.Response(status=303, headers={hdrs.LOCATION: "/sign-in"})
         _set_cookie(response, guard.COOKIE, "", 0)
         return response

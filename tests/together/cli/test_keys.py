@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import re
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from proxy.config import own_file
 from proxy.kit import clock
+from proxy.stores.protocols import AuditEntry
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import UnknownKey
 
@@ -189,3 +191,28 @@ def test_mistakes_name_the_value(run_command: Run, config_file: str, arguments: 
     done = run_command("keys", *arguments, "--config", config_file)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert Path(config_file).read_text() == CONFIG
+
+
+def test_changes_are_in_the_audit_log_of_a_store_that_exists(
+    run_command: Run, config_file: str, tmp_path: Path
+) -> None:
+    run(run_command, config_file, "disable", "shop/plm")
+    assert not (tmp_path / "state.sqlite").exists()
+    record(tmp_path)
+    for arguments in (("keys", "disable", "trial/1"), ("usage", "--reopen", "shop"), ("cache", "clear")):
+        done = run_command(*arguments, "--config", config_file)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    async def read() -> list[AuditEntry]:
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+        entries = await store.audit_entries(0, 9)
+        await store.aclose()
+        return entries
+
+    cleared, reopened, disabled = asyncio.run(read())
+    assert cleared[3:] == ("v3bridge cache clear", "", "0 entries deleted")
+    assert reopened[3:] == ("v3bridge usage --reopen", "application=shop", "reopened")
+    assert disabled[3:] == ("v3bridge keys", f"file={config_file}", "trial/1 is disabled")
+    assert {(each.who.rpartition(", ")[2], each.address) for each in (cleared, reopened, disabled)} == {
+        ("command", socket.gethostname())
+    }

@@ -47,6 +47,7 @@ document that is no page, with a Content-Security-Policy of its own, is an `Admi
 from proxy.web.admin.page import AdminAction, AdminDocument, AdminPage
 from proxy.web.admin.pages import (
     alerts,
+    audit,
     cache,
     clients,
     comparison,
@@ -76,6 +77,7 @@ PAGES: tuple[AdminPage, ...] = (
     schema.PAGE,
     alerts.PAGE,
     configuration.PAGE,
+    audit.PAGE,
 )
 
 ACTIONS: tuple[AdminAction, ...] = (
