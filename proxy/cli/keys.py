@@ -175,6 +175,8 @@ def _change(
         wanted = change(settings)
     except errors.BadRequest as error:
         raise errors.ConfigError(error.message) from error
+    if wanted.note:
+        typer.echo(f"v3bridge: {wanted.note}", err=True)
     if print_only:
         typer.echo(wanted.lines(settings))
         _print_new_key(made)

@@ -18,6 +18,7 @@ from proxy import errors
 from proxy.config.secret import Digest
 from proxy.config.settings import ApiKeySettings, ApplicationSettings, Config, SunsetSettings
 from proxy.kit import located_yaml
+from proxy.kit.wording import counted
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # text that YAML reads as such, except for WORDS
 _WORDS = ("null", "true", "false")
@@ -70,6 +71,14 @@ class KeyChange(NamedTuple):
             place = list(settings.applications[self.application].clients).index(self.ended.name)
             text = _with_last_day(text, keys.value[place], _day(self.ended.last_day))
         return text
+
+    @property
+    def note(self) -> str:
+        """What a rotated key may cost; empty if nothing is to be said."""
+        if self.added is None or self.ended is None or self.added.parts == "unlimited":
+            return ""
+        limit = counted(self.added.parts, "part")
+        return f"Each of both keys may use {limit} in this period; the limit of the application counts both."
 
     def lines(self, settings: Config) -> str:
         """Return what to paste into the file, for people."""

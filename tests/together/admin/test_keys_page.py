@@ -18,7 +18,7 @@ applications:
   demo:
     apikeys:
       - "EXAMPLE_KEY"  # the first
-      - {key: "k2", name: erp, rate: 5}
+      - {key: "k2", name: erp, rate: 5, parts: 1}
 """
 
 
@@ -83,7 +83,8 @@ async def test_unknown_key_is_added_by_its_fingerprint_or_as_lines_to_paste(
 async def test_keys_are_rotated_ended_and_disabled(managed: ProxyEnvironment, file: Path) -> None:
     admin = managed.admin  # it is 2023-11-14
     assert await admin.act("/keys/rotate", {"key": "demo/erp"}) == (
-        "demo/erp works until 2023-12-14, and has a successor."
+        "demo/erp works until 2023-12-14, and has a successor. Each of both keys may use 1 part in this period; the "
+        "limit of the application counts both."
     )
     assert [(name, each.rate, str(each.expires)) for name, each in clients(file).items()][1:] == [
         ("erp", 5, "2023-12-14"),

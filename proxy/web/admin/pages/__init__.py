@@ -38,7 +38,9 @@ A change is an `AdminAction` in `ACTIONS` below, never a GET. Its form is in the
 
        <form method="post" action="/cache/clear">{{ csrf_field() }}<button>Clear the cache</button></form>
 
-The message that it returns is shown once at the top of its page; scripts get it as JSON.
+The message that it returns is shown once at the top of its page; scripts get it as JSON. `shown` is for text that must
+not be in a cookie. `{% if role == "operator" %}` keeps forms from readers, who could not send them. The audit log has
+each action with the fields that its `parameters` name.
 
 A page whose parameters may hold secrets has `posts=True`, and a form with method="post" and its own path. An HTML
 document that is no page, with a Content-Security-Policy of its own, is an `AdminDocument` in `DOCUMENTS` below.

@@ -111,16 +111,17 @@ async def _change(
         raise errors.BadRequest("this service has no configuration file that could be changed")
     file, new_key = service.origin.file, f"The new API key, which is shown only here: {made}" if made else ""
 
-    def write() -> own_file.ManagedElsewhere | None:
+    def write() -> tuple[KeyChange, own_file.ManagedElsewhere | None]:
         settings = own_file.load(file, os.environ)
+        wanted = change(settings)
         try:
-            own_file.write(file, change(settings), settings, os.environ)
+            own_file.write(file, wanted, settings, os.environ)
         except own_file.ManagedElsewhere as error:
-            return error
-        return None
+            return wanted, error
+        return wanted, None
 
     try:
-        refusal = await _in_thread(write)
+        wanted, refusal = await _in_thread(write)
     except errors.ConfigError as error:
         raise errors.BadRequest(error.message) from error
     if refusal is not None:
@@ -129,7 +130,7 @@ async def _change(
     result = await service.reload()
     if result.outcome == "failed":
         done += f", but the running configuration stays as it was: {result.mistakes[0]}"
-    return ActionResult(f"{done.removesuffix('.')}.", new_key)
+    return ActionResult(f"{done.removesuffix('.')}. {wanted.note}".strip(), new_key)
 
 
 async def _unknown_digest(context: AdminContext, fingerprint: str) -> config.Digest:
