@@ -35,7 +35,7 @@ def test_a_wrong_token_is_refused_and_the_right_one_opens_the_page_that_was_want
     field = browser.switch_to.active_element
     assert field.accessible_name == "Admin token"
     field.send_keys("a wrong token", Keys.ENTER)
-    assert browser.find_element(By.ID, "mistake").text == "this is not the admin token"
+    assert browser.find_element(By.ID, "mistake").text == "this is not an admin token"
     browser.find_element(By.ID, "token").send_keys(running_admin.TOKEN, Keys.ENTER)
     WebDriverWait(browser, PATIENCE).until(lambda page: page.title == "Overview · v3bridge")
     cookie = browser.get_cookie(guard.COOKIE)
