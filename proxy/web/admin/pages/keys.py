@@ -163,7 +163,9 @@ async def _in_thread(work: Callable[[], T]) -> T:
     try:
         return await daemon_thread.call(work, FILE_SECONDS)
     except TimeoutError:
-        raise errors.ServerError(f"the configuration could not be read within {FILE_SECONDS:g} seconds") from None
+        raise errors.ServerError(
+            f"the configuration was not read and written within {FILE_SECONDS:g} seconds"
+        ) from None
 
 
 _KEY = PageParameter("key", "Application and name of the key, such as demo/erp.", required=True)
