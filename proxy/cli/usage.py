@@ -241,7 +241,7 @@ def _cells(row: "UsageRow") -> tuple[str | Text, ...]:
         row.period,
         f"{row.used:,}",
         f"{row.uncertain:,}" if row.uncertain else "",
-        "unlimited" if row.limit is None else f"{row.limit:,}",
+        ("unlimited" if row.limit is None else f"{row.limit:,}") + (f", leaves {row.leaves:,}" if row.leaves else ""),
         "" if row.remaining is None else f"{row.remaining:,}",
         _bar(row.percent),
         "never" if row.resets_at is None else row.resets_at[:10],

@@ -77,7 +77,8 @@ class KeyChange(NamedTuple):
         """What a rotated key may cost; empty if nothing is to be said."""
         if self.added is None or self.ended is None or self.added.parts == "unlimited":
             return ""
-        limit = counted(self.added.parts, "part")
+        parts = self.added.parts
+        limit = counted(parts, "part") if isinstance(parts, int) else f"{parts} of the application's parts"
         return f"Each of both keys may use {limit} in this period; the limit of the application counts both."
 
     def lines(self, settings: Config) -> str:

@@ -16,6 +16,7 @@ from proxy import errors
 from proxy.config import alert_settings, mistakes, secret, settings
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
+from proxy.kit.wording import counted
 
 # Placeholders for values that are not needed where no request is sent to the upstream.
 ABSENT: dict[type[Any], str] = {
@@ -145,6 +146,7 @@ class _Reader(Blocks):
             if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
                 self.report((*at, key), mistakes.missing(settings.ApplicationSettings, key), "setting_missing")
         self._check_sunsets(application, at)
+        self._check_shares(application, at)
         # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
@@ -179,6 +181,22 @@ class _Reader(Blocks):
             if isinstance(day, datetime.date) and isinstance(since, datetime.date) and since > day:
                 own = ("apikeys", index) if key.sunset else ()
                 self.report((*at, *own, "sunset"), f"since {since} is after the sunset {day}")
+
+    def _check_shares(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:
+        """Report shares of the application's parts where these are not limited, and keys that leave all of them."""
+        limit, keys = application.parts, application.apikeys if isinstance(application.apikeys, tuple) else ()
+        if limit is WRONG:
+            return
+        for index, key in enumerate(keys):
+            for name, value in (("parts", key.share), ("leaves", key.leaves)):
+                if value is WRONG or not value:
+                    continue
+                if not isinstance(limit, int):
+                    message = f"needs the limit that it is part of: set {mistakes.dotted((*at, 'parts'))}, or plan"
+                    self.report((*at, "apikeys", index, name), message, "setting_missing")
+                elif name == "leaves" and value >= limit:
+                    message = f"is all of the application's {counted(limit, 'part')}: the key could use none"
+                    self.report((*at, "apikeys", index, name), message)
 
     def _apikey(self, raw: Any, at: located_yaml.Trail) -> Any:
         if isinstance(raw, dict):

@@ -41,6 +41,12 @@ Parts = Annotated[
     Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)],
     Meta(description="unlimited, or a whole number of parts such as 1000"),
 ]
+# A share in per cent is that of the application's limit.
+PartsOfKey = Annotated[
+    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")]
+    | Annotated[int, Meta(ge=0, le=1_000_000_000_000)],
+    Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
+]
 Period = Literal["month", "lifetime"]
 _ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
 CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
@@ -186,7 +192,8 @@ class ApiKeySettings(Settings, frozen=True):
 
     key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
     name: Name = None
-    parts: Parts = "unlimited"
+    parts: PartsOfKey = "unlimited"
+    leaves: Annotated[int, limits("parts of the application", 0, 1_000_000_000_000)] = 0
     rate: Annotated[
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
@@ -195,6 +202,11 @@ class ApiKeySettings(Settings, frozen=True):
     strict: Flag = False
     refresh: Flag = False
     exhausted_status: Annotated[ExhaustedStatus | None, Meta(description="200, as the upstream, or 429")] = None
+
+    @property
+    def share(self) -> int | None:
+        """Its share of the application's parts in per cent; None where `parts` is none."""
+        return int(self.parts.rstrip("% ")) if isinstance(self.parts, str) and self.parts.endswith("%") else None
 
 
 class ReconciliationSettings(Settings, frozen=True):
@@ -261,6 +273,12 @@ class ApplicationSettings(Settings, frozen=True):
         if key.sunset is None:
             return inherited
         return None if key.sunset == "never" else key.sunset.merged(inherited)
+
+    def parts_of(self, key: ApiKeySettings) -> int | None:
+        """Return the limit of one of the API keys; None if it has none of its own."""
+        if key.share is not None:
+            return int(self.parts) * key.share // 100  # a number: the loader refuses shares of unlimited parts
+        return key.parts if isinstance(key.parts, int) else None
 
     @property
     def clients(self) -> dict[str, ApiKeySettings]:

@@ -46,7 +46,7 @@ def configured_keys(applications: Mapping[str, config.ApplicationSettings], now:
             name=key_name,
             expires=None if key.expires is None else str(key.expires),
             expired=key.expires is not None and key.expires < today,
-            parts=None if key.parts == "unlimited" else key.parts,
+            parts=application.parts_of(key),
             rate=application.rate if key.rate is None else key.rate,
         )
         for name, application in applications.items()

@@ -75,6 +75,32 @@ async def test_api_key_quota_limits_only_that_key(start: StartEnvironment) -> No
     assert environment.billed_parts == 12
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_key_with_a_share_never_takes_the_last_parts_of_two_services(
+    start: StartEnvironment, request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    url = request.getfixturevalue("redis_server").url if kind == "redis" else f"sqlite:{tmp_path}/state.sqlite"
+    keys = (
+        config.ApiKeySettings(config.digest(ERP), name="erp"),
+        config.ApiKeySettings(config.digest(SHOP), name="nightly", parts="60%", leaves=15),
+    )
+    alone = {"store": url, "coalescing": {"enabled": False}, "application": {"apikeys": keys, "parts": 40}}
+    async with start(**alone) as one, start(**alone) as two:
+        asked = [
+            each.get(target({"mpn": "SN74S74N", "limit": limit}, key=SHOP))
+            for limit in range(1, 12)
+            for each in (one, two)
+        ]
+        replies = await asyncio.gather(*asked)
+        assert {reply.status for reply in replies} == {200, 429}
+        assert one.billed_parts + two.billed_parts <= 24  # 60 % of 40, and 25 without the last 15
+        while (reply := await one.get(target(ONE, key=ERP))).status == 200:
+            assert one.billed_parts + two.billed_parts <= 40
+        assert reply.json["message"].startswith("demo has ")
+        last = await two.get(target(ONE, key=SHOP))
+        assert (last.status, "left for demo/nightly, which leaves the last 15" in last.json["message"]) == (429, True)
+
+
 async def test_concurrent_requests_never_exceed_the_plan(start: StartEnvironment) -> None:
     async with start(application={"parts": 40}, coalescing={"enabled": False}) as environment:
         asked = [environment.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]

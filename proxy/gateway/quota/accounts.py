@@ -5,12 +5,13 @@ are those of UTC, as upstream: usage is counted by day, by calendar month and fo
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
+from proxy.kit.wording import counted
 from proxy.stores.protocols import LedgerEntry
 
 LIFETIME = "lifetime"
@@ -55,10 +56,16 @@ class QuotaAccount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChargedAccounts:
-    """The two quota accounts that a request is charged to. Made once for each API key, and compared by identity."""
+    """The two quota accounts that a request is charged to. Made once for each API key, and compared by identity.
+
+    The last `leaves` parts of the application's limit are for other API keys; `share` is the key's limit in per cent of
+    it, None for a fixed limit.
+    """
 
     application: QuotaAccount
     key: QuotaAccount
+    leaves: int = 0
+    share: int | None = None
 
     @property
     def both(self) -> tuple[QuotaAccount, QuotaAccount]:
@@ -67,8 +74,20 @@ class ChargedAccounts:
 
     @property
     def limited(self) -> tuple[QuotaAccount, ...]:
-        """Quota accounts that have a limit."""
-        return tuple(account for account in self.both if account.limit is not None)
+        """Quota accounts that have a limit, as this key may use it: without the parts that it leaves to others."""
+        application = self.application
+        if self.leaves and application.limit is not None:
+            application = replace(application, limit=max(0, application.limit - self.leaves))
+        return tuple(account for account in (application, self.key) if account.limit is not None)
+
+    def left(self, account: QuotaAccount, remaining: int) -> str:
+        """Say what is left of a limited account, and of whose share of what."""
+        text = f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left"
+        if account.name == self.application.name and self.leaves:
+            return f"{text} for {self.key.name}, which leaves the last {self.leaves} to other API keys"
+        if account.name == self.key.name and self.share is not None:
+            return f"{text}, its share of {self.share} % of {self.application.name}"
+        return text
 
 
 def application_account(name: str, entry: config.ApplicationSettings) -> QuotaAccount:
@@ -80,7 +99,9 @@ def charged_accounts(name: str, entry: config.ApplicationSettings) -> dict[str, 
     """Return the quota accounts of each API key of an application, by the key's name."""
     whole = application_account(name, entry)
     return {
-        key: ChargedAccounts(whole, QuotaAccount(f"{name}/{key}", _limit(apikey.parts), entry.period))
+        key: ChargedAccounts(
+            whole, QuotaAccount(f"{name}/{key}", entry.parts_of(apikey), entry.period), apikey.leaves, apikey.share
+        )
         for key, apikey in entry.clients.items()
     }
 

@@ -20,7 +20,7 @@ from proxy.gateway.quota.ledger import Ledger, RequestUsage
 from proxy.gateway.quota.usage import UsageGauges
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, rfc3339
 from proxy.stores.protocols import (
     EntryGroup,
     EntryUsage,
@@ -172,12 +172,12 @@ class Quota:
         if not charge.limits:
             return await self._record(accounts, parts, charge)
         for account, entry in charge.visible:  # spares the store a flood of requests beyond the limit
-            self._check(account, self._ledger.usage(entry), parts)
+            self._check(accounts, account, self._ledger.usage(entry), parts)
         record = self._reservation_record(parts, charge)
         exceeded = await self._ledger.reserve(record)
         if exceeded is not None:
             account = next(account for account, entry in charge.visible if entry == exceeded)
-            await self._refuse(account, exceeded, parts)
+            await self._refuse(accounts, account, exceeded, parts)
         return Reservation(self, accounts, parts, record.id)
 
     def free(self, accounts: ChargedAccounts) -> Reservation:
@@ -268,23 +268,24 @@ class Quota:
         account, entry = visible
         return self._ledger.counted(entry), account
 
-    def _check(self, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
+    def _check(self, accounts: ChargedAccounts, account: QuotaAccount, usage: EntryUsage, parts: int) -> None:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > remaining:
             self.refused[account] = RefusedRequest(usage.entry.period, parts).smaller(self.refused.get(account))
-            reset = account.reset(self._calendar.today(), self._clock.now())
+            periods = self._calendar.today()
+            reset = account.reset(periods, self._clock.now())
+            end = "it is never reset" if reset is None else f"it is reset on {rfc3339(periods.month_ends)[:10]}"
             raise errors.QuotaExhausted(
-                f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left ({usage.entry.period}), "
-                f"and this request may cost {parts}",
+                f"{accounts.left(account, remaining)} ({usage.entry.period}), and this request may cost {parts}; {end}",
                 retry_after=WITHOUT_END_SECONDS if reset is None else reset,
             )
 
-    async def _refuse(self, account: QuotaAccount, entry: LedgerEntry, parts: int) -> None:
+    async def _refuse(self, accounts: ChargedAccounts, account: QuotaAccount, entry: LedgerEntry, parts: int) -> None:
         """Raise the reason for a failed reservation: the quota is used, or reserved by open requests, which may
         release some."""
         (usage,) = await self._ledger.stored_usage([entry])
-        self._check(account, usage, parts)
+        self._check(accounts, account, usage, parts)
         raise errors.QuotaExhausted(
             f"what {account.name} has left of its {counted(account.limit or 0, 'part')} ({entry.period}) is held by "
             f"requests under way, and this one may cost {parts}",

@@ -55,7 +55,8 @@ class UsageRow(msgspec.Struct, frozen=True):
     `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
     for a lifetime. `runs_out_at` is null where the parts last until then, `exhausted_until` where upstream has not
     refused the quota as exhausted ("ever": until it is cleared); `part_limit` is the limit that it named then, 0 for a
-    plan without parts. `limit` is that of the configuration, or `part_limit` where that is lower.
+    plan without parts. `limit` is that of the configuration, or `part_limit` where that is lower. `leaves` are the last
+    parts of the application's limit, which an API key leaves to others.
     """
 
     application: str
@@ -71,6 +72,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     runs_out_at: str | None
     exhausted_until: str | None
     part_limit: int | None
+    leaves: int = 0
 
 
 def rows(
@@ -90,7 +92,7 @@ def rows(
     for name, entry in applications.items():
         usage_rows.append(_row(quota_accounts.application_account(name, entry), name, None, snapshot))
         charged = quota_accounts.charged_accounts(name, entry)
-        usage_rows += [_row(accounts.key, name, key, snapshot) for key, accounts in charged.items()]
+        usage_rows += [_row(accounts.key, name, key, snapshot, accounts.leaves) for key, accounts in charged.items()]
     return usage_rows
 
 
@@ -110,7 +112,7 @@ class _Snapshot(NamedTuple):
         return usage.used + usage.uncertain
 
 
-def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Snapshot) -> UsageRow:
+def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Snapshot, leaves: int = 0) -> UsageRow:
     usage = snapshot.usage(account.entry(snapshot.periods))
     counted = usage.used + usage.uncertain
     ends = snapshot.periods.month_ends if account.period == "month" else None
@@ -133,6 +135,7 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         runs_out_at=_time(burn_down.runs_out(counted, limit, ends, days, snapshot.now)),
         exhausted_until=_time(exhausted.until if exhausted else None),
         part_limit=part_limit,
+        leaves=leaves,
     )
 
 

@@ -31,12 +31,17 @@ def test_every_named_gauge_exists(words: Any) -> None:
 
 def test_examples_create_the_documented_quota_accounts(pages: Any, tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    first, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
+    first, shares, second = (block.text for block in pages["docs/explanation/quota.md"].blocks("yaml"))
     file.write_text(first)
     (name, application), *_ = loader.load(file, {}).applications.items()
     keys = accounts.charged_accounts(name, application)
     assert [each.key.name for each in keys.values()] == ["demo/erp", "demo/2"]
     assert (keys["erp"].application.limit, keys["erp"].key.limit) == (1000, 500)
+    file.write_text(shares)
+    nightly = accounts.charged_accounts("demo", loader.load(file, {}).applications["demo"])["nightly"]
+    assert [account.limit for account in nightly.limited] == [1_800, 600]
+    (error,) = pages["docs/explanation/quota.md"].blocks("json", "fair share")
+    assert nightly.left(nightly.limited[0], 0) in error.text
     file.write_text(second)
     assert loader.load(file, {}).applications["demo"].reconcile is not None
 

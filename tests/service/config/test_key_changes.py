@@ -125,6 +125,18 @@ def test_rotated_key_has_the_limits_of_the_old_one_which_ends(file: Path) -> Non
     ).ended == ("plm", DAY)
 
 
+def test_rotated_key_has_the_share_of_the_old_one(file: Path) -> None:
+    file.write_text(
+        "applications:\n  shop:\n    parts: 90\n    apikeys:\n    - {key: k2, name: plm, parts: 30%, leaves: 5}\n"
+    )
+    settings = own_file.load(file, {})
+    change = rotates(settings)
+    assert change.note.startswith("Each of both keys may use 30% of the application's parts in this period;")
+    own_file.write(file, change, settings, {})
+    keys = own_file.load(file, {}).applications["shop"].clients
+    assert [(key.share, key.leaves) for key in keys.values()] == [(30, 5), (30, 5)]
+
+
 def test_every_setting_of_a_key_is_copied(file: Path) -> None:
     whole = (
         "{key: k2, name: plm, rate: 0, strict: true, refresh: true, exhausted_status: 429, sunset: {date: 2027-06-30}}"

@@ -59,7 +59,7 @@ def test_api_key_may_be_a_block(load: Any) -> None:
     assert (demo.parts, demo.period, demo.rate) == (1000, "lifetime", 5)
     assert demo.clients == {
         "1": config.ApiKeySettings(config.digest("plain")),
-        "erp": config.ApiKeySettings(config.digest("other"), "erp", 500, 3),
+        "erp": config.ApiKeySettings(config.digest("other"), "erp", parts=500, rate=3),
         "3": config.ApiKeySettings(config.digest("third")),
     }
 
@@ -170,3 +170,18 @@ def test_user_token_is_read_each_time(load: Any, tmp_path: Path) -> None:
 def test_displayed_url_has_no_password(address: str, seen: str) -> None:
     assert config.without_credentials(address) == seen
     assert config.StoreUrl(address).shown == seen
+
+
+@pytest.mark.parametrize("parts, limit", [("30%", 600), ("7 %", 140), ("100%", 2000), ("12", 12), ("unlimited", None)])
+def test_share_of_a_key_is_one_of_the_parts_of_its_application(load: Any, parts: str, limit: int | None) -> None:
+    text = (
+        f"{HEAD}      - {{key: a, name: nightly, parts: {parts}, leaves: 200}}\n    plan: standard\n    client_id: i\n"
+    )
+    demo = load(text + "    client_secret: s3cret\n").applications["demo"]
+    key = demo.clients["nightly"]
+    assert (demo.parts_of(key), key.leaves) == (limit, 200)
+
+
+def test_key_that_would_leave_everything_is_a_mistake(mistake: Any) -> None:
+    found = mistake(f"{HEAD}      - {{key: a, leaves: 100}}\n    parts: 100\n")
+    assert "apikeys[0].leaves: is all of the application's 100 parts: the key could use none" in found

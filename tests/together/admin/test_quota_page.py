@@ -16,7 +16,7 @@ from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Usag
 
 KEYS = (
     config.ApiKeySettings(config.digest("EXAMPLE_KEY"), name="erp"),
-    config.ApiKeySettings(config.digest("another"), name="shop", parts=5),
+    config.ApiKeySettings(config.digest("another"), name="shop", parts="5%", leaves=20),
 )
 
 
@@ -48,6 +48,12 @@ async def test_figures_are_those_of_the_command(limited: ProxyEnvironment) -> No
     assert used > 0
     assert (demo["usage"]["used"], demo["usage"]["uncertain"], demo["usage"]["remaining"]) == (30 + used, 7, 63 - used)
     assert [key["share"] for key in demo["keys"]] == [round(used / (37 + used), 3), 0.0]
+
+
+async def test_share_is_a_limit_beside_the_parts_that_its_key_leaves(limited: ProxyEnvironment) -> None:
+    (demo,) = (await limited.admin.json("/quota.json"))["applications"]
+    assert [(key["usage"]["limit"], key["usage"]["leaves"]) for key in demo["keys"]] == [(None, 0), (5, 20)]
+    assert (await limited.admin.page("/quota")).count('<span class="quiet">leaves 20</span>') == 1
 
 
 async def test_burn_down_has_the_days_of_the_ledger(limited: ProxyEnvironment) -> None:

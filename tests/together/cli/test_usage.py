@@ -105,6 +105,20 @@ def test_table_has_a_row_per_application_and_key(
     assert rows["trial", ""][6:] == ["never", "exhausted"]
 
 
+def test_share_and_the_parts_that_a_key_leaves_are_shown(
+    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
+) -> None:
+    config_file.write_text(CONFIG.replace("parts: 500}", "parts: 50%, leaves: 200}"))
+    rows = cells(run_command("usage", "--config", str(config_file)).stdout)
+    assert rows["shop", "erp"][3:5] == ["500, leaves 200", "20"]
+    (erp,) = [
+        row
+        for row in json.loads(run_command("usage", "--config", str(config_file), "--json").stdout)
+        if row["key"] == "erp"
+    ]
+    assert (erp["limit"], erp["leaves"]) == (500, 200)
+
+
 @pytest.mark.parametrize("columns", [80, 100])
 def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: None, columns: int) -> None:
     done = run_in_this_process(

@@ -39,7 +39,10 @@ async def test_insufficient_quota_is_a_429_until_the_next_month(
     await (await worker.reserve(small_plan, 60)).settle(60)
     error = await refused(worker, small_plan, 41)
     assert (error.status, error.retry_after) == (429, TO_DECEMBER)
-    assert error.message == "demo has 40 of 100 parts left (2023-11), and this request may cost 41"
+    assert (
+        error.message
+        == "demo has 40 of 100 parts left (2023-11), and this request may cost 41; it is reset on 2023-12-01"
+    )
     time.advance(0.5)
     assert (await refused(worker, small_plan, 41)).retry_after == TO_DECEMBER
     await (await worker.reserve(small_plan, 40)).settle(40)
