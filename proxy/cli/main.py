@@ -23,6 +23,7 @@ from proxy.cli import (
     sandbox,
     serve,
     status,
+    store,
     usage,
 )
 from proxy.kit import extras, garbage, shipped
@@ -87,6 +88,7 @@ class ProgramGroup(CommandGroup):
             "config": "the settings, and where each comes from",
             "reload": "apply a changed configuration",
             "cache": "sizes of the shared cache; clear it",
+            "store": "export, back up and restore usage and records",
             "alerts": "list receivers and open alerts; send a test",
         },
         "Spreadsheets": {"sheet": "fill a parts list with prices, stock and more"},
@@ -94,7 +96,7 @@ class ProgramGroup(CommandGroup):
     }
 
     def format_help(self, _: Any, formatter: Any) -> None:
-        lines = ["Usage: v3bridge COMMAND [OPTIONS]", "", str(self.help), ""]
+        lines = ["Usage: v3bridge COMMAND [OPTIONS]", str(self.help), ""]
         for group, commands in self.HELP.items():
             for place, (name, text) in enumerate(commands.items()):
                 lines.append(f"{group if place == 0 else '':<14}{name:<10}{text}")
@@ -134,6 +136,7 @@ app.command("shadow")(shadow.shadow)
 for group, name in (
     (sheet.app, "sheet"),
     (cache.app, "cache"),
+    (store.app, "store"),
     (alerts.app, "alerts"),
     (keys.app, "keys"),
     (uids.app, "uids"),

@@ -235,8 +235,10 @@ def unit(tmp_path: Path) -> str:
     """The path of the service's unit, with a program that exists, beside that of its socket."""
     program = "/srv/v3bridge/.venv/bin/v3bridge"
     file = tmp_path / "v3bridge.service"
-    shutil.copy(DEPLOY / "v3bridge.socket", tmp_path)
-    file.write_text(_changed("v3bridge.service", {program: "/bin/sh"}))
+    for other in ("v3bridge.socket", "v3bridge-backup.timer"):
+        shutil.copy(DEPLOY / other, tmp_path)
+    for name in ("v3bridge.service", "v3bridge-backup.service"):
+        (tmp_path / name).write_text(_changed(name, {program: "/bin/sh"}))
     return str(file)
 
 
@@ -245,8 +247,8 @@ def _analyze(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]
 
 
 def test_systemd_accepts_the_units(needs_program: Callable[[str], str], unit: str) -> None:
-    socket_unit = unit.replace(".service", ".socket")
-    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", unit, socket_unit)
+    units = [unit.replace(".service", end) for end in (".service", ".socket", "-backup.service", "-backup.timer")]
+    done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", *units)
     assert (done.returncode, done.stderr) == (0, "")
 
 
