@@ -5,7 +5,6 @@ and caches.
 """
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
-from proxy.stores import open as opening
 from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
@@ -216,7 +214,7 @@ async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache
 
 async def _open_store(base: _Base) -> Store:
     async def open_store(closing: AsyncExitStack) -> Store:
-        store = await opening.open_store(base.settings.store, base.clock)
+        store = await base.process.environment.open_store(base.settings.store, base.clock)
         closing.push_async_callback(store.aclose)
         return store
 
@@ -240,7 +238,8 @@ async def _start_quota(base: _Base, store: Store, served: applications.Applicati
     charged = [each.accounts for each in served.all]
 
     async def start(closing: AsyncExitStack) -> reservations.Quota:
-        started = reservations.Quota(store, charged, secrets.token_hex(8), base.clock, base.metrics)
+        owner = f"{base.process.environment.rng.getrandbits(64):016x}"
+        started = reservations.Quota(store, charged, owner, base.clock, base.metrics)
         closing.push_async_callback(started.close)
         await started.start()
         return started
@@ -260,6 +259,8 @@ async def _connect(
         return services.connect(
             base.upstream,
             base.settings.coalescing,
+            http=base.process.environment.open_session(base.upstream),
+            rng=base.process.environment.rng,
             store=token_store.EncryptedTokenStore(store, base.settings.store_key),
             spans=spans,
             clock=base.clock,
@@ -360,7 +361,8 @@ async def _open_shared_cache(base: _Base, address: config.StoreUrl, scope: bytes
         return None
 
     async def open_shared(closing: AsyncExitStack) -> shared_cache.SharedCache | None:
-        store = opening.open_cache(address, settings.shared_bytes, shared_cache.CLAIM_SECONDS, base.clock)
+        open_cache = base.process.environment.open_cache
+        store = open_cache(address, settings.shared_bytes, shared_cache.CLAIM_SECONDS, base.clock)
         if store is None:
             return None
         opened = shared_cache.SharedCache(store, settings, scope, claims=claims, metrics=base.metrics)

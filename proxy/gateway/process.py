@@ -1,17 +1,22 @@
 """What outlives the configuration of a process, so that a reload loses none of it."""
 
+import random
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import aiohttp
 from prometheus_client import CollectorRegistry
 
 from proxy import config, redaction
 from proxy.kit import clock as clocks
+from proxy.stores import open as opening
+from proxy.stores.protocols import CacheStore, Store
 from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
+from proxy.upstream import session
 
 T = TypeVar("T")
 
@@ -51,12 +56,23 @@ class SharedResources:
             await resource.closing.aclose()
 
 
-class ProcessState:
-    """Clock, metrics, recent activity and counts of callers of a process, and the resources that the gateways before
-    and after a reload share. `api_keys` are the digests of all API keys since the start, which `redaction` hides:
-    requests that are held from before a reload must not show one that it removed."""
+@dataclass(frozen=True)
+class Environment:
+    """What a gateway reaches outside of its process, and its randomness. Replaced where processes are simulated."""
 
-    def __init__(self, clock: clocks.Clock) -> None:
+    open_store: Callable[[config.StoreUrl, clocks.Clock], Awaitable[Store]] = opening.open_store
+    open_cache: Callable[[config.StoreUrl, int, float, clocks.Clock], CacheStore | None] = opening.open_cache
+    open_session: Callable[[config.UpstreamSettings], aiohttp.ClientSession] = session.open_session
+    rng: random.Random = field(default_factory=random.SystemRandom)
+
+
+class ProcessState:
+    """Environment, clock, metrics, recent activity and counts of callers of a process, and the resources that the
+    gateways before and after a reload share. `api_keys` are the digests of all API keys since the start, which
+    `redaction` hides: requests that are held from before a reload must not show one that it removed."""
+
+    def __init__(self, clock: clocks.Clock, environment: Environment | None = None) -> None:
+        self.environment = environment or Environment()
         self.clock = clock
         self.metrics = metering.Metrics(CollectorRegistry(), clock)
         self.api_keys: set[config.Digest] = set()

@@ -16,7 +16,7 @@ from proxy.kit import clock as clocks
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
-from proxy.upstream import classify, graphql, policies, session, stalls
+from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
 ClientFactory = Callable[..., graphql.GraphQLClient]  # takes the arguments of GraphQLClient
@@ -35,6 +35,8 @@ def connect(
     upstream: config.UpstreamSettings,
     coalescing: config.CoalescingSettings,
     *,
+    http: aiohttp.ClientSession,
+    rng: random.Random,
     store: token_store.TokenStore,
     spans: tracing.Tracing | None,
     clock: clocks.Clock,
@@ -43,10 +45,9 @@ def connect(
     resources: AsyncExitStack,
     client_factory: ClientFactory | None = None,
 ) -> UpstreamServices:
-    """Create the clients, which `resources` closes. Sends nothing. `client_factory` replaces the GraphQL client."""
-    http = session.open_session(upstream)
+    """Create the clients on the session, which `resources` closes. Sends nothing. `client_factory` replaces the GraphQL
+    client."""
     resources.push_async_callback(http.close)
-    rng = random.SystemRandom()
 
     def breaker(name: str, service: str) -> policies.CircuitBreaker:
         return policies.CircuitBreaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
