@@ -60,8 +60,8 @@ class SqlStore:
         raise NotImplementedError
 
     async def take(self, key: str, windows: Sequence[Window]) -> float:
-        now = self._clock.now()
-        return await self._write(lambda rows: _take(rows, key, windows, now))
+        # The time of the transaction, not of the call: of two that waited for the disk, both are counted as they begin.
+        return await self._write(lambda rows: _take(rows, key, windows, self._clock.now()))
 
     async def claim_once(self, key: str, seconds: float) -> bool:
         # A time further ahead than `seconds` was written before the clock was set back: it does not count.
