@@ -350,8 +350,9 @@ class SharedCache:
                     continue
                 records = self._decoded(content)
                 is_fresh = any(each.stored >= fresh_from for each in records)
-                # Nobody executes what has an unreadable entry: it is not claimed because it is fresh.
-                busy = self._claims and not (claimed or is_fresh or not records)
+                # Nobody executes what has an unreadable entry, unless the caller claims fresh ones, too: it is fresh.
+                is_unclaimed = is_fresh or not (records or fresh_from == math.inf)
+                busy = self._claims and not (claimed or is_unclaimed)
                 lookups[key] = SharedLookup(records, claimed, busy)
                 decoded_bytes += sum([len(each.records) for each in records])
                 if decoded_bytes > DECODED_MAX:

@@ -23,7 +23,7 @@ class SharedMisses:
         self._digests: dict[int, bytes] = {}
         self._claimed: dict[int, bytes] = {}
         self._busy: dict[int, bytes] = {}
-        self._lacking: set[int] = set()  # entries that are fresh, but do not hold all fields
+        self._lacking: set[int] = set()  # entries that are fresh, but damaged, or do not hold all fields
         self._waits_until = math.inf
 
     @property
@@ -78,7 +78,7 @@ class SharedMisses:
             self._shared.release(self._claimed.values())
 
     async def _take(self, digests: dict[int, bytes], found: Sequence[SharedLookup]) -> dict[int, RenderedResult]:
-        """Take over what the shared cache has. Entries that do not hold all fields are claimed."""
+        """Take over what the shared cache has. Entries that do not hold all fields, or are damaged, are claimed."""
         results, lacking = self._take_over(digests, found)
         if lacking:
             self._lacking |= lacking.keys()
@@ -89,7 +89,7 @@ class SharedMisses:
     def _take_over(
         self, digests: dict[int, bytes], found: Sequence[SharedLookup]
     ) -> tuple[dict[int, RenderedResult], dict[int, bytes]]:
-        """Take over results, claims, and what is busy; return the results, and the entries that lack fields."""
+        """Take over results, claims, and what is busy; return the results, and the entries to replace."""
         results, lacking = {}, {}
         for (position, digest), result in zip(digests.items(), found, strict=True):
             key = self._queries.keys[position]
@@ -105,6 +105,6 @@ class SharedMisses:
                     self._shared.release((digest,))
             elif result.busy:
                 self._busy[position] = digest
-            elif result.records and not result.claimed:
+            elif not result.claimed:
                 lacking[position] = digest
         return results, lacking
