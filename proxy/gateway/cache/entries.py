@@ -32,10 +32,11 @@ OVERHEAD = 400  # bytes that an entry takes beside its content
 
 
 class _PartIds(msgspec.Struct, gc=False):
-    """The ids of a part, by both of which the upstream finds it; "" for one that its record does not have."""
+    """The ids of a part, by both of which the upstream finds it; "" for one that its record does not have, None for one
+    that the upstream has not sent, against its schema: a request that does not show it needs none."""
 
-    v3uid: str = ""
-    id: str = ""
+    v3uid: str | None = ""
+    id: str | None = ""
 
 
 _encode_items = JsonEncoder().encode
