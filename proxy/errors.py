@@ -97,6 +97,8 @@ class ClientError(BridgeError):
 class BadRequest(ClientError):
     """A parameter cannot be parsed, or a number is outside its range."""
 
+    refused: str | None = None  # what v3 could do and upstream cannot, such as `sort by 'price'`
+
 
 class Unsupported(ClientError):
     """Strict mode: the request names fields without a source, or parameters that would be ignored."""

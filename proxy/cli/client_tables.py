@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _AGENTS, _AGENT_MIN = 3, 12  # user agents of a client that the table names, and characters that they have at least
 _GAP = 2  # characters between two columns
 _COUNTS = ("requests", "errors", "parts")
+_DETAILS = ("hits", "mean ms")
 
 
 def show(report: "ClientReport", *, unused: bool, details: bool) -> None:
@@ -27,6 +28,8 @@ def show(report: "ClientReport", *, unused: bool, details: bool) -> None:
     if details:
         for client in report.clients:
             console.print(_caller_table(client))
+            if client.ignored:
+                console.print(ignored_table([client]))
     console.print(_completeness(report), highlight=False, soft_wrap=False)
 
 
@@ -82,15 +85,31 @@ def _caller_table(client: "ClientUsage") -> Table:
     """Table of the endpoints below each user agent, which may be long."""
     table = shown.plain_table(f"Requests of {client.name}")
     table.add_column("user agent and endpoint", overflow="fold")
-    for name in (*_COUNTS, "first seen", "last seen"):
-        table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    for name in (*_COUNTS, *_DETAILS):
+        table.add_column(name, no_wrap=True, justify="right")
+    table.add_column("last seen", no_wrap=True)
     agents: dict[str, list[CallerUsage]] = defaultdict(list)
     for caller in client.callers:
         agents[caller.user_agent or "(none)"].append(caller)
     for agent, callers in agents.items():
         table.add_row(Text(agent, style="bold"))
         for caller in callers:
-            table.add_row(f"  {caller.endpoint}", *_numbers(caller), caller.first_seen[:10], caller.last_seen[:10])
+            details = f"{caller.hits:,}", f"{caller.mean_ms:,.1f}", caller.last_seen[:10]
+            table.add_row(f"  {caller.endpoint}", *_numbers(caller), *details)
+    return table
+
+
+def ignored_table(clients: "list[ClientUsage]") -> Table:
+    """Table of what requests of clients name in vain."""
+    table = shown.plain_table("Parameters that are ignored, and fields without source, in live requests")
+    table.add_column("client", no_wrap=True)
+    table.add_column("name", overflow="fold")
+    table.add_column("requests", no_wrap=True, justify="right")
+    for name in ("first seen", "last seen"):
+        table.add_column(name, no_wrap=True)
+    for client in clients:
+        for use in client.ignored:
+            table.add_row(client.name, Text(use.name), f"{use.requests:,}", use.first_seen[:10], use.last_seen[:10])
     return table
 
 

@@ -48,13 +48,21 @@ class ExplainOptions:
     """Options of the command."""
 
     given: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="INPUT",
             help="A URL, a path, a curl command, a HAR entry, a file of requests as for `compare --requests`, "
             "a GraphQL document of today's API or of v4, or - for standard input.",
         ),
-    ]
+    ] = None
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Instead of INPUT: what each client of the running service names in vain, from the store: parameters "
+            "that are ignored, and fields without source.",
+        ),
+    ] = False
     config_file: option_fields.ConfigFile = None
     application: Annotated[
         str | None,
@@ -101,6 +109,13 @@ class ExplainOptions:
 
 def run(options: ExplainOptions) -> None:
     """Explain v3 requests: how they are understood, the GraphQL operations, their cost, the source of each field."""
+    if options.live:
+        from proxy.cli import live_uses
+
+        live_uses.show(options.config_file, given=bool(options.given), as_json=options.as_json)
+        return
+    if not options.given:
+        raise typer.BadParameter("is missing: a request, a file of requests, or --live", param_hint="INPUT")
     levels = [name for name in ("plan", "queries", "trace") if getattr(options, name)]
     if len(levels) > 1:
         raise typer.BadParameter("choose one of --plan, --queries and --trace", param_hint=f"--{levels[-1]}")

@@ -15,7 +15,15 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, CallerSeen, MonthlyRequests, UnknownKey
+from proxy.telemetry.callers import (
+    DAY_SECONDS,
+    CallerCount,
+    CallerCounts,
+    CallerSeen,
+    IgnoredUse,
+    MonthlyRequests,
+    UnknownKey,
+)
 
 INTERVAL_SECONDS = 10.0  # between two writes
 BATCH_MAX = 1_000  # counts that are written at once
@@ -33,19 +41,20 @@ class _Batch(NamedTuple):
     counts: list[CallerCount]
     unknown: list[UnknownKey]
     months: list[MonthlyRequests]
+    ignored: list[IgnoredUse]
 
 
-def _batches(
-    seen: list[CallerSeen], counts: list[CallerCount], unknown: list[UnknownKey], months: list[MonthlyRequests]
-) -> list[_Batch]:
-    """Return batches of a size that keeps no other user of the store waiting."""
+def _batches(taken: CallerCounts) -> list[_Batch]:
+    """Take all counts, in batches of a size that keeps no other user of the store waiting."""
+    seen, counts = taken.take()
+    others = taken.take_unknown(), taken.take_months(), taken.take_ignored()
     times = {each.caller: each for each in seen}
     batches = []
-    for start in range(0, len(counts) or int(bool(unknown or months)), BATCH_MAX):
+    for start in range(0, len(counts) or int(any(others)), BATCH_MAX):
         part = counts[start : start + BATCH_MAX]
         seen = [times[each] for each in {count.caller for count in part}]
-        batches.append(_Batch(secrets.token_hex(8), seen, part, unknown, months))
-        unknown, months = [], []
+        batches.append(_Batch(secrets.token_hex(8), seen, part, *others))
+        others = [], [], []
     return batches
 
 
@@ -91,11 +100,17 @@ class CallerRecorder:
     async def _write_batches(self) -> None:
         # New counts are taken when all earlier ones are written: until then they add up where they are bounded.
         if not self._batches:
-            self._batches.extend(
-                _batches(*self._counts.take(), self._counts.take_unknown(), self._counts.take_months())
-            )
+            self._batches.extend(_batches(self._counts))
         while self._batches:
-            await self._store.add_callers(*self._batches[0])
+            batch = self._batches[0]
+            await self._store.add_callers(
+                batch.id,
+                batch.seen,
+                batch.counts,
+                unknown=batch.unknown,
+                months=batch.months,
+                ignored=batch.ignored,
+            )
             self._batches.popleft()
 
 

@@ -5,7 +5,7 @@ import csv
 import functools
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -16,16 +16,28 @@ from proxy.gateway.applications import Sunset
 from proxy.kit import slices
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, IgnoredUse
 
 
 class DayUsage(msgspec.Struct, frozen=True, gc=False):
-    """Requests of a day: all, those with an error response, and the parts that they used."""
+    """Requests of a day: all, those with an error response, the parts that they used, those for which nothing was sent
+    upstream, and the milliseconds that one of them took on average."""
 
     day: str
     requests: int
     errors: int
     parts: int
+    hits: int
+    mean_ms: float
+
+
+class IgnoredUsage(msgspec.Struct, frozen=True):
+    """Parameter that is ignored, or field without source, with the reason: how many requests named it, and when."""
+
+    name: str
+    requests: int
+    first_seen: str
+    last_seen: str
 
 
 class CallerUsage(msgspec.Struct, frozen=True):
@@ -37,6 +49,8 @@ class CallerUsage(msgspec.Struct, frozen=True):
     requests: int
     errors: int
     parts: int
+    hits: int
+    mean_ms: float
     first_seen: str
     last_seen: str
     days: list[DayUsage]
@@ -56,6 +70,8 @@ class ClientSummary(msgspec.Struct, frozen=True):
     requests: int
     errors: int
     parts: int
+    hits: int
+    mean_ms: float
     first_seen: str | None
     last_seen: str | None
 
@@ -63,14 +79,16 @@ class ClientSummary(msgspec.Struct, frozen=True):
 class ClientUsage(ClientSummary, frozen=True):
     """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
 
-    `requests`, `errors`, `parts`, `days` and `callers` are of the days of the report; `first_seen` and `last_seen` of
-    all recorded days, null for a key that was never seen. `days` has a row for each day, `callers` for each caller that
-    was seen on one of them, most requests first. `configured`: the configuration has such a key. `sunset` is the last
-    day of service of v3 to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
+    `requests`, `errors`, `parts`, `hits` (for which nothing was sent upstream), `mean_ms`, `days` and `callers` are of
+    the days of the report; `ignored`, the most frequent first, `first_seen` and `last_seen` of all recorded days, null
+    for a key that was never seen. `days` has a row for each day, `callers` for each caller that was seen on one of
+    them, most requests first. `configured`: the configuration has such a key. `sunset` is the last day of service of v3
+    to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
     """
 
     days: list[DayUsage]
     callers: list[CallerUsage]
+    ignored: list[IgnoredUsage]
 
     @property
     def name(self) -> str:
@@ -104,14 +122,14 @@ async def read(
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
     usage = [await store.caller_usage(today - days + 1, today)]
+    ignored = await store.ignored_uses()
     # The thread has the only references: to free hundreds of thousands of counts takes long, too.
-    return await asyncio.to_thread(lambda: _report(applications, *usage.pop(), days, now))
+    return await asyncio.to_thread(lambda: _report(applications, _by_client(*usage.pop(), ignored), days, now))
 
 
 def _report(
     applications: Mapping[str, config.ApplicationSettings],
-    seen: Sequence[CallerSeen],
-    counts: Iterable[CallerCount],
+    calls: "Mapping[tuple[str, str], _Calls]",
     days: int,
     now: float,
 ) -> ClientReport:
@@ -120,16 +138,12 @@ def _report(
         for name, entry in applications.items()
         for key_name, key in entry.clients.items()
     }
-    calls = {client: _Calls({}, []) for client in keys}
-    for each in seen:
-        calls.setdefault(each.caller[:2], _Calls({}, [])).seen[each.caller] = each
-    for count in counts:
-        calls[count.caller[:2]].counts.append(count)
     today = int(now // DAY_SECONDS)
     named_days = range(today - days + 1, today + 1)
-    clients = [_client(client, keys.get(client), its, named_days, now) for client, its in calls.items()]
+    silent = {client: _Calls({}, [], []) for client in keys}
+    clients = [_client(client, keys.get(client), its, named_days, now) for client, its in {**silent, **calls}.items()]
     clients.sort(key=lambda each: (each.requests, each.last_seen or ""), reverse=True)
-    recorded = min((each.first for each in seen), default=None)
+    recorded = min((each.first for its in calls.values() for each in its.seen.values()), default=None)
     return ClientReport(*day_names(days, now), _time(recorded), clients)
 
 
@@ -138,6 +152,20 @@ class _Calls(NamedTuple):
 
     seen: dict[Caller, CallerSeen]
     counts: list[CallerCount]
+    ignored: list[IgnoredUse]
+
+
+def _by_client(
+    seen: Iterable[CallerSeen], counts: Iterable[CallerCount], ignored: Iterable[IgnoredUse]
+) -> defaultdict[tuple[str, str], _Calls]:
+    calls: defaultdict[tuple[str, str], _Calls] = defaultdict(lambda: _Calls({}, [], []))
+    for each in seen:
+        calls[each.caller[:2]].seen[each.caller] = each
+    for count in counts:
+        calls[count.caller[:2]].counts.append(count)
+    for use in ignored:
+        calls[use.application, use.key].ignored.append(use)
+    return calls
 
 
 def _client(
@@ -154,7 +182,7 @@ def _client(
     by_day: dict[int, list[CallerCount]] = defaultdict(list)
     for count in calls.counts:
         by_day[count.day].append(count)
-    requests, failed, parts = _total(calls.counts)
+    requests, failed, parts, hits, mean_ms = _total(calls.counts)
     return ClientUsage(
         application=application or None,
         key=key or None,
@@ -167,10 +195,13 @@ def _client(
         requests=requests,
         errors=failed,
         parts=parts,
+        hits=hits,
+        mean_ms=mean_ms,
         first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
         last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
         days=[DayUsage(_day(day), *_total(by_day.get(day, ()))) for day in days],
         callers=_callers(calls),
+        ignored=[IgnoredUsage(use.name, use.requests, rfc3339(use.first), rfc3339(use.last)) for use in calls.ignored],
     )
 
 
@@ -186,21 +217,23 @@ def _callers(calls: _Calls) -> list[CallerUsage]:
             *_total(counts),
             rfc3339(calls.seen[caller].first),
             rfc3339(calls.seen[caller].last),
-            [DayUsage(_day(each.day), each.requests, each.errors, each.parts) for each in sorted(counts)],
+            [DayUsage(_day(each.day), *_total((each,))) for each in sorted(counts)],
         )
         for caller, counts in days.items()
     ]
     return sorted(callers, key=lambda each: (-each.requests, each.endpoint, each.user_agent))
 
 
-def _total(counts: Iterable[CallerCount]) -> tuple[int, int, int]:
-    """Return requests, errors and parts."""
-    requests = failed = parts = 0
+def _total(counts: Iterable[CallerCount]) -> tuple[int, int, int, int, float]:
+    """Return requests, errors, parts, hits and the mean duration."""
+    requests = failed = parts = hits = ms = 0
     for count in counts:
         requests += count.requests
         failed += count.errors
         parts += count.parts
-    return requests, failed, parts
+        hits += count.hits
+        ms += count.ms
+    return requests, failed, parts, hits, round(ms / requests, 1) if requests else 0.0
 
 
 def day_names(days: int, now: float) -> tuple[str, str]:
@@ -227,6 +260,8 @@ CSV_COLUMNS = (
     "requests",
     "errors",
     "parts",
+    "hits",
+    "mean_ms",
     "first_seen",
     "last_seen",
 )
@@ -246,11 +281,12 @@ def _csv_rows(report: ClientReport) -> Iterator[tuple[object, ...]]:
     for client in report.clients:
         names = (client.application or "", client.key or "")
         if not client.callers:
-            yield (*names, "", "", "", 0, 0, 0, client.first_seen or "", client.last_seen or "")
+            yield (*names, "", "", "", 0, 0, 0, 0, 0, client.first_seen or "", client.last_seen or "")
         for caller in client.callers:
             for day in caller.days:
-                numbers = (day.day, day.requests, day.errors, day.parts, caller.first_seen, caller.last_seen)
-                yield (*names, caller.endpoint, inert(caller.user_agent), *numbers)
+                numbers = day.requests, day.errors, day.parts, day.hits, day.mean_ms
+                times = caller.first_seen, caller.last_seen
+                yield (*names, caller.endpoint, inert(caller.user_agent), day.day, *numbers, *times)
 
 
 def inert(text: str) -> str:

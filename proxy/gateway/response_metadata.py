@@ -16,8 +16,8 @@ class ResponseMetadata:
     results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
     requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results are
     `fetched` for this request, or avoided: `cached`, or `coalesced`, which an equal query in flight has brought.
-    `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had; where the
-    request is `strict`, it fails instead, and `sourceless` are the fields without source that it names. `max_age`:
+    `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless`
+    the fields without source that the request names; where it is `strict`, it fails for these instead. `max_age`:
     results that are older, in seconds, are fetched again.
     """
 
@@ -70,11 +70,17 @@ class ResponseMetadata:
         if self.strict and (named := (*self.sourceless, *self.unsupported)):
             raise errors.Unsupported.of(named)
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters and fields that the request names in vain."""
+        return (*self.unsupported, *self.sourceless) if self.unsupported or self.sourceless else ()
+
     def of_shared_response(self) -> "ResponseMetadata":
         """Return the metadata of another request that gets the same response. It costs nothing; what was cached would
         have been so for that request, too."""
         shared = ResponseMetadata(self.since)
         shared.stored = self.stored
+        shared.unsupported, shared.sourceless = self.unsupported, self.sourceless
         if self.source is not None:
             shared.add_results("shared", self.results, self.fetched + self.coalesced)
             shared.cached = self.cached

@@ -235,10 +235,10 @@ def unsupported_field(tables: Tables, field: str, use: Literal["filter", "facet"
     """Return the error for a field that upstream cannot filter, count or sort by: it lists those that it can."""
     entry = tables.search.get(field)
     instead = f"; {entry.instead}" if entry and entry.instead and use != "sort" else ""
-    verb = "count" if use == "facet" else use
-    return errors.BadRequest(
-        f"the service cannot {verb} by {field[:60]!r}; it can by {supported_fields(tables, use)}{instead}"
-    )
+    refused = f"{'count' if use == 'facet' else use} by {field[:60]!r}"
+    error = errors.BadRequest(f"the service cannot {refused}; it can by {supported_fields(tables, use)}{instead}")
+    error.refused = refused
+    return error
 
 
 def supported_fields(tables: Tables, use: Literal["filter", "facet", "sort"]) -> str:

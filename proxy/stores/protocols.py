@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen, MonthlyRequests, UnknownKey
+from proxy.telemetry.callers import CallerCount, CallerSeen, IgnoredUse, MonthlyRequests, UnknownKey
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -256,15 +256,21 @@ class CallerStore(Protocol):
         batch: str,
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
+        *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
+        ignored: Sequence[IgnoredUse] = (),
     ) -> None:
-        """Add counts, and the times of all their callers; and unknown API keys, of which the last KEYS_MAX stay, and of
-        each address the last ADDRESS_KEYS_MAX. A batch that is sent again within BATCH_SECONDS, because its
-        confirmation was lost, is added once."""
+        """Add counts, and the times of all their callers; unknown API keys, of which the last KEYS_MAX stay, and of
+        each address the last ADDRESS_KEYS_MAX; and what requests named in vain.
+
+        A batch that is sent again within BATCH_SECONDS, because its confirmation was lost, is added once."""
 
     async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
         """Return the requests of each API key in a month, by application and key."""
+
+    async def ignored_uses(self) -> list[IgnoredUse]:
+        """Return what requests named in vain, by application and key, the most frequent first."""
 
     async def callers(self) -> list[CallerSeen]:
         """Return every caller with its first and last time, in no particular order."""
@@ -279,8 +285,8 @@ class CallerStore(Protocol):
         """Return the unknown API keys, the last one first."""
 
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days, callers and unknown API keys that were last seen before this day, and months
-        that ended before it."""
+        """Delete counts of earlier days; callers, unknown API keys and names in vain that were last seen before this
+        day; and months that ended before it."""
 
 
 class AuditEntry(NamedTuple):

@@ -46,6 +46,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
 )
@@ -191,19 +192,25 @@ class RedisStore:
         batch: str,
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
+        *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
+        ignored: Sequence[IgnoredUse] = (),
     ) -> None:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
         written = (
             [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
-            [(each.day, place[each.caller], each.requests, each.errors, each.parts) for each in counts],
+            [
+                (each.day, place[each.caller], each.requests, each.errors, each.parts, each.hits, each.ms)
+                for each in counts
+            ],
             [tuple(each) for each in unknown],
             [
                 (month, orjson.dumps((application, key)).decode(), *numbers)
                 for month, application, key, *numbers in months
             ],
+            [(orjson.dumps(each[:3]).decode(), *each[3:]) for each in ignored],
         )
         values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
@@ -214,6 +221,11 @@ class RedisStore:
             MonthlyRequests(month, *orjson.loads(names), *map(int, numbers.split()))
             for names, numbers in stored.items()
         )
+
+    async def ignored_uses(self) -> list[IgnoredUse]:
+        stored = await _response(self._redis.hgetall(f"{PREFIX}ignored_uses"))
+        uses = [IgnoredUse(*orjson.loads(names), *map(int, numbers.split())) for names, numbers in stored.items()]
+        return sorted(uses, key=lambda each: (each.application, each.key, -each.requests, each.name))
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._callers()).values())

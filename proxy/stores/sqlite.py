@@ -38,6 +38,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
 )
@@ -158,8 +159,10 @@ class SqlStore:
         batch: str,
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
+        *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
+        ignored: Sequence[IgnoredUse] = (),
     ) -> None:
         now = self._now()
 
@@ -168,12 +171,17 @@ class SqlStore:
                 _add_callers(rows, seen, counts)
                 _add_unknown_keys(rows, unknown)
                 _add_months(rows, months)
+                _add_ignored(rows, ignored)
 
         await self._write(work)
 
     async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
         statement = "SELECT * FROM monthly_requests WHERE month = ? ORDER BY application, key"
         return [MonthlyRequests(*row) for row in await self._read(statement, month)]
+
+    async def ignored_uses(self) -> list[IgnoredUse]:
+        statement = "SELECT * FROM ignored_uses ORDER BY application, key, requests DESC, name"
+        return [IgnoredUse(*row) for row in await self._read(statement)]
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._transaction("BEGIN", _callers)).values())
@@ -200,6 +208,7 @@ class SqlStore:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
         await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
+        await self._change("DELETE FROM ignored_uses WHERE last < ?", first_day * DAY_SECONDS)
         await self._change(
             "DELETE FROM monthly_requests WHERE month < strftime('%Y-%m', ?, 'unixepoch')", first_day * DAY_SECONDS
         )
@@ -433,12 +442,20 @@ def _add_callers(rows: Connection, seen: Sequence[CallerSeen], counts: Sequence[
     )
     rows.execute(
         # CROSS JOIN keeps the order: each added row is looked up in the index of callers.
-        "INSERT INTO caller_days SELECT value ->> 4, callers.id, value ->> 5, value ->> 6, value ->> 7 "
+        "INSERT INTO caller_days SELECT value ->> 4, callers.id, value ->> 5, value ->> 6, value ->> 7, value ->> 8, "
+        "value ->> 9 "
         "FROM json_each(?) AS added CROSS JOIN callers ON application = value ->> 0 AND callers.key = value ->> 1 "
         "AND endpoint = value ->> 2 AND user_agent = value ->> 3 WHERE true ON CONFLICT (day, caller) "
         "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
-        "parts = parts + excluded.parts",
-        (_json([(*each.caller, each.day, each.requests, each.errors, each.parts) for each in counts]),),
+        "parts = parts + excluded.parts, hits = hits + excluded.hits, ms = ms + excluded.ms",
+        (
+            _json(
+                [
+                    (*each.caller, each.day, each.requests, each.errors, each.parts, each.hits, each.ms)
+                    for each in counts
+                ]
+            ),
+        ),
     )
 
 
@@ -449,6 +466,14 @@ def _add_months(rows: Connection, months: Sequence[MonthlyRequests]) -> None:
         "DO UPDATE SET requests = requests + excluded.requests, hits = hits + excluded.hits, "
         "cached = cached + excluded.cached, coalesced = coalesced + excluded.coalesced",
         (_json(months),),
+    )
+
+
+def _add_ignored(rows: Connection, ignored: Sequence[IgnoredUse]) -> None:
+    rows.executemany(
+        "INSERT INTO ignored_uses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (application, key, name) DO UPDATE SET "
+        "requests = requests + excluded.requests, first = min(first, excluded.first), last = max(last, excluded.last)",
+        ignored,
     )
 
 
@@ -482,10 +507,9 @@ def _callers(rows: Connection) -> dict[int, CallerSeen]:
 
 
 def _next_caller_counts(rows: Connection, between: tuple[int, int]) -> list[tuple[int, ...]]:
-    """Return the counts of the first day of these that has any: day, id of the caller, requests, errors, parts."""
+    """Return the counts of the first day of these that has any: day, id of the caller, and the counts."""
     return rows.execute(
-        "SELECT day, caller, requests, errors, parts FROM caller_days "
-        "WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
+        "SELECT * FROM caller_days WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
         between,
     ).fetchall()
 

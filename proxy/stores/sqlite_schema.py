@@ -40,7 +40,11 @@ CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEX
     user_agent TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     UNIQUE (application, key, endpoint, user_agent));
 CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
-    errors INTEGER NOT NULL, parts INTEGER NOT NULL, PRIMARY KEY (day, caller)) WITHOUT ROWID;
+    errors INTEGER NOT NULL, parts INTEGER NOT NULL, hits INTEGER NOT NULL, ms INTEGER NOT NULL,
+    PRIMARY KEY (day, caller)) WITHOUT ROWID;
+CREATE TABLE ignored_uses (application TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
+    requests INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (application, key, name))
+    WITHOUT ROWID;
 CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
     first INTEGER NOT NULL, last INTEGER NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE monthly_requests (month TEXT NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL,

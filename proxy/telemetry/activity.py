@@ -44,6 +44,7 @@ RequestValues = tuple[
     str | None,
     int,
     int,
+    tuple[str, ...],
 ]
 """Values of a RequestRecord."""
 
@@ -54,7 +55,8 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     `target` is the path with the query, without API keys; cut at TARGET_MAX. `application` and `key` are
     names, None without a valid API key. `parts` were billed, `cache` is where the results came from; `error` is the
     type of the error that the response reports. `cached_parts` and `coalesced_parts` were not billed: they were cached,
-    or an equal query in flight has brought them.
+    or an equal query in flight has brought them. `ignored` are parameters that the response ignores, and fields without
+    source that the request names, with the reason.
     """
 
     at: float
@@ -73,6 +75,7 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     error: str | None
     cached_parts: int = 0
     coalesced_parts: int = 0
+    ignored: tuple[str, ...] = ()
 
 
 class OperationRecord(msgspec.Struct):

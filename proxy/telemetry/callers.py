@@ -3,7 +3,7 @@
 Requests are counted in batches: to keep one for later is all that is on its way. Texts of clients are bounded:
 of an API key and day only so many callers are counted separately, so that a program that sends a new User-Agent with
 each request fills neither the memory nor the store. Beside them the requests of each API key are counted by month,
-also those of GraphQL and v4.
+also those of GraphQL and v4, and what its requests name in vain.
 """
 
 import time
@@ -21,6 +21,7 @@ OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BATCH = 256  # requests that are counted together
+IGNORED_MAX = 200  # names of an API key that are counted separately, in one process
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 # Of API keys that no application has. Anybody can send any number of them, so that none is kept for long.
 KEYS_MAX = 500  # in the store, and in one process until they are written; the oldest go
@@ -49,7 +50,8 @@ class Caller(NamedTuple):
 
 
 class CallerCount(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Requests of a caller on one day (in days since 1970, UTC): all, those with an error response; and parts.
+    """Requests of a caller on one day (in days since 1970, UTC): all, those with an error response; their parts; those
+    for which nothing was sent upstream, and the milliseconds that all of them took.
 
     The garbage collector does not look at them: a report has hundreds of thousands, which would stop the event loop.
     """
@@ -59,9 +61,13 @@ class CallerCount(msgspec.Struct, frozen=True, order=True, gc=False):
     requests: int
     errors: int
     parts: int
+    hits: int = 0
+    ms: int = 0
 
-    def plus(self, requests: int, errors: int, parts: int) -> "CallerCount":
-        return CallerCount(self.day, self.caller, self.requests + requests, self.errors + errors, self.parts + parts)
+    def plus(self, *counts: int) -> "CallerCount":
+        """Add to the counts, in their order."""
+        own = self.requests, self.errors, self.parts, self.hits, self.ms
+        return CallerCount(self.day, self.caller, *map(sum, zip(own, counts, strict=True)))
 
 
 class MonthlyRequests(NamedTuple):
@@ -78,6 +84,18 @@ class MonthlyRequests(NamedTuple):
     hits: int
     cached: int
     coalesced: int
+
+
+class IgnoredUse(NamedTuple):
+    """Parameter that is ignored, or field without source, with the reason: how many requests of an API key named it,
+    and the times of the first and the last one in seconds since 1970."""
+
+    application: str
+    key: str
+    name: str
+    requests: int
+    first: int
+    last: int
 
 
 class CallerSeen(NamedTuple):
@@ -103,10 +121,11 @@ class UnknownKey(NamedTuple):
 class _Tally:
     """Counts of one caller on one day."""
 
-    __slots__ = ("errors", "first", "last", "parts", "requests")
+    __slots__ = ("errors", "first", "hits", "last", "ms", "parts", "requests")
 
     def __init__(self, at: float) -> None:
-        self.requests = self.errors = self.parts = 0
+        self.requests = self.errors = self.parts = self.hits = 0
+        self.ms = 0.0
         self.first = self.last = at
 
 
@@ -140,6 +159,8 @@ class CallerCounts:
         self._day = 0.0
         self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
         self._unknown: dict[str, UnknownKey] = {}
+        self._ignored: dict[tuple[str, str, str], IgnoredUse] = {}
+        self._names: dict[tuple[str, str], set[str]] = defaultdict(set)  # of one day
 
     def add(self, record: RequestValues) -> None:
         # Counted in batches: a loop over many takes a fifth of the time that each would take on the way of its request.
@@ -154,15 +175,10 @@ class CallerCounts:
             self._count(record, agents)
 
     def _count(self, record: RequestValues, agents: dict[str, str]) -> None:
-        at, _, _, target, route, status, _, _, sent_agent, application, name, parts, cache, error, cached, coalesced = (
-            record
-        )
+        at, _, _, target, route, status, ms, _, sent_agent, application, name, parts, cache, error, *_ = record
         day = at // DAY_SECONDS
         if name is not None:
-            avoided = self._avoided.get((day, application, name))
-            if avoided is None:
-                avoided = self._avoided[day, application, name] = _Avoided()
-            avoided.add(cache, cached, coalesced)
+            self._count_key(day, name, record)
         user_agent = agents.get(sent_agent)
         if user_agent is None:
             user_agent = agents[sent_agent] = shown(self._redaction, target, sent_agent)[1]
@@ -180,6 +196,36 @@ class CallerCounts:
             tally.errors += 1
         if parts:
             tally.parts += parts
+        if cache == "hit":
+            tally.hits += 1
+        tally.ms += ms
+
+    def _count_key(self, day: float, key: str, record: RequestValues) -> None:
+        """Count a request of an API key, what it avoided, and what it names in vain."""
+        at, *_, application, _, _, cache, _, cached, coalesced, ignored = record
+        avoided = self._avoided.get((day, application, key))
+        if avoided is None:
+            avoided = self._avoided[day, application, key] = _Avoided()
+        avoided.add(cache, cached, coalesced)
+        if ignored:
+            self._add_ignored(application or "", key, ignored, int(at))
+
+    def _add_ignored(self, application: str, key: str, names: tuple[str, ...], at: int) -> None:
+        known = self._names[application, key]
+        for name in names:
+            # Filters that v3 never had can be any text.
+            if name not in known and len(known) < IGNORED_MAX:
+                known.add(name)
+            place = application, key, name if name in known else OTHERS
+            use = self._ignored.get(place) or IgnoredUse(*place, 0, at, at)
+            first, last = min(use.first, at), max(use.last, at)
+            self._ignored[place] = use._replace(requests=use.requests + 1, first=first, last=last)
+
+    def take_ignored(self) -> list[IgnoredUse]:
+        """Return what requests named in vain, and begin again with none."""
+        self._count_all()
+        ignored, self._ignored = self._ignored, {}
+        return list(ignored.values())
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Of the key itself nothing is kept."""
@@ -214,7 +260,7 @@ class CallerCounts:
             seen[caller] = CallerSeen(caller, min(earlier, first), max(later, last))
             place = int(day), caller
             count = counts.get(place) or CallerCount(*place, 0, 0, 0)
-            counts[place] = count.plus(tally.requests, tally.errors, tally.parts)
+            counts[place] = count.plus(tally.requests, tally.errors, tally.parts, tally.hits, round(tally.ms))
         return list(seen.values()), list(counts.values())
 
     def take_months(self) -> list[MonthlyRequests]:
@@ -238,6 +284,7 @@ class CallerCounts:
         if day != self._day:
             self._day = day
             self._callers.clear()
+            self._names.clear()
         callers = self._callers[application, name]
         limit = UNKNOWN_MAX if name is None else CALLERS_MAX
         if (route, user_agent) not in callers:

@@ -60,8 +60,7 @@ class V3Actions:
         Raises the errors that become error responses.
         """
         response_format = received.parameters.response_format()
-        if received.metadata.strict:
-            received.metadata.sourceless = self._sourceless_fields(received)
+        received.metadata.sourceless = self._sourceless_fields(received)
         result = await self._actions[received.endpoint.action](received)
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)

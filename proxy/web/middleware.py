@@ -86,6 +86,8 @@ class RequestMiddleware:
             except Exception as error:
                 client_error = self._client_error(error, request)
                 response, kind = error_response(client_error, request), type(client_error).__name__
+                if isinstance(client_error, errors.BadRequest) and client_error.refused and METADATA in request:
+                    request[METADATA].unsupported += (f"{client_error.refused} (refused)",)
             client = request.get(CLIENT)
             if client is not None and client.sunset is not None and ERRORS not in request:  # that of v3
                 response.headers.update(client.sunset.headers)
@@ -153,6 +155,7 @@ def _record(request: web.Request, fields: RequestFields, seconds: float, now: fl
         fields.error,
         metadata.cached if metadata is not None else 0,
         metadata.coalesced if metadata is not None else 0,
+        metadata.ignored if metadata is not None else (),
     )
 
 

@@ -1,11 +1,11 @@
 -- KEYS[1]: the mark of this batch. ARGV: the prefix of all keys, seconds that the mark and that counts are kept, JSON:
--- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts], …],
+-- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts, hits, ms], …],
 -- [[digest of an unknown API key, address, user agent, first, last, requests], …],
--- [[month, application and key, requests, hits, cached, coalesced], …]]; how many unknown keys stay, in all and of an
--- address.
+-- [[month, application and key, requests, hits, cached, coalesced], …],
+-- [[application, key and name, requests, first, last], …]]; how many unknown keys stay, in all and of an address.
 if not redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then return end
 local callers, days, last_id = ARGV[1] .. 'callers', ARGV[1] .. 'caller_days', ARGV[1] .. 'caller_id'
-local seen, counts, unknown, months = unpack(cjson.decode(ARGV[4]))
+local seen, counts, unknown, months, ignored = unpack(cjson.decode(ARGV[4]))
 local ids = {} -- a caller's text is held once; the counts of its days have its number
 for number, each in ipairs(seen) do
   local caller, first, last = unpack(each)
@@ -19,11 +19,11 @@ for number, each in ipairs(seen) do
   redis.call('HSET', callers, caller, string.format('%d %d %d', id, first, last))
 end
 for _, each in ipairs(counts) do
-  local day, number, requests, errors, parts = unpack(each)
+  local day, number, requests, errors, parts, hits, ms = unpack(each)
   local key = string.format('%scaller_day:%d', ARGV[1], day)
-  local r, e, p = string.match(redis.call('HGET', key, ids[number]) or '', '^(%d+) (%d+) (%d+)$')
-  if r then requests, errors, parts = requests + r, errors + e, parts + p end
-  redis.call('HSET', key, ids[number], string.format('%d %d %d', requests, errors, parts))
+  local r, e, p, h, m = string.match(redis.call('HGET', key, ids[number]) or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if r then requests, errors, parts, hits, ms = requests + r, errors + e, parts + p, hits + h, ms + m end
+  redis.call('HSET', key, ids[number], string.format('%d %d %d %d %d', requests, errors, parts, hits, ms))
   redis.call('SADD', days, day)
   redis.call('EXPIRE', key, ARGV[3])
 end
@@ -65,4 +65,11 @@ for _, each in ipairs(months) do
   redis.call('SADD', ARGV[1] .. 'months', month)
   redis.call('EXPIRE', key, ARGV[3])
 end
-for _, key in ipairs({ ARGV[1] .. 'months', callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end
+local ignored_uses = ARGV[1] .. 'ignored_uses'
+for _, each in ipairs(ignored) do
+  local names, requests, first, last = unpack(each)
+  local r, from, to = string.match(redis.call('HGET', ignored_uses, names) or '', '^(%d+) (%d+) (%d+)$')
+  if r then requests, first, last = requests + r, math.min(first, tonumber(from)), math.max(last, tonumber(to)) end
+  redis.call('HSET', ignored_uses, names, string.format('%d %d %d', requests, first, last))
+end
+for _, key in ipairs({ ARGV[1] .. 'months', ignored_uses, callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end

@@ -122,7 +122,7 @@ class UnparsedHits:
         # fmt: off
         self._context.activity.add_request((
             now, request_id, "GET", labels.target, route, 200, seconds * 1000, address, agent, name, client.key, 0,
-            "hit", None, cached.metadata.cached, 0,
+            "hit", None, cached.metadata.cached, 0, cached.metadata.ignored,
         ))
         # fmt: on
         if self._log.logs_requests:

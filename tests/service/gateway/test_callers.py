@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from support import log_lines
@@ -18,7 +19,6 @@ from proxy.telemetry.callers import (
     CallerCounts,
     CallerSeen,
     MonthlyRequests,
-    UnknownKey,
 )
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")
@@ -34,12 +34,11 @@ class UnreliableStore(MemoryStore):
         batch: str,
         seen: Sequence[CallerSeen],
         counts: Sequence[CallerCount],
-        unknown: Sequence[UnknownKey] = (),
-        months: Sequence[MonthlyRequests] = (),
+        **others: Any,
     ) -> None:
         if self.fails == "before":
             raise errors.StoreUnavailable("not there")
-        await super().add_callers(batch, seen, counts, unknown, months)
+        await super().add_callers(batch, seen, counts, **others)
         if self.fails == "after":
             raise errors.StoreUnavailable("the confirmation was lost")
 
@@ -84,6 +83,7 @@ class Counting:
                     None,
                     3,
                     1,
+                    ("include[]=x (no source)",),
                 )
             )
 
@@ -103,7 +103,7 @@ async def test_counts_are_written_in_the_background(store: UnreliableStore, time
     counting.request(2)
     await counting.recorder.close()
     day = int(time.now() // DAY_SECONDS)
-    assert (await store.caller_usage(0, day))[1] == [CallerCount(day, ERP, 5, 0, 10)]
+    assert (await store.caller_usage(0, day))[1] == [CallerCount(day, ERP, 5, 0, 10, 5, 5)]
     assert await store.callers() == [CallerSeen(ERP, int(time.now()), int(time.now()))]
 
 
@@ -138,7 +138,25 @@ async def test_many_counts_are_written_in_parts_each_once(store: UnreliableStore
     for number in range(total):
         key = str(number // 50)
         counts.add(
-            (time.now(), "id", "GET", route, route, 200, 1.0, "::1", f"bom/{number}", "demo", key, 2, None, None, 0, 0)
+            (
+                time.now(),
+                "id",
+                "GET",
+                route,
+                route,
+                200,
+                1.0,
+                "::1",
+                f"bom/{number}",
+                "demo",
+                key,
+                2,
+                None,
+                None,
+                0,
+                0,
+                (),
+            )
         )
     recorder = callers.CallerRecorder(counts, store, 396, time)
     store.fails = "after"
@@ -169,7 +187,7 @@ async def test_counts_that_cannot_be_written_at_the_end_are_logged(
 async def test_failure_of_a_write_is_not_the_end_of_writing(
     store: UnreliableStore, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*_: object) -> None:
+    async def broken(*_: object, **__: object) -> None:
         monkeypatch.undo()
         raise ZeroDivisionError
 

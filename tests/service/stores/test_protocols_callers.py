@@ -21,6 +21,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
 )
@@ -79,6 +80,23 @@ async def test_requests_of_a_month_are_added_up_once(store: Store) -> None:
     assert await store.monthly_requests("2023-10") == []
 
 
+async def test_what_is_named_in_vain_is_added_up_once_and_pruned(store: Store) -> None:
+    price, sort = ("demo", "erp", 'filter "price"'), ("demo", "erp", "sortby")
+    for batch in ("1", "1", "2"):  # the first is sent again
+        await store.add_callers(batch, [], [], ignored=[IgnoredUse(*price, 1, 100, 100), IgnoredUse(*sort, 5, 90, 200)])
+    await store.add_callers("3", [], [], ignored=[IgnoredUse(*price, 2**40, 50, 86_500)])
+    uses = [IgnoredUse(*price, 2**40 + 2, 50, 86_500), IgnoredUse(*sort, 10, 90, 200)]
+    assert await store.ignored_uses() == uses
+    await store.prune_callers(1)
+    assert await store.ignored_uses() == uses[:1]
+
+
+async def test_counts_of_a_day_add_up_with_hits_and_durations(store: Store) -> None:
+    for batch in ("1", "2"):
+        await store.add_callers(batch, [seen(ERP, 1)], [CallerCount(TODAY, ERP, 5, 1, 7, 2, 40)])
+    assert (await stored(store))[1] == [CallerCount(TODAY, ERP, 10, 2, 14, 4, 80)]
+
+
 async def test_months_are_pruned_when_all_their_days_are(store: Store) -> None:
     months = ("2023-10", "2023-11", "2023-12")
     await store.add_callers("1", [], [], months=[MonthlyRequests(month, "demo", "erp", 1, 0, 0, 0) for month in months])
@@ -127,11 +145,11 @@ async def test_counts_are_of_returned_callers_while_others_are_deleted(store: St
 
 
 async def test_unknown_keys_are_added_up_with_their_last_request(store: Store) -> None:
-    await store.add_callers("1", [], [], [UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])
-    await store.add_callers("1", [], [], [UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])  # sent again
-    await store.add_callers("2", [], [], [UnknownKey("a", "192.0.2.2", "old/1 'é\"", 50, 150, 2)])
+    await store.add_callers("1", [], [], unknown=[UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])
+    await store.add_callers("1", [], [], unknown=[UnknownKey("a", "192.0.2.1", "curl/8", 100, 200, 3)])  # sent again
+    await store.add_callers("2", [], [], unknown=[UnknownKey("a", "192.0.2.2", "old/1 'é\"", 50, 150, 2)])
     await store.add_callers(
-        "3", [], [], [UnknownKey("a", "192.0.2.3", "", 300, 300, 1), UnknownKey("b", "::1", "", 300, 310, 1)]
+        "3", [], [], unknown=[UnknownKey("a", "192.0.2.3", "", 300, 300, 1), UnknownKey("b", "::1", "", 300, 310, 1)]
     )
     assert await store.unknown_keys() == [
         UnknownKey("b", "::1", "", 300, 310, 1),
@@ -144,10 +162,10 @@ async def test_unknown_keys_are_added_up_with_their_last_request(store: Store) -
 async def test_unknown_keys_of_an_address_and_in_all_are_bounded(store: Store) -> None:
     kept = UnknownKey("kept", "192.0.2.1", "erp/1", 1, 1, 1)
     guesses = [UnknownKey(f"{n:03}", "192.0.2.2", "", n + 10, n + 10, 1) for n in range(3 * ADDRESS_KEYS_MAX)]
-    await store.add_callers("1", [], [], [kept, *guesses])
+    await store.add_callers("1", [], [], unknown=[kept, *guesses])
     assert await store.unknown_keys() == [*reversed(guesses[-ADDRESS_KEYS_MAX:]), kept]
     flood = [UnknownKey(f"flood {n:03}", f"10.0.{n // 200}.{n % 200}", "", 900, 900, 1) for n in range(KEYS_MAX + 5)]
-    await store.add_callers("2", [], [], flood)
+    await store.add_callers("2", [], [], unknown=flood)
     assert await store.unknown_keys() == flood[:KEYS_MAX]
 
 

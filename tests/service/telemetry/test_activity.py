@@ -12,7 +12,7 @@ from proxy.telemetry import activity
 
 def _values(number: int, at: float = 1.0) -> activity.RequestValues:
     route = "/v3/parts/match"
-    return (at, str(number), "GET", route, route, 200, 1.0, "", "", None, None, None, None, None, 0, 0)
+    return (at, str(number), "GET", route, route, 200, 1.0, "", "", None, None, None, None, None, 0, 0, ())
 
 
 def _operation(ms: float, at: float = 0.0, **fields: Any) -> activity.OperationRecord:
@@ -29,7 +29,7 @@ async def test_only_the_last_requests_are_held() -> None:
 
 async def test_values_of_a_request_are_read_as_a_record() -> None:
     recent = activity.Activity()
-    values = (1.0, "a", "GET", "/v3", "/v3", 200, 0.31415, "127.0.0.1", "curl", "demo", "erp", 0, "hit", None, 3, 0)
+    values = (1.0, "a", "GET", "/v3", "/v3", 200, 0.31415, "127.0.0.1", "curl", "demo", "erp", 0, "hit", None, 3, 0, ())
     recent.add_request(values)
     (record,) = (await recent.recent()).requests
     assert (record.key, record.cache, record.error, record.ms) == ("erp", "hit", None, 0.3)

@@ -12,6 +12,7 @@ from proxy.telemetry.activity import RequestRecord, RequestValues
 from proxy.telemetry.callers import (
     CALLERS_MAX,
     DAY_SECONDS,
+    IGNORED_MAX,
     KEYS_MAX,
     OTHERS,
     PENDING_MAX,
@@ -20,6 +21,7 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
+    IgnoredUse,
     MonthlyRequests,
 )
 
@@ -37,9 +39,12 @@ def record(
     key: str | None = "erp",
     parts: int | None = None,
     error: str | None = None,
+    cache: str | None = None,
+    ignored: tuple[str, ...] = (),
 ) -> RequestRecord:
     return RequestRecord(
-        at, "id", "GET", route, route, status, 1.0, "::1", user_agent, application, key, parts, None, error
+        *(at, "id", "GET", route, route, status, 1.0, "::1", user_agent, application, key, parts, cache, error),
+        ignored=ignored,
     )
 
 
@@ -65,7 +70,7 @@ def test_both_prefixes_and_a_trailing_slash_are_one_endpoint() -> None:
     caller = Caller("demo", "erp", "parts/{uid}", "curl/8")
     assert counted(*(record(MIDNIGHT + at, route, parts=2) for at, route in enumerate(routes))) == (
         [CallerSeen(caller, int(MIDNIGHT), int(MIDNIGHT) + 2)],
-        [CallerCount(DAY, caller, 3, 0, 6)],
+        [CallerCount(DAY, caller, 3, 0, 6, 0, 3)],
     )
 
 
@@ -78,7 +83,7 @@ def test_errors_are_counted_whatever_status_they_are_sent_with() -> None:
 
 def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
     _, days = counted(unknown(), unknown(error="MissingKey"), unknown(error="TooManyRequests"))
-    assert days == [CallerCount(DAY, Caller("", "", "parts/match", "curl/8"), 3, 3, 0)]
+    assert days == [CallerCount(DAY, Caller("", "", "parts/match", "curl/8"), 3, 3, 0, 0, 3)]
 
 
 def test_what_says_nothing_of_a_client_is_not_counted() -> None:
@@ -123,6 +128,7 @@ RECORDS = st.builds(
     status=st.sampled_from([200, 410]),
     key=st.sampled_from(["erp", "2"]),
     parts=st.sampled_from([None, 0, 3]),
+    cache=st.sampled_from([None, "hit", "miss"]),
 )
 
 
@@ -133,6 +139,7 @@ def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> No
     requests: Counter[tuple[int, Caller]] = Counter()
     failed: Counter[tuple[int, Caller]] = Counter()
     parts: Counter[tuple[int, Caller]] = Counter()
+    hits: Counter[tuple[int, Caller]] = Counter()
     times: dict[Caller, list[int]] = {}
     for each in records:
         endpoint = "parts/match" if "match" in each.route else "brands/{uid}"
@@ -141,11 +148,31 @@ def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> No
         requests[place] += 1
         failed[place] += each.status == 410
         parts[place] += each.parts or 0
+        hits[place] += each.cache == "hit"
         times.setdefault(caller, []).append(int(each.at))
     assert sorted(days) == sorted(
-        CallerCount(*place, requests[place], failed[place], parts[place]) for place in requests
+        CallerCount(*place, requests[place], failed[place], parts[place], hits[place], requests[place])
+        for place in requests
     )
     assert sorted(seen) == sorted(CallerSeen(caller, min(at), max(at)) for caller, at in times.items())
+
+
+def test_what_requests_name_in_vain_is_added_up_by_key() -> None:
+    counts = CallerCounts()
+    for at, names in enumerate([("sortby price",), ("sortby price", "include[]=x (no source)"), ()]):
+        counts.add(values(record(MIDNIGHT + at, ignored=names)))
+    counts.add(values(record(application=None, key=None, error="MissingKey", ignored=("a",))))
+    begin = int(MIDNIGHT)
+    assert counts.take_ignored() == [
+        IgnoredUse("demo", "erp", "sortby price", 2, begin, begin + 1),
+        IgnoredUse("demo", "erp", "include[]=x (no source)", 1, begin + 1, begin + 1),
+    ]
+    assert counts.take_ignored() == []
+    for number in range(2 * IGNORED_MAX):
+        counts.add(values(record(MIDNIGHT, ignored=(f"filter[fields][{number}]",))))
+    uses = counts.take_ignored()
+    assert len(uses) == IGNORED_MAX - 1  # two of the day were counted before
+    assert uses[-1] == IgnoredUse("demo", "erp", OTHERS, IGNORED_MAX + 2, begin, begin)
 
 
 def test_counts_are_no_work_for_the_garbage_collector() -> None:

@@ -139,7 +139,9 @@ async def test_any_worker_has_the_activity_of_all(worker: Any, tmp_path: Path, t
         for number, each in enumerate(recent, 1)
     ]
     for at in range(6):
-        recent[at % 2].add_request((at, str(at), "GET", "/", "/", 200, 1.0, "", "", None, None, None, None, None, 0, 0))
+        recent[at % 2].add_request(
+            (at, str(at), "GET", "/", "/", 200, 1.0, "", "", None, None, None, None, None, 0, 0, ())
+        )
         recent[at % 2].add_operation(activity.OperationRecord(at, str(at)))
     for each in figures:
         each.write()

@@ -68,7 +68,7 @@ async def test_unknown_key_is_added_by_its_fingerprint_or_as_lines_to_paste(
     admin, digest = managed.admin, hashlib.sha256(b"an-old-key").hexdigest()
     await managed.get(target({"mpn": "SN74S74N"}, key="an-old-key"))
     gateway = admin.service.gateway
-    await gateway.store.add_callers("1", [], [], gateway.callers.take_unknown())
+    await gateway.store.add_callers("1", [], [], unknown=gateway.callers.take_unknown())
     fields = {"application": "demo", "name": "bom", "unknown": digest[:4]}
     assert f'<option value="{digest[:4]}">{digest[:4]}, 127.0.0.1' in await admin.page("/keys")
     shown = await admin.send("POST", "/keys/lines", headers=BEARER, data=fields)

@@ -51,7 +51,7 @@ def record(folder: Path, *keys: UnknownKey) -> None:
 
     async def work() -> None:
         store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
-        await store.add_callers("1", [], [], keys)
+        await store.add_callers("1", [], [], unknown=keys)
         await store.aclose()
 
     asyncio.run(work())

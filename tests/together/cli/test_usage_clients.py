@@ -73,7 +73,7 @@ def recorded(tmp_path: Path) -> None:
     """Counts of 40 days: of a key with many programs, one without requests lately, one that left, and no key."""
     counts = [
         *(
-            CallerCount(today() - back, Caller("shop", "erp", "parts/match", LONG), 1000, 10, 300)
+            CallerCount(today() - back, Caller("shop", "erp", "parts/match", LONG), 1000, 10, 300, 500, 12_000)
             for back in (0, 1, 40)
         ),
         *(
@@ -150,8 +150,8 @@ def test_one_key_is_printed_with_every_endpoint_and_user_agent(
 ) -> None:
     rows = lines(run(run_command, config_file, "--key", "erp", "--days", "41"))
     assert ["Requests of shop/erp"] in rows
-    assert ["parts/match", "3,000", "30", "900", day(40), day(0)] in rows
-    assert [["python-requests/2.1"], ["parts/{uid}", "1", "0", "0", day(0), day(0)]] == rows[-3:-1]
+    assert ["parts/match", "3,000", "30", "900", "1,500", "12.0", day(0)] in rows
+    assert [["python-requests/2.1"], ["parts/{uid}", "1", "0", "0", "0", "0.0", day(0)]] == rows[-3:-1]
 
 
 def test_days_begin_where_they_are_asked_to(run_command: Run, config_file: str, recorded: None) -> None:
@@ -192,9 +192,14 @@ def test_json_has_every_caller_with_its_days(run_command: Run, config_file: str,
         "requests": 2000,
         "errors": 20,
         "parts": 600,
+        "hits": 1000,
+        "mean_ms": 12.0,
         "first_seen": f"{day(40)}T00:00:00Z",
         "last_seen": f"{day(0)}T00:00:00Z",
-        "days": [{"day": day(back), "requests": 1000, "errors": 10, "parts": 300} for back in (1, 0)],
+        "days": [
+            {"day": day(back), "requests": 1000, "errors": 10, "parts": 300, "hits": 500, "mean_ms": 12.0}
+            for back in (1, 0)
+        ],
     }
 
 
@@ -210,7 +215,7 @@ def test_csv_has_a_row_for_each_caller_and_day(run_command: Run, config_file: st
     assert tuple(rows[0]) == CSV_COLUMNS
     match = ["shop", "erp", "parts/match", LONG]
     assert [row[4] for row in rows if row[:4] == match] == [day(1), day(0)]
-    assert ["trial", "1", "", "", "", "0", "0", "0", "", ""] in rows
+    assert ["trial", "1", "", "", "", "0", "0", "0", "0", "0", "", ""] in rows
     # A spreadsheet would take it for a formula.
     assert ["", "", "parts/search", "'=1+1", day(0), "9", "9", "0"] in [row[:8] for row in rows]
 

@@ -1,0 +1,44 @@
+"""`v3bridge explain --live`: what each client of the running service names in vain, from the store of the workers."""
+
+from pathlib import Path
+
+import typer
+
+from proxy.cli import client_tables, shown, used_store
+from proxy.kit import clock, event_loop
+
+DAYS = 30  # of the requests that are counted beside
+
+
+def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
+    """Print clients by what their requests name in vain, those with most of it first."""
+    from proxy.gateway import client_report
+
+    if given:
+        raise typer.BadParameter("--live takes no INPUT: it reads what the service has recorded", param_hint="INPUT")
+    settings = used_store.configured(config_file)
+    why = used_store.without_records(settings)
+    if why is not None:
+        raise typer.BadParameter(why, param_hint="--live")
+
+    async def read() -> client_report.ClientReport:
+        return await used_store.with_store(
+            settings,
+            lambda store: client_report.read(store, settings.applications, DAYS, clock.SystemClock().now()),
+            reads_only=True,
+        )
+
+    report = event_loop.run(read())
+    named = [client for client in report.clients if client.key is not None]
+    affected = sorted((client for client in named if client.ignored), key=lambda each: -len(each.ignored))
+    if as_json:
+        shown.print_json([{"client": client.name, "ignored": client.ignored} for client in affected])
+        return
+    console = shown.table_console()
+    if affected:
+        console.print(client_tables.ignored_table(affected))
+    quiet = [client.name for client in named if client.requests and not client.ignored]
+    if quiet:
+        console.print(f"Nothing in vain: {', '.join(quiet)}", highlight=False)
+    if not affected and not quiet:
+        console.print(f"No client has called in {DAYS} days, or nothing is recorded (clients.days).", highlight=False)
