@@ -1,4 +1,6 @@
-// Live pages: every two seconds a visible page sends the digests of its pieces (elements with `data-live`), and gets
+// Live pages, and tables that are sorted and filtered.
+//
+// Every two seconds a visible page sends the digests of its pieces (elements with `data-live`), and gets
 // those with another content. They are changed in place, so that focus, selection, scroll positions, what is open and
 // what is filled in stay. Without this script a page shows the state of its loading.
 "use strict";
@@ -102,7 +104,10 @@ async function poll() {
       return;
     }
     if (!response.ok) throw new Error(String(response.status));
-    if (response.status !== 204) apply(await response.json());
+    if (response.status !== 204) {
+      apply(await response.json());
+      arrange();
+    }
     show("Live");
   } catch {
     show("Not live: the service does not respond");
@@ -115,6 +120,71 @@ async function poll() {
 function plan() {
   clearTimeout(timer);
   if (!document.hidden) timer = setTimeout(poll, SECONDS * 1000);
+}
+
+// Tables with a head and several rows. Their order and filter are set again after each renewal, which undoes both.
+const LONG = 10; // rows from which a table is worth a filter
+const filter = document.getElementById("filter");
+const orders = new Map(); // by the table's place on the page: column and direction
+const tables = () => [...document.querySelectorAll("table")].filter((table) => table.tHead && table.tBodies.length);
+const shown = (cell) => cell.innerText.trim();
+const number = (text) => parseFloat(text.replaceAll(",", ""));
+const isNumeric = (table, column) => table.tHead.rows[0].cells[column].classList.contains("n");
+
+function compare(a, b, numeric) {
+  if (!numeric) return a.localeCompare(b, undefined, { numeric: true });
+  const [x, y] = [number(a), number(b)];
+  if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+  return x - y;
+}
+
+function sortRows(table, { column, descending }) {
+  const numeric = isNumeric(table, column);
+  for (const body of table.tBodies) {
+    const rows = [...body.rows].filter((row) => row.cells.length > column);
+    const keys = new Map(rows.map((row) => [row, shown(row.cells[column])]));
+    const sorted = [...rows].sort((a, b) => compare(keys.get(a), keys.get(b), numeric) * (descending ? -1 : 1));
+    if (sorted.some((row, place) => row !== rows[place])) body.append(...sorted);
+  }
+}
+
+function arrange() {
+  const wanted = filter.value.trim().toLowerCase();
+  tables().forEach((table, place) => {
+    const order = orders.get(place);
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      head.tabIndex = 0;
+      head.ariaSort = order?.column === column ? (order.descending ? "descending" : "ascending") : "none";
+    });
+    const focused = document.activeElement;
+    if (order) sortRows(table, order);
+    if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true });
+    for (const body of table.tBodies) {
+      for (const row of body.rows) row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+    }
+  });
+}
+
+function sortBy(event) {
+  const head = event.target.closest?.("thead th");
+  const table = head?.closest("table");
+  if (!table || event.target.closest("a, button, input")) return;
+  const place = tables().indexOf(table);
+  const [column, before] = [head.cellIndex, orders.get(place)];
+  // Numbers are asked for to see the greatest.
+  const descending = before?.column === column ? !before.descending : isNumeric(table, column);
+  orders.set(place, { column, descending });
+  arrange();
+}
+
+if (tables().some((table) => [...table.tBodies].some((body) => body.rows.length > 1))) {
+  document.addEventListener("click", sortBy);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("thead th")) sortBy(event);
+  });
+  filter.addEventListener("input", arrange);
+  filter.parentElement.hidden = !tables().some((table) => [...table.tBodies].some((body) => body.rows.length >= LONG));
+  arrange();
 }
 
 // A page without pieces need not be renewed.
