@@ -30,7 +30,7 @@ from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
 from proxy.tools.compare.command import compare, record, shadow, uids
 from proxy.tools.conform import command as conform
-from proxy.tools.sheet.command import sheet
+from proxy.tools.sheet.command import sheet, warm
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)")
 _NUMBER_ERROR = re.compile("(int|float)_.*|.*_than_equal")  # types of pydantic's errors about numbers
@@ -88,6 +88,7 @@ class ProgramGroup(CommandGroup):
             "config": "the settings, and where each comes from",
             "reload": "apply a changed configuration",
             "cache": "sizes of the shared cache; clear it",
+            "warm": "fetch the parts of a list before they are needed",
             "store": "export, back up and restore usage and records",
             "alerts": "list receivers and open alerts; send a test",
         },
@@ -100,7 +101,7 @@ class ProgramGroup(CommandGroup):
         for group, commands in self.HELP.items():
             for place, (name, text) in enumerate(commands.items()):
                 lines.append(f"{group if place == 0 else '':<14}{name:<10}{text}")
-        lines += ["", "v3bridge COMMAND --help prints its options, v3bridge --version the version."]
+        lines += ["v3bridge COMMAND --help prints its options, v3bridge --version the version."]
         formatter.write("\n".join(lines) + "\n")
 
 
@@ -133,6 +134,7 @@ app.command("compare")(compare.compare)
 app.command("conform")(conform.conform)
 app.command("record")(record.record)
 app.command("shadow")(shadow.shadow)
+app.command("warm")(warm.warm)
 for group, name in (
     (sheet.app, "sheet"),
     (cache.app, "cache"),

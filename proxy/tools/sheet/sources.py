@@ -59,10 +59,10 @@ async def open_source(
     The client is that of an API key, or of a login, or of the configuration's only application. `refresh_login`
     forgets its stored token. Nothing is sent upstream. Raises ConfigError and MappingError.
     """
-    key, settings = _client_settings(settings, apikey, login)
+    key, settings = client_settings(settings, apikey, login)
     notes = _notes(settings, cache_location)
     async with AsyncExitStack() as resources:
-        gateway = await assembly.build(_for_sheets(settings), clock, resources, cache_location=cache_location)
+        gateway = await assembly.build(for_one_user(settings), clock, resources, cache_location=cache_location)
         client = next(each for each in gateway.applications.all if (each.application.name, each.key) == key)
         if refresh_login:
             await _forget_token(gateway, client)
@@ -80,7 +80,7 @@ def sandbox_cache(edition: str, environ: Mapping[str, str] = os.environ) -> asse
     return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), f"the embedded sandbox, {edition}")
 
 
-def _client_settings(
+def client_settings(
     settings: config.Config, apikey: str | None, login: ApplicationLogin | None
 ) -> tuple[tuple[str, str], config.Config]:
     """Return the names of application and API key that are charged, and the settings with this application only."""
@@ -122,7 +122,7 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple
     return (name, WORKBOOK_LOGIN), msgspec.structs.replace(settings, applications={name: entry})
 
 
-def _for_sheets(settings: config.Config) -> config.Config:
+def for_one_user(settings: config.Config) -> config.Config:
     """Return the settings of a gateway that serves one patient user instead of many clients."""
     replace = msgspec.structs.replace
     cache, upstream = settings.cache, settings.upstream

@@ -235,9 +235,9 @@ def unit(tmp_path: Path) -> str:
     """The path of the service's unit, with a program that exists, beside that of its socket."""
     program = "/srv/v3bridge/.venv/bin/v3bridge"
     file = tmp_path / "v3bridge.service"
-    for other in ("v3bridge.socket", "v3bridge-backup.timer"):
+    for other in ("v3bridge.socket", "v3bridge-backup.timer", "v3bridge-warm.timer"):
         shutil.copy(DEPLOY / other, tmp_path)
-    for name in ("v3bridge.service", "v3bridge-backup.service"):
+    for name in ("v3bridge.service", "v3bridge-backup.service", "v3bridge-warm.service"):
         (tmp_path / name).write_text(_changed(name, {program: "/bin/sh"}))
     return str(file)
 
@@ -247,7 +247,8 @@ def _analyze(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]
 
 
 def test_systemd_accepts_the_units(needs_program: Callable[[str], str], unit: str) -> None:
-    units = [unit.replace(".service", end) for end in (".service", ".socket", "-backup.service", "-backup.timer")]
+    ends = (".service", ".socket", "-backup.service", "-backup.timer", "-warm.service", "-warm.timer")
+    units = [unit.replace(".service", end) for end in ends]
     done = _analyze(needs_program("systemd-analyze"), "verify", "--man=no", *units)
     assert (done.returncode, done.stderr) == (0, "")
 
