@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DAYS = 400  # more than the service keeps
 
-Kind = Literal["usage", "exhausted", "months", "callers", "days", "unknown-keys", "alerts", "audit"]
+Kind = Literal["usage", "exhausted", "months", "callers", "days", "ignored", "unknown-keys", "alerts", "audit"]
 Rows = Iterable[Sequence[Any]]
 
 
@@ -42,6 +42,10 @@ async def _days(store: "Store") -> Rows:
         (f"{epoch + timedelta(each.day)}", *each.caller, each.requests, each.errors, each.parts)
         for each in sorted(counts)
     ]
+
+
+async def _ignored(store: "Store") -> Rows:
+    return [(*each[:4], rfc3339(each.first), rfc3339(each.last)) for each in await store.ignored_uses()]
 
 
 async def _unknown_keys(store: "Store") -> Rows:
@@ -74,6 +78,7 @@ KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] 
     "months": (("month", "application", "key", "requests", "hits", "cached", "coalesced"), _months),
     "callers": ((*_CALLER, "first_seen", "last_seen"), _callers),
     "days": (("day", *_CALLER, "requests", "errors", "parts"), _days),
+    "ignored": (("application", "key", "name", "requests", "first_seen", "last_seen"), _ignored),
     "unknown-keys": (("digest", "address", "user_agent", "first_seen", "last_seen", "requests"), _unknown_keys),
     "alerts": (("at", "event", "status", "severity", "title"), _alerts),
     "audit": (("at", "who", "address", "action", "parameters", "result"), _audit),

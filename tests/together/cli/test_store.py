@@ -1,6 +1,7 @@
 """Tests of `v3bridge store`: a backup beside a running service, what a restore says and refuses, and the export."""
 
 import asyncio
+import contextlib
 import csv
 import json
 import sqlite3
@@ -20,7 +21,7 @@ from proxy.alerts import alert, records
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.protocols import AuditEntry, ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
-from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, MonthlyRequests, UnknownKey
+from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, IgnoredUse, MonthlyRequests, UnknownKey
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -80,8 +81,12 @@ async def test_running_service_is_backed_up_and_must_stop_for_a_restore(
 
     async with running_proxy.running(settings, environment.time) as proxy:
         await proxy.get(target({"mpn": "SN74S74N"}))
-        done = await run("backup", backup)
-        assert (done.returncode, done.stderr) == (0, "")
+        entries: list[Any] = []
+        while not entries:  # usage comes from the journal to the ledger soon after the response
+            done = await run("backup", backup)
+            assert (done.returncode, done.stderr) == (0, "")
+            with contextlib.closing(sqlite3.connect(backup)) as copy:
+                entries = copy.execute("SELECT * FROM ledger").fetchall()
         await proxy.get(target({"mpn": "NE555P"}))
         refused = await run("restore", backup, "--yes")
         assert (refused.returncode, refused.stdout) == (2, "")
@@ -250,8 +255,9 @@ def filled(request: pytest.FixtureRequest, config_file: str, tmp_path: Path) -> 
             "batch",
             [CallerSeen(caller, now - 60, now)],
             [CallerCount(now // 86_400, caller, 3, 1, 9)],
-            [UnknownKey("ab" * 32, "192.0.2.1", "curl", now - 60, now, 2)],
-            [MonthlyRequests(month, "shop", "1", 3, 1, 4, 0)],
+            unknown=[UnknownKey("ab" * 32, "192.0.2.1", "curl", now - 60, now, 2)],
+            ignored=[IgnoredUse("shop", "1", "show[] (no source)", 2, now - 60, now)],
+            months=[MonthlyRequests(month, "shop", "1", 3, 1, 4, 0)],
         )
         await store.keep_token("key", "eyJ-token", now + 3600.0)
         await store.add_audit_entry(AuditEntry(now, "root, command", "host", "v3bridge cache clear", "", "2 deleted"))
@@ -273,6 +279,7 @@ def test_export_has_a_line_for_each_record_and_no_token(run_command: Run, config
     assert rows["callers"]["user_agent"] == rows["days"]["user_agent"] == "=BOM tool"
     assert rows["days"]["day"] == time.strftime("%Y-%m-%d", time.gmtime())
     assert (rows["days"]["requests"], rows["days"]["errors"], rows["days"]["parts"]) == (3, 1, 9)
+    assert (rows["ignored"]["name"], rows["ignored"]["requests"]) == ("show[] (no source)", 2)
     assert rows["unknown-keys"]["requests"] == 2
     assert rows["audit"]["action"] == "v3bridge cache clear"
     assert rows["alerts"]["title"] == "shop/1 has a new client"
