@@ -62,6 +62,7 @@ def settings(world: "World", version: str, reloads: int) -> config.Config:
         upstream=config.UpstreamSettings(
             "http://upstream/graphql", "http://upstream/token", retries=1 + reloads % 2, connections=3
         ),
+        cache=config.CacheSettings(bytes=50_000_000 + reloads % 3),
         uids=config.File(str(world.uids)) if version == "2" else None,  # another namespace of the shared cache
     )
 

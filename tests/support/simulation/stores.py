@@ -154,7 +154,7 @@ class SimulatedJournal:
 
 
 class _CacheClaim(NamedTuple):
-    process: "Process"
+    owner: "SimulatedCache"
     until: float
 
 
@@ -205,8 +205,8 @@ class SimulatedCache:
     async def renew(self, keys: Sequence[bytes]) -> None:
         await self._wait()
         for key in keys:
-            if self._owner(key) is self._process:
-                self._content.claims[key] = _CacheClaim(self._process, self._world.monotonic() + self._lease)
+            if self._owner(key) is self:
+                self._content.claims[key] = _CacheClaim(self, self._world.monotonic() + self._lease)
 
     async def release(self, keys: Sequence[bytes]) -> None:
         if not self._world.plan.has_journal:  # the end of a lock cannot fail
@@ -221,7 +221,7 @@ class SimulatedCache:
         return 0
 
     async def aclose(self) -> None:
-        self._release([key for key in self._content.claims if self._owner(key) is self._process])
+        self._release([key for key in self._content.claims if self._owner(key) is self])
 
     async def _wait(self) -> str:
         fault = self._world.fault("cache")
@@ -230,15 +230,17 @@ class SimulatedCache:
             raise errors.StoreUnavailable(FAILED)
         return fault
 
-    def _owner(self, key: bytes) -> "Process | None":
+    def _owner(self, key: bytes) -> "SimulatedCache | None":
         claim = self._content.claims.get(key)
-        if (
-            claim is None
-            or claim.until < self._world.monotonic()
-            or (claim.until == float("inf") and claim.process.is_dead)
-        ):
+        is_held = claim is not None and claim.until >= self._world.monotonic()
+        if claim is None or not is_held or (claim.until == float("inf") and claim.owner.is_dead):
             return None
-        return claim.process
+        return claim.owner
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.is_dead
 
     def _looked_up(self, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
         found = []
@@ -248,11 +250,11 @@ class SimulatedCache:
                 record = None
             is_claimed = claim and (record is None or record.stored < fresh_from) and self._owner(key) is None
             if is_claimed:
-                self._content.claims[key] = _CacheClaim(self._process, self._world.monotonic() + self._lease)
+                self._content.claims[key] = _CacheClaim(self, self._world.monotonic() + self._lease)
             found.append(CacheLookup(None if record is None else record.content, is_claimed))
         return found
 
     def _release(self, keys: Sequence[bytes]) -> None:
         for key in keys:
-            if self._owner(key) is self._process and not self._process.is_dead:
+            if self._owner(key) is self and not self._process.is_dead:
                 del self._content.claims[key]
