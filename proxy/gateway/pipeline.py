@@ -196,6 +196,8 @@ class Pipeline:
                 if share.claim is not None:
                     share.finish(await self._execute_claimed(lookup, share.claim))
             await lookup.wait(share)
+            if lookup.misses:  # the request that executed them has released what it had claimed in the shared cache
+                await lookup.look_up_shared()
 
     async def _execute_claimed(self, lookup: Lookup, claim: QueryClaim) -> list[RenderedResult]:
         """Execute the queries of a claim, except those that another worker or machine executes already.

@@ -140,6 +140,12 @@ class _Writes:
             self._released |= released
             self._write_soon()
 
+    def retake(self, keys: Iterable[bytes]) -> set[bytes]:
+        """Keep claims that are about to be released, for another request of this process; return their keys."""
+        kept = self._released.intersection(keys)
+        self._released -= kept
+        return kept
+
     async def renew(self) -> None:
         """Renew leases while the upstream is slow, so that no other worker sends it the same query. Bounded, because a
         request may hang."""
@@ -172,11 +178,13 @@ class _Writes:
             try:
                 if queue:
                     released |= await self._put(queue)
+                for key in released:  # from now on a look-up asks the store again
+                    self.claimed.pop(key, None)
                 if released:
                     async with self._breaker.guard("release", LOOK_UP_TIMEOUT):
                         await self._store.release(list(released))
             finally:
-                for key in queue.keys() | released:
+                for key in queue:
                     self.claimed.pop(key, None)
 
     async def _put(self, queue: dict[bytes, _QueuedEntry]) -> set[bytes]:
@@ -234,6 +242,16 @@ class SharedCache:
         the event loop. Keys without a fresh entry are claimed; with `claim_fresh` all that nobody else has claimed."""
         if self._breaker.is_open:
             return [NOTHING] * len(keys)
+        # A request that was refused or cancelled releases keys whose work another one of this process takes over.
+        if kept := self._writes.retake(keys):
+            others = [key for key in keys if key not in kept]
+            try:
+                found = dict(zip(others, await self.look_up(others, claim_fresh=claim_fresh), strict=True))
+            except BaseException:
+                self.release(kept)
+                raise
+            found |= dict.fromkeys(kept, CLAIMED)
+            return [found[key] for key in keys]
         # What this process has claimed is in flight here: coalescing within the process takes care of it.
         wanted = dict.fromkeys([key for key in keys if key not in self._claimed])
         if not wanted:
