@@ -6,7 +6,7 @@
 import pytest
 from support.simulation import mutants, plan, world
 
-FOUND = (157,)  # seeds that found mistakes, which are mended
+FOUND = (157, 414)  # seeds that found mistakes, which are mended
 
 
 @pytest.mark.parametrize("seed", [*range(6), *FOUND])

@@ -80,12 +80,6 @@ def _take_shortest(rows: Any, key: str, windows: Any, now: float) -> float:
     return TAKE(rows, key, windows[:1], now)
 
 
-async def _take_early(self: Any, key: str, windows: Any) -> float:
-    """Count a token request as of the call, not of its transaction."""
-    now = self._clock.now()
-    return float(await self._write(lambda rows: TAKE(rows, key, windows, now)))
-
-
 class Mutant(NamedTuple):
     """What replaces an attribute of a module or class, and the first seed that finds it."""
 
@@ -125,7 +119,6 @@ MUTANTS = {
     "each worker requests a token": Mutant(token_store.FallbackTokenStore, "lock", _yes, seed=7),
     "token requests are not counted": Mutant(token_store.FallbackTokenStore, "take", _zero, seed=2),
     "a window allows one more": Mutant(sqlite, "_take", _count_one_more, seed=1),
-    "a request is counted before its turn": Mutant(sqlite.SqlStore, "take", _take_early),
     "only the shortest window counts": Mutant(sqlite, "_take", _take_shortest, seed=6),
     "stored tokens are not used": Mutant(token_store.FallbackTokenStore, "token", _nothing, seed=5),
     "a refused token is used again": Mutant(token_cache.TokenCache, "invalidate", _nothing, seed=18),
