@@ -6,6 +6,7 @@
 import pytest
 from support.simulation import mutants, plan, world
 
+SEEDS_MAX = 10_000  # in which each planted mistake is found
 FOUND = (157, 414)  # seeds that found mistakes, which are mended
 
 
@@ -16,8 +17,10 @@ def test_invariants_hold_after_every_step(seed: int) -> None:
 
 @pytest.mark.parametrize("name", mutants.MUTANTS)
 def test_planted_mistake_is_found(name: str) -> None:
+    # The seed on record, which another change may have made pass; then as many as it takes.
+    seeds = (mutants.MUTANTS[name].seed, *range(SEEDS_MAX))
     with mutants.planted(name):
-        assert world.simulate(plan.make(mutants.MUTANTS[name].seed)).violations
+        assert any(world.simulate(plan.make(seed)).violations for seed in seeds)
 
 
 def test_seed_says_all_that_happens() -> None:

@@ -112,7 +112,7 @@ MUTANTS = {
         *(coalescing.Coalescing, "join"), lambda _, keys, caller: JOIN(coalescing.Coalescing(), keys, caller), seed=1
     ),
     "a result wakes nobody": Mutant(coalescing._Work, "finish", _finish_without_waking),
-    "an error wakes nobody": Mutant(coalescing._Work, "fail", lambda self, _: self._close()),
+    "an error wakes nobody": Mutant(coalescing._Work, "fail", lambda self, _: self._close(), seed=20),
     "a connection is not given back": Mutant(batching.Batcher, "_connection_freed", lambda _: None, seed=5),
     "a result is not stored for others": Mutant(shared.SharedCache, "put", lambda *_: None, seed=3),
     # tokens and windows
