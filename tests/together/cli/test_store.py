@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import csv
+import functools
 import json
 import sqlite3
 import subprocess
@@ -12,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import running_proxy
+from support import commands, running_proxy
 from support.redis_server import RedisServer
 from together.environment import ProxyEnvironment, target
+from together.terminal import terminals
 
 from proxy import config
 from proxy.alerts import alert, records
@@ -124,6 +126,19 @@ def test_restore_needs_a_yes_and_says_what_is_lost(
     assert use(used) == 40
     (entry,) = use(lambda store: store.audit_entries(0, 9))
     assert (entry.action, entry.parameters) == ("v3bridge store restore", f"file={backup}")
+
+
+async def test_declined_restore_changes_nothing(run_command: Run, config_file: str, tmp_path: Path) -> None:
+    address, backup = f"sqlite:{tmp_path}/state.sqlite", str(tmp_path / "backup.sqlite")
+    await with_store(address, booking(40))
+    await asyncio.to_thread(run_command, "store", "backup", backup, "--config", config_file)
+    await with_store(address, booking(1000, 2))
+    with terminals(functools.partial(commands.start, tmp_path)) as run:
+        terminal = await run("store", "restore", backup, "--config", config_file)
+        await terminal.until("Restore?")
+        terminal.type("n\n")
+        assert (await commands.wait(terminal.process)).code == 1
+    assert await with_store(address, used) == 1040
 
 
 def test_restore_makes_a_missing_store_for_its_owner_only(

@@ -103,7 +103,14 @@ def _requests(bom: Path) -> list[model.PartsMatchRequest]:
     opened = source.open_source(bom, Clients())
     if opened.kind not in source.TABLES:
         raise errors.SourceError(f"{bom}: is not a parts list: it was read as {opened.kind}")
-    found = [requests.parse_match(Parameters.of(each.query)).request for each in opened.requests()]
+    found = []
+    for sent in opened.requests():
+        request = requests.parse_match(Parameters.of(sent.query)).request
+        for query in request.queries:
+            if query.error is not None:  # it would be an error for every client, and costs nothing
+                spending.say(f"note: left out: {opened.name}:{query.reference} {query.error}")
+        valid = tuple(query for query in request.queries if query.error is None)
+        found.append(msgspec.structs.replace(request, queries=valid))
     for skipped in opened.junk:
         spending.say(f"note: {counted(skipped.times, 'line')} left out: {skipped.first} {skipped.reason}")
     return found
@@ -184,7 +191,7 @@ class _Opened:
         self._client = client
 
     async def missing(self, parameters: model.PartsMatchRequest) -> list[tuple[model.PartsMatchQuery, int]]:
-        """Return the queries that the cache lacks, each with the most parts that it costs."""
+        """Return the queries that the cache lacks, each with the most parts that it costs. All are valid."""
         from proxy.gateway.queries import MatchQueries
 
         gateway, request = self.gateway, self._request()

@@ -98,6 +98,18 @@ async def test_budget_is_kept_and_the_next_run_goes_on(run: Started, upstream: n
     assert (code, summary["left"]) == (0, 0)
 
 
+async def test_line_that_no_request_can_name_is_left_out(
+    run: Started, bom: str, upstream: nexar_sandbox.Sandbox
+) -> None:
+    file = Path(bom)
+    file.write_text(file.read_text().replace("1N4007", "1*") + ",5\n")
+    code, said, summary = await run("--yes")
+    assert "note: left out: bom.csv:3 mpn needs at least" in said
+    assert "note: 1 line left out: bom.csv:5 has no part number" in said
+    assert (code, summary["lines"], summary["left"]) == (0, 2, 0)
+    assert billed(upstream) == summary["parts_spent"] > 0
+
+
 async def test_cost_must_be_bounded_or_confirmed(run: Started, upstream: nexar_sandbox.Sandbox) -> None:
     code, said, summary = await run()
     assert (code, summary) == (2, None)
