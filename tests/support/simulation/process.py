@@ -213,6 +213,7 @@ class Process:
             await asyncio.wait(others)
         self.gateway = None
         await self._resources.aclose()
+        self.world.upstream.excuse_tokens()
         if left := [task.get_name() for task in asyncio.all_tasks(self.loop) if task is not current]:
             self.world.violate(f"{self.name} has ended with tasks left: {left}")
         self.is_over = True

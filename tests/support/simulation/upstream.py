@@ -74,6 +74,10 @@ class Upstream:
     def revoke(self) -> None:
         """Revoke all tokens."""
         self._tokens.clear()
+        self.excuse_tokens()
+
+    def excuse_tokens(self) -> None:
+        """Let tokens be requested again: those of a process that ends while it renews them are lost."""
         self._issued.clear()
 
     def issue_token(self, process: "Process", data: bytes, fault: str) -> Reply:
