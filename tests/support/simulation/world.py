@@ -184,7 +184,7 @@ class World:
             self.offset += event.number
             self._grants.clear()
             self.has_clock_fault = True
-            self.excuse(0.1)
+            self.excuse(5)  # a step forward ends leases
         elif event.kind == "suspend":
             self.true += event.number
             self.suspended += event.number
