@@ -204,6 +204,7 @@ class Process:
             while any(gateway is before for _, gateway in self.requests.values()):
                 await asyncio.sleep(0.1)
             await resources.aclose()
+            self.world.upstream.excuse_tokens()
             configured = self.gateway.applications.applications.values()
             self.gateway.services.tokens.retain({application.credentials for application in configured})
 
