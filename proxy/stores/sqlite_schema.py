@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from proxy import errors
 
-VERSION = 7
+VERSION = 8
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
