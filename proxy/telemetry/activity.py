@@ -24,6 +24,7 @@ SLOWEST_SPAN = 300.0  # seconds; of each span the slowest are held, so that the 
 TARGET_MAX = 4_096  # characters of a request target that are shown
 HELD_MAX = 2 * TARGET_MAX  # that are held: an API key that the end cuts in half is not shown
 USER_AGENT_MAX = 200  # characters
+NAME_MAX = 120  # characters of what a request names in vain
 TOKEN_REQUEST = "token request"  # noqa: S105 - the operation that requests an access token
 OK = "ok"  # outcome of an operation with usable data
 
@@ -117,10 +118,19 @@ def shown(keys: redaction.Redaction, target: str, user_agent: str) -> tuple[str,
     """Return the target and the User-Agent of a request as text that can be stored and shown: without API keys, cut;
     the User-Agent without control characters and surrogates."""
     target, agent = keys.request(target, user_agent, TARGET_MAX)
-    cut = agent[:USER_AGENT_MAX]
-    return target, cut if cut.isascii() and cut.isprintable() else "".join(
-        each if each.isprintable() else "�" for each in cut
-    )
+    return target, _printable(agent[:USER_AGENT_MAX])
+
+
+def shown_names(keys: redaction.Redaction, target: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return what a request names in vain as texts that can be stored and shown: it may hold any text of a client."""
+    hidden = keys.including(target)
+    return tuple(_printable(hidden.text(name)[:NAME_MAX]) for name in names)
+
+
+def _printable(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else "�" for each in text)
 
 
 class Activity:
@@ -187,8 +197,9 @@ class Activity:
 
     def _record(self, values: RequestValues) -> RequestRecord:
         record = RequestRecord(*values)
+        ignored = shown_names(self._redaction, record.target, record.ignored) if record.ignored else ()
         target, agent = self.shown(record.target, record.user_agent)
-        return msgspec.structs.replace(record, target=target, user_agent=agent, ms=round(record.ms, 1))
+        return msgspec.structs.replace(record, target=target, user_agent=agent, ms=round(record.ms, 1), ignored=ignored)
 
     def shown(self, target: str, user_agent: str) -> tuple[str, str]:
         return shown(self._redaction, target, user_agent)

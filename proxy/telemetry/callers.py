@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.redaction import Redaction
-from proxy.telemetry.activity import RequestValues, shown
+from proxy.telemetry.activity import RequestValues, shown, shown_names
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
 DAY_SECONDS = 86_400
@@ -161,6 +161,7 @@ class CallerCounts:
         self._unknown: dict[str, UnknownKey] = {}
         self._ignored: dict[tuple[str, str, str], IgnoredUse] = {}
         self._names: dict[tuple[str, str], set[str]] = defaultdict(set)  # of one day
+        self._shown: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}  # of one batch
 
     def add(self, record: RequestValues) -> None:
         # Counted in batches: a loop over many takes a fifth of the time that each would take on the way of its request.
@@ -171,6 +172,7 @@ class CallerCounts:
     def _count_all(self) -> None:
         records, self._uncounted = self._uncounted, []
         agents: dict[str, str] = {}  # as sent, and as shown: few of many requests differ
+        self._shown = {}
         for record in records:
             self._count(record, agents)
 
@@ -202,13 +204,16 @@ class CallerCounts:
 
     def _count_key(self, day: float, key: str, record: RequestValues) -> None:
         """Count a request of an API key, what it avoided, and what it names in vain."""
-        at, *_, application, _, _, cache, _, cached, coalesced, ignored = record
+        at, _, _, target, *_, application, _, _, cache, _, cached, coalesced, ignored = record
         avoided = self._avoided.get((day, application, key))
         if avoided is None:
             avoided = self._avoided[day, application, key] = _Avoided()
         avoided.add(cache, cached, coalesced)
         if ignored:
-            self._add_ignored(application or "", key, ignored, int(at))
+            names = self._shown.get((target, ignored))
+            if names is None:
+                names = self._shown[target, ignored] = shown_names(self._redaction, target, ignored)
+            self._add_ignored(application or "", key, names, int(at))
 
     def _add_ignored(self, application: str, key: str, names: tuple[str, ...], at: int) -> None:
         known = self._names[application, key]

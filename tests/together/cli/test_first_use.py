@@ -76,7 +76,7 @@ def test_short_option_h_shows_help(
 def test_bash_completes_commands_options_and_values(bash: Any) -> None:
     offered = {
         "v3bridge us": {"usage"},
-        "v3bridge s": {"serve", "sandbox", "sheet", "status", "surface", "shadow"},
+        "v3bridge s": {"serve", "sandbox", "sheet", "status", "surface", "shadow", "store"},
         "v3bridge serve --w": {"--workers"},
         "v3bridge shadow o": {"on", "off"},
     }
