@@ -18,6 +18,7 @@ import nexar_sandbox
 PATIENCE = 30
 # While a page gives way to the next or is drawn anew.
 MOVING = (exceptions.StaleElementReferenceException, exceptions.ElementNotInteractableException)
+GONE = "does not belong to the document"  # the same, in an error of Chromium that Selenium has no class for
 OPERATIONS, RESPONSE, TABS = ".graphiql-query-editor", ".graphiql-response", ".graphiql-tabs"
 PANEL = ".ide-panel"
 # Variables and headers share a place; one of them is hidden.
@@ -62,9 +63,16 @@ class IdeWindow:
 
     def wait_for(self, what: str, holds: Any) -> Any:
         """Wait for a true result of `holds` and return it."""
-        return WebDriverWait(self.browser, PATIENCE, ignored_exceptions=MOVING).until(
-            lambda _: holds(), f"not there: {what}"
-        )
+
+        def holding(_: webdriver.Chrome) -> Any:
+            try:
+                return holds()
+            except exceptions.WebDriverException as error:
+                if GONE not in str(error.msg):
+                    raise
+                return None
+
+        return WebDriverWait(self.browser, PATIENCE, ignored_exceptions=MOVING).until(holding, f"not there: {what}")
 
     def find(self, selector: str) -> WebElement:
         """The first matching element, as soon as there is one."""
