@@ -137,13 +137,6 @@ class _Avoided:
     def __init__(self) -> None:
         self.requests = self.hits = self.cached = self.coalesced = 0
 
-    def add(self, cache: str | None, cached: int, coalesced: int) -> None:
-        self.requests += 1
-        if cache == "hit":
-            self.hits += 1
-        self.cached += cached
-        self.coalesced += coalesced
-
 
 _Key = tuple[float, str | None, str | None, str, str]  # day, application, API key, route or endpoint, user agent
 
@@ -177,7 +170,7 @@ class CallerCounts:
             self._count(record, agents)
 
     def _count(self, record: RequestValues, agents: dict[str, str]) -> None:
-        at, _, _, target, route, status, ms, _, sent_agent, application, name, parts, cache, error, *_ = record
+        at, _, _, target, route, status, ms, _, sent_agent, application, name, parts, cache, error, _, _, _ = record
         day = at // DAY_SECONDS
         if name is not None:
             self._count_key(day, name, record)
@@ -204,11 +197,15 @@ class CallerCounts:
 
     def _count_key(self, day: float, key: str, record: RequestValues) -> None:
         """Count a request of an API key, what it avoided, and what it names in vain."""
-        at, _, _, target, *_, application, _, _, cache, _, cached, coalesced, ignored = record
+        at, _, _, target, _, _, _, _, _, application, _, _, cache, _, cached, coalesced, ignored = record
         avoided = self._avoided.get((day, application, key))
         if avoided is None:
             avoided = self._avoided[day, application, key] = _Avoided()
-        avoided.add(cache, cached, coalesced)
+        avoided.requests += 1
+        if cache == "hit":
+            avoided.hits += 1
+        avoided.cached += cached
+        avoided.coalesced += coalesced
         if ignored:
             names = self._shown.get((target, ignored))
             if names is None:
