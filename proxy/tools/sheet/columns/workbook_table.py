@@ -133,7 +133,7 @@ def choose(package: workbook.Package, name: str | None, reading: TableReading) -
         return WorkbookTable(package, chosen[0])
     if not sheets:
         raise errors.SheetError(f"{package.path}: has no worksheet")
-    own = [sheet for sheet in sheets if sheet.name not in HEADINGS] or sheets
+    own = [sheet for sheet in sheets if sheet.name != OFFERS] or sheets
     tables = [WorkbookTable(package, sheet) for sheet in own if sheet.visible or not any(each.visible for each in own)]
     with_header: list[WorkbookTable] = []
     for table in tables:

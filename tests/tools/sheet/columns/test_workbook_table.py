@@ -84,6 +84,23 @@ def test_totals_of_distributors_are_a_sheet_that_the_next_run_updates(
     assert all(not any(row) for row in again[5:])
 
 
+def test_parts_list_in_a_sheet_called_summary_is_filled_and_kept(fill_table: Fill, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.title = "Summary"
+    for row in (["MPN", "Qty"], ["LM358N", 2]):
+        book.active.append(row)
+    book.create_sheet("Notes")
+    book.save(tmp_path / "BOM.xlsx")
+    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
+        table = workbook_table.choose(package, None, AS_RECOGNIZED)
+        counts = fill_table(table, tmp_path / "out.xlsx", "total", offers=0)
+    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    assert counts["found"] == 1
+    assert [cell.value for cell in filled["Summary"][2]] == ["LM358N", 2, 1.2, "found"]
+    (added,) = set(filled.sheetnames) - {"Summary", "Notes"}
+    assert filled[added]["A1"].value == "Distributor"
+
+
 def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for row in (["MPN"], ["LM358N"]):
