@@ -100,7 +100,7 @@ def _caller_table(client: "ClientUsage") -> Table:
 
 
 def ignored_table(clients: "list[ClientUsage]") -> Table:
-    """Table of what requests of clients name in vain."""
+    """Table of the unsupported uses of clients."""
     table = shown.plain_table("Parameters that are ignored, and fields without source, in live requests")
     table.add_column("client", no_wrap=True)
     table.add_column("name", overflow="fold")

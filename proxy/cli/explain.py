@@ -59,7 +59,7 @@ class ExplainOptions:
         bool,
         typer.Option(
             "--live",
-            help="Instead of INPUT: what each client of the running service names in vain, from the store: parameters "
+            help="Instead of INPUT: unsupported uses of each client of the running service, from the store: parameters "
             "that are ignored, and fields without source.",
         ),
     ] = False

@@ -1,4 +1,4 @@
-"""`v3bridge explain --live`: what each client of the running service names in vain, from the store of the workers."""
+"""`v3bridge explain --live`: unsupported uses of each client of the running service, from the store."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DAYS = 30  # of the requests that are counted beside
 
 
 def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
-    """Print clients by what their requests name in vain, those with most of it first."""
+    """Print clients by their unsupported uses, those with most first."""
     from proxy.gateway import client_report
 
     if given:
@@ -39,6 +39,6 @@ def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
         console.print(client_tables.ignored_table(affected))
     quiet = [client.name for client in named if client.requests and not client.ignored]
     if quiet:
-        console.print(f"Nothing in vain: {', '.join(quiet)}", highlight=False)
+        console.print(f"Nothing unsupported: {', '.join(quiet)}", highlight=False)
     if not affected and not quiet:
         console.print(f"No client has called in {DAYS} days, or nothing is recorded (clients.days).", highlight=False)

@@ -72,7 +72,7 @@ class ResponseMetadata:
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Parameters and fields that the request names in vain."""
+        """Parameters and fields that the request names and the service does not support."""
         return (*self.unsupported, *self.sourceless) if self.unsupported or self.sourceless else ()
 
     def of_shared_response(self) -> "ResponseMetadata":

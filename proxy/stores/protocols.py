@@ -262,7 +262,7 @@ class CallerStore(Protocol):
         ignored: Sequence[IgnoredUse] = (),
     ) -> None:
         """Add counts, and the times of all their callers; unknown API keys, of which the last KEYS_MAX stay, and of
-        each address the last ADDRESS_KEYS_MAX; and what requests named in vain.
+        each address the last ADDRESS_KEYS_MAX; and unsupported uses.
 
         A batch that is sent again within BATCH_SECONDS, because its confirmation was lost, is added once."""
 
@@ -270,7 +270,7 @@ class CallerStore(Protocol):
         """Return the requests of each API key in a month, by application and key."""
 
     async def ignored_uses(self) -> list[IgnoredUse]:
-        """Return what requests named in vain, by application and key, the most frequent first."""
+        """Return unsupported uses, by application and key, the most frequent first."""
 
     async def callers(self) -> list[CallerSeen]:
         """Return every caller with its first and last time, in no particular order."""
@@ -285,7 +285,7 @@ class CallerStore(Protocol):
         """Return the unknown API keys, the last one first."""
 
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days; callers, unknown API keys and names in vain that were last seen before this
+        """Delete counts of earlier days; callers, unknown API keys and unsupported uses that were last seen before this
         day; and months that ended before it."""
 
 

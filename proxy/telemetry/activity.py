@@ -24,7 +24,7 @@ SLOWEST_SPAN = 300.0  # seconds; of each span the slowest are held, so that the 
 TARGET_MAX = 4_096  # characters of a request target that are shown
 HELD_MAX = 2 * TARGET_MAX  # that are held: an API key that the end cuts in half is not shown
 USER_AGENT_MAX = 200  # characters
-NAME_MAX = 120  # characters of what a request names in vain
+NAME_MAX = 120  # characters of an unsupported use
 TOKEN_REQUEST = "token request"  # noqa: S105 - the operation that requests an access token
 OK = "ok"  # outcome of an operation with usable data
 
@@ -122,7 +122,7 @@ def shown(keys: redaction.Redaction, target: str, user_agent: str) -> tuple[str,
 
 
 def shown_names(keys: redaction.Redaction, target: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return what a request names in vain as texts that can be stored and shown: it may hold any text of a client."""
+    """Return unsupported uses as texts that can be stored and shown: they may hold any text of a client."""
     hidden = keys.including(target)
     return tuple(_printable(hidden.text(name)[:NAME_MAX]) for name in names)
 

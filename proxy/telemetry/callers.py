@@ -3,7 +3,7 @@
 Requests are counted in batches: to keep one for later is all that is on its way. Texts of clients are bounded:
 of an API key and day only so many callers are counted separately, so that a program that sends a new User-Agent with
 each request fills neither the memory nor the store. Beside them the requests of each API key are counted by month,
-also those of GraphQL and v4, and what its requests name in vain.
+also those of GraphQL and v4, and their unsupported uses.
 """
 
 import time
@@ -196,7 +196,7 @@ class CallerCounts:
         tally.ms += ms
 
     def _count_key(self, day: float, key: str, record: RequestValues) -> None:
-        """Count a request of an API key, what it avoided, and what it names in vain."""
+        """Count a request of an API key, what it avoided, and its unsupported uses."""
         at, _, _, target, _, _, _, _, _, application, _, _, cache, _, cached, coalesced, ignored = record
         avoided = self._avoided.get((day, application, key))
         if avoided is None:
@@ -224,7 +224,7 @@ class CallerCounts:
             self._ignored[place] = use._replace(requests=use.requests + 1, first=first, last=last)
 
     def take_ignored(self) -> list[IgnoredUse]:
-        """Return what requests named in vain, and begin again with none."""
+        """Return the unsupported uses, and begin again with none."""
         self._count_all()
         ignored, self._ignored = self._ignored, {}
         return list(ignored.values())

@@ -80,7 +80,7 @@ async def test_requests_of_a_month_are_added_up_once(store: Store) -> None:
     assert await store.monthly_requests("2023-10") == []
 
 
-async def test_what_is_named_in_vain_is_added_up_once_and_pruned(store: Store) -> None:
+async def test_unsupported_uses_are_added_up_once_and_pruned(store: Store) -> None:
     price, sort = ("demo", "erp", 'filter "price"'), ("demo", "erp", "sortby")
     for batch in ("1", "1", "2"):  # the first is sent again
         await store.add_callers(batch, [], [], ignored=[IgnoredUse(*price, 1, 100, 100), IgnoredUse(*sort, 5, 90, 200)])

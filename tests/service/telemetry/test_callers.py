@@ -157,7 +157,7 @@ def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> No
     assert sorted(seen) == sorted(CallerSeen(caller, min(at), max(at)) for caller, at in times.items())
 
 
-def test_what_requests_name_in_vain_is_added_up_by_key() -> None:
+def test_unsupported_uses_are_added_up_by_key() -> None:
     counts = CallerCounts()
     for at, names in enumerate([("sortby price",), ("sortby price", "include[]=x (no source)"), ()]):
         counts.add(values(record(MIDNIGHT + at, ignored=names)))

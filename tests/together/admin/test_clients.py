@@ -83,7 +83,7 @@ async def test_clients_are_listed_with_usage_quota_and_sunset(admin: running_adm
         "parts": 31,
         "hits": 0,
         "mean_ms": 0.0,
-        "in_vain": 0,
+        "unsupported": 0,
         "requests_by_day": [5, *[0] * 27, 6, 70],
         "first_seen": "2023-10-15T00:00:00Z",
         "last_seen": "2023-11-14T00:01:00Z",

@@ -38,13 +38,13 @@ class ClientRow(ClientSummary, frozen=True, kw_only=True):
     """One API key. Counts are of the days of the page, `today` is of today.
 
     `requests_by_day` has a number for each of these days. `user_agents` are those with most requests,
-    `more_user_agents` how many there are besides. `in_vain` is how many parameters that are ignored, and fields without
-    source, its requests name. `first_seen` and `last_seen` are of all recorded days, null for a key
+    `more_user_agents` how many there are besides. `unsupported` is how many parameters that
+    are ignored, and fields without source, its requests name. `first_seen` and `last_seen` are of all recorded days, null for a key
     that was never seen.
     """
 
     today: int
-    in_vain: int
+    unsupported: int
     requests_by_day: list[int]
     endpoints: list[str]
     user_agents: list[str]
@@ -221,7 +221,7 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
     return ClientRow(
         **{name: getattr(client, name) for name in ClientSummary.__struct_fields__},
         today=client.days[-1].requests,
-        in_vain=len(client.ignored),
+        unsupported=len(client.ignored),
         requests_by_day=[day.requests for day in client.days],
         endpoints=sorted({caller.endpoint for caller in client.callers}),
         user_agents=agents[:_AGENTS_MAX],

@@ -1,4 +1,4 @@
-"""What requests name in vain, over sockets: added up for each API key, and shown by a command and on a page."""
+"""Unsupported uses, over sockets: added up for each API key, and shown by a command and on a page."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def uses(start: StartEnvironment, tmp_path: Path, time: clock.ManualClock)
         await store.aclose()
 
 
-async def test_requests_that_name_something_in_vain_are_added_up(uses: list[IgnoredUse]) -> None:
+async def test_unsupported_uses_are_added_up(uses: list[IgnoredUse]) -> None:
     # Misses, hits and a request that waited for an equal one; refused ones, too.
     assert {(each.key, each.name): each.requests for each in uses} == {
         ("erp", NO_SOURCE): 4,
@@ -59,7 +59,7 @@ async def test_requests_that_name_something_in_vain_are_added_up(uses: list[Igno
     assert {(each.first, each.last) for each in uses} == {(START, START)}
 
 
-async def test_command_lists_what_each_client_names_in_vain(uses: Any, run_command: Any, tmp_path: Path) -> None:
+async def test_command_lists_unsupported_uses_of_each_client(uses: Any, run_command: Any, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
 
