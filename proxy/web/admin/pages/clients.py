@@ -38,9 +38,9 @@ class ClientRow(ClientSummary, frozen=True, kw_only=True):
     """One API key. Counts are of the days of the page, `today` is of today.
 
     `requests_by_day` has a number for each of these days. `user_agents` are those with most requests,
-    `more_user_agents` how many there are besides. `unsupported` is how many parameters that
-    are ignored, and fields without source, its requests name. `first_seen` and `last_seen` are of all recorded days, null for a key
-    that was never seen.
+    `more_user_agents` how many there are besides. `unsupported` is how many parameters that are ignored, and fields
+    without source, its requests name. `first_seen` and `last_seen` are of all recorded days, null for a key that was
+    never seen.
     """
 
     today: int
