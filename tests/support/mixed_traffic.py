@@ -3,11 +3,14 @@
 import random
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 
 import nexar_sandbox
+from proxy.tools.conform import command as conform
 from proxy.tools.conform.exchanges import UpstreamExchange
 
 NUMBERS = (
@@ -92,6 +95,37 @@ SEARCHES: tuple[dict[str, Any], ...] = (
 )
 FIXED = {"list": LISTS, "aliases": (ALIASES,)}
 KINDS = ("bom", "pages", "options", "search", "number", "aggregations", "parts", "list", "aliases", "error", "token")
+
+FAULTS = (
+    "reset share=0.03",
+    "5xx status=503 share=0.04",
+    "5xx status=500 body=json share=0.04",
+    "429 share=0.04",
+    "cut share=0.05",
+    "malformed share=0.03",
+    "malformed body=html share=0.03",
+    "401 share=0.03",
+    "expired share=0.02",
+)
+
+
+@asynccontextmanager
+async def sandbox(
+    catalog: nexar_sandbox.Catalog,
+    key: nexar_sandbox.SigningKey,
+    *,
+    seed: int = 1,
+    faults: tuple[str, ...] = (),
+    deviations: tuple[str, ...] = (),
+) -> AsyncIterator[nexar_sandbox.Sandbox]:
+    """Serve a sandbox with faults and deviations, and with parts for any number of requests."""
+    settings = conform.conformance_sandbox(nexar_sandbox.deviate(deviations))
+    # Its 1,000 parts end after a few responses; from then on there would be errors only.
+    rich = replace(settings.applications[0], plan=None, part_limit=10**9)
+    settings = replace(settings, applications=(rich, *settings.applications[1:]))
+    async with nexar_sandbox.serve(settings, rng=random.Random(seed), catalog=catalog, key=key) as served:
+        served.faults.replace(tuple(fault for text in faults for fault in nexar_sandbox.parse_faults(text)))
+        yield served
 
 
 class Traffic:

@@ -60,8 +60,9 @@ class ConformOptions:
             "--from",
             metavar="FILE|DIRECTORY",
             help="Check exchanges that others have made: bodies of GraphQL or token responses (*.json), with their "
-            "requests (NAME.request.json beside NAME.response.json) or without; or one object a line (*.jsonl). Sends "
-            "nothing; docs/reference/compatibility.md says which kind of exchange settles which assumption.",
+            "requests (NAME.request.json beside NAME.response.json) or without; one object a line (*.jsonl); or a "
+            "recording. Sends nothing; docs/reference/compatibility.md says which kind of exchange settles which "
+            "assumption.",
         ),
     ] = None
     application: Annotated[
@@ -139,7 +140,7 @@ def _of_exchanges(paths: list[Path], catalogue: "Catalogue") -> "results.RunResu
     from proxy.tools.conform import exchanges, passive, results
 
     checks = passive.Passive(catalogue)
-    checks.add_all(exchanges.read(paths))
+    checks.add_all(exchanges.read(paths, clocks.SystemClock().now()))
     if not checks.exchanges:
         raise errors.ConfigError(f"--from: {', '.join(map(str, paths))}: no exchange of the services")
     if checks.hosts[""]:

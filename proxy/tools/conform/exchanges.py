@@ -1,4 +1,7 @@
-"""Exchanges that others have made, as passive checks see them: read from files, with the request where it is known."""
+"""Exchanges that others have made, as passive checks see them: read from files, with the request where it is known.
+
+Recordings of v3bridge are read here line by line: what translates must not read for what checks it.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,10 +13,14 @@ import graphql as language
 import msgspec
 
 from proxy import errors
+from proxy.kit.wording import rfc3339
 from proxy.tools.conform import expressions
+from proxy.traffic.recording.line_files import ZSTD, WholeLines
 
 _ROOTS = ("supMultiMatch", "supSearch", "supSearchMpn", "supParts", "supSellers", "supManufacturers")
-_SUFFIXES = (".json", ".jsonl")
+_SUFFIXES = (".json", ".jsonl", ".zst")
+_RECORDING = b'{"v3bridge-recording"'
+_KEPT_SECONDS = 86_400.0  # of the vendor's data, by its terms
 
 
 class UpstreamExchange(msgspec.Struct, frozen=True):
@@ -33,14 +40,17 @@ class UpstreamExchange(msgspec.Struct, frozen=True):
     at: str = ""
 
 
-def read(paths: Iterable[Path]) -> Iterator[UpstreamExchange]:
-    """Read files, and those in directories that have exchanges. Raises ConfigError for a file that has none."""
+def read(paths: Iterable[Path], now: float) -> Iterator[UpstreamExchange]:
+    """Read files, and those in directories that have exchanges; of recordings what is not older than a day. Raises
+    ConfigError for a file that has none."""
     for path in paths:
         found = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES) if path.is_dir() else [path]
         if not found:
-            raise errors.ConfigError(f"{path}: has no file named *.json or *.jsonl")
+            raise errors.ConfigError(f"{path}: has no file named *.json, *.jsonl or *.zst")
         for file in found:
-            if not file.name.endswith(".request.json"):
+            if _is_recording(file):
+                yield from _recorded(file, now)
+            elif not file.name.endswith(".request.json"):
                 yield from _exchanges(file, is_chosen=file == path)
 
 
@@ -64,6 +74,48 @@ def _exchanges(file: Path, *, is_chosen: bool) -> Iterator[UpstreamExchange]:
                     f"{file}: is no exchange: expected a body with data, errors or access_token, or an object with "
                     "query, variables, status, headers and body"
                 ) from None
+
+
+def _is_recording(file: Path) -> bool:
+    try:
+        with file.open("rb") as content:
+            return content.read(len(_RECORDING)).startswith((ZSTD, _RECORDING))
+    except OSError:
+        return False  # said where it is read
+
+
+def _recorded(file: Path, now: float) -> Iterator[UpstreamExchange]:
+    """Read the responses of the GraphQL API in a recording. Raises ConfigError."""
+    documents: dict[str, str] = {}
+    for number, text in enumerate(WholeLines(file), 1):
+        try:
+            line = json.loads(text)
+            if "v3bridge-recording" in line:
+                continue
+            at = line.get("at", 0.0)
+            if document := line.get("document"):
+                documents[document["id"]] = document["text"]
+            if 0 < at <= now - _KEPT_SECONDS:
+                continue
+            for each in (*line.get("upstream", ()), *([line["shared"]] if "shared" in line else [])):
+                yield UpstreamExchange(
+                    _decoded(each["body"]),
+                    status=each.get("status", 200),
+                    query=documents[each["document"]],
+                    variables=each["variables"],
+                    operation=each["operation"],
+                    host="" if at else "sandbox",  # whose data does not end
+                    at=rfc3339(at) if at else "",
+                )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise errors.ConfigError(f"{file}: line {number} is not of a recording of v3bridge") from error
+
+
+def _decoded(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body
 
 
 def _exchange(value: Any, request: Any) -> UpstreamExchange:

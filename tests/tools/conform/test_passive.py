@@ -4,14 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy import errors
+from proxy.kit import zstd
 from proxy.redaction import HIDDEN
 from proxy.tools.conform import evidence, exchanges, page, passive, reading
 from proxy.tools.conform.exchanges import UpstreamExchange
 from proxy.tools.conform.results import Outcome, Plan, RunCost, RunResult
+from proxy.traffic.recording.recorder import RecordedDocument, RecordedOperation, RecordingHeader, RecordingLine
 
+BODIES = Path(__file__).parent / "bodies"  # of matches on the sandbox, shortened
+
+NOW = 1_800_000_000.0
 DOCUMENT = """query ($queries: [SupPartMatchQuery!]!) {
   found: supMultiMatch(queries: $queries, currency: "JPY") { hits parts { ...whole } } }
   fragment whole on SupPart { mpn sellers { offers { inventoryLevel prices { quantity price currency } } } }"""
@@ -106,9 +112,47 @@ def test_files_directories_and_lines_are_read(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"name": "no exchange"}')
     line = {"status": 400, "headers": {"date": "x"}, "body": {"error": "invalid_client"}}
     (tmp_path / "d.jsonl").write_text(f"{json.dumps(line)}\n\n{json.dumps(line)}\n")
-    read = list(exchanges.read([tmp_path]))
+    read = list(exchanges.read([tmp_path], NOW))
     assert [each.body for each in read] == [{"access_token": "x"}, asked.body, *[line["body"]] * 2]
     assert (read[1].query, read[1].variables, read[2].status) == (asked.query, asked.variables, 400)
+
+
+def test_bodies_of_matches_settle_core_assumptions() -> None:
+    tiers = {each.id: each.tier for each in reading.load().assumptions}
+    read = list(exchanges.read([BODIES], NOW))
+    asked = _outcomes(*read)
+    alone = _outcomes(*(UpstreamExchange(each.body) for each in read))
+    assert {each.verdict for each in (asked | alone).values()} == {"confirmed"}
+    assert sum(tiers[id] == "core" for id in asked) >= 34
+    assert sum(tiers[id] == "core" for id in alone) >= 14
+
+
+@pytest.mark.parametrize("age, count", [(3600.0, 1), (90_000.0, 0), (NOW, 1)])
+def test_a_recording_of_the_last_day_is_read(tmp_path: Path, age: float, count: int) -> None:
+    asked = _asked("A-1")
+    header = RecordingHeader(made=NOW, baseline=None, candidate="here", source="requests")
+    operation = RecordedOperation(
+        "B", msgspec.Raw(msgspec.json.encode(asked.variables)), "1", json.dumps(asked.body), status=200
+    )
+    lines = (
+        header,
+        RecordingLine(document=RecordedDocument("1", asked.query)),
+        RecordingLine(upstream=(operation,), at=NOW - age),
+    )
+    file = tmp_path / "run.zst"
+    file.write_bytes(zstd.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in lines), 1))
+    read = list(exchanges.read([file], NOW))
+    assert [(each.body, each.query, each.variables, each.operation) for each in read] == [
+        (asked.body, asked.query, asked.variables, "B")
+    ] * count
+    # Data of a sandbox has no time, and says nothing of Nexar's.
+    assert [each.host for each in read] == ["sandbox" if age == NOW else ""] * count
+
+
+def test_a_recording_with_a_wrong_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"v3bridge-recording": 2}\n{"upstream": [{}]}\n')
+    with pytest.raises(errors.ConfigError, match=r"run\.json: line 2 is not of a recording of v3bridge"):
+        list(exchanges.read([tmp_path], NOW))
 
 
 @pytest.mark.parametrize(
@@ -120,12 +164,12 @@ def test_a_file_that_is_no_exchange_is_named(tmp_path: Path, content: str | None
     if content is not None:
         file.write_text(content)
     with pytest.raises(errors.ConfigError, match=f"x.json: {message}"):
-        list(exchanges.read([file]))
+        list(exchanges.read([file], NOW))
 
 
 def test_a_directory_without_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match="has no file named"):
-        list(exchanges.read([tmp_path]))
+        list(exchanges.read([tmp_path], NOW))
 
 
 def test_what_was_observed_is_what_the_sandbox_imitates() -> None:

@@ -1,8 +1,6 @@
 """Passive checks on mixed traffic to sandboxes: what it settles, that deviations are found, and that faults are not."""
 
 import json
-import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,17 +10,6 @@ import nexar_sandbox
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import passive, reading
 
-FAULTS = (
-    "reset share=0.03",
-    "5xx status=503 share=0.04",
-    "5xx status=500 body=json share=0.04",
-    "429 share=0.04",
-    "cut share=0.05",
-    "malformed share=0.03",
-    "malformed body=html share=0.03",
-    "401 share=0.03",
-    "expired share=0.02",
-)
 # Together in a sandbox are those that do not hide each other.
 PLANTED = (
     (
@@ -107,12 +94,7 @@ async def _observed(
 ) -> dict[str, set[str]]:
     """Check so many exchanges; returns the ids by verdict."""
     checks = passive.Passive(reading.load())
-    settings = conform.conformance_sandbox(nexar_sandbox.deviate(deviations))
-    # Its 1,000 parts end after a few responses; from then on there would be errors only.
-    rich = replace(settings.applications[0], plan=None, part_limit=1_000_000)
-    settings = replace(settings, applications=(rich, *settings.applications[1:]))
-    async with nexar_sandbox.serve(settings, rng=random.Random(1), catalog=catalog, key=key) as sandbox:
-        sandbox.faults.replace(tuple(fault for text in faults for fault in nexar_sandbox.parse_faults(text)))
+    async with mixed_traffic.sandbox(catalog, key, faults=faults, deviations=deviations) as sandbox:
         async for exchange in mixed_traffic.Traffic(sandbox, 1, kinds).exchanges(count):
             checks.add(exchange)
     outcomes = checks.outcomes()
@@ -129,7 +111,7 @@ def _core() -> set[str]:
 async def test_mixed_traffic_with_faults_settles_most_core_assumptions_and_contradicts_none(
     catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
 ) -> None:
-    seen = await _observed(catalog, signing_key, 600, faults=FAULTS)
+    seen = await _observed(catalog, signing_key, 600, faults=mixed_traffic.FAULTS)
     assert seen["contradicted"] == set()
     assert len(seen["confirmed"] & _core()) >= 70
 
