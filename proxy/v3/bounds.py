@@ -10,13 +10,12 @@ from proxy import errors
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Maximum of something that a request may hold. `unit` is what is counted of the parameters; `reason` says which
-    effort grows with it."""
+    """Maximum of something that a request may hold, because effort grows with it. `unit` is what is counted of the
+    parameters."""
 
     parameters: tuple[str, ...]
     maximum: int
     unit: str
-    reason: str
 
     def check(self, number: int, name: str = "") -> None:
         """Raise BadRequest beyond the maximum. `name` is the parameter as it was sent, where there are several."""
@@ -31,28 +30,22 @@ PATH = 512  # bytes before the query, including scheme and host of an absolute t
 
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
-PARAMETERS = Bound(("query string",), 1_000, "parameters", "each is taken apart before the API key is known")
-PROJECTION = Bound(
-    ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together", "a mapping is compiled for them"
-)
-UIDS = Bound(("uid[]",), 100, "different values", "v2's limit; each part is billed")
-Q = Bound(("q",), 2_000, "characters in a search", "each word is looked up")
-SORT_KEYS = Bound(("sortby",), 10, "fields", "a list is sorted by each")
-FILTERS = Bound(("filter[fields]",), 20, "fields", "each is a filter of its own")
-FILTER_VALUES = Bound((VALUES,), 200, "values for each field", "each is looked up")
-FILTER_LENGTH = Bound((VALUES,), 2_000, "characters each", "values are compared with names")
-FILTER_QUERIES = Bound(("filter[queries][]",), 20, "queries", "each is parsed")
-QUERY_LENGTH = Bound(FILTER_TEXTS, 2_000, "characters each", "parsing takes 10 µs for each")
-QUERIES_LENGTH = Bound(FILTER_TEXTS, 10_000, "characters together", "parsing takes 10 µs for each")
-CONDITIONS = Bound(("filter[fields]", "filter[queries][]"), 100, "conditions together", "each is part of every count")
-COUNTS = Bound(
-    ("facet[fields]", "facet[queries][]", "stats"), 20, "counts together", "each can be a request to the upstream"
-)
-PATTERNS = Bound((VALUES, *FILTER_TEXTS), 10, "values with * together", "each is compared with all names of a list")
-MATCHES = Bound(
-    (VALUES, *FILTER_TEXTS), 1_000, "names for a value with *", "the upstream is sent the ids of parts' makers"
-)
-CALLBACK = Bound(("callback",), 128, "characters", "it is repeated in the response")
+PARAMETERS = Bound(("query string",), 1_000, "parameters")
+PROJECTION = Bound(("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together")
+UIDS = Bound(("uid[]",), 100, "different values")  # v2's limit
+Q = Bound(("q",), 2_000, "characters in a search")
+SORT_KEYS = Bound(("sortby",), 10, "fields")
+FILTERS = Bound(("filter[fields]",), 20, "fields")
+FILTER_VALUES = Bound((VALUES,), 200, "values for each field")
+FILTER_LENGTH = Bound((VALUES,), 2_000, "characters each")
+FILTER_QUERIES = Bound(("filter[queries][]",), 20, "queries")
+QUERY_LENGTH = Bound(FILTER_TEXTS, 2_000, "characters each")  # parsing takes 10 µs for each
+QUERIES_LENGTH = Bound(FILTER_TEXTS, 10_000, "characters together")
+CONDITIONS = Bound(("filter[fields]", "filter[queries][]"), 100, "conditions together")
+COUNTS = Bound(("facet[fields]", "facet[queries][]", "stats"), 20, "counts together")
+PATTERNS = Bound((VALUES, *FILTER_TEXTS), 10, "values with * together")
+MATCHES = Bound((VALUES, *FILTER_TEXTS), 1_000, "names for a value with *")
+CALLBACK = Bound(("callback",), 128, "characters")
 
 ALL = (
     PARAMETERS,

@@ -77,12 +77,6 @@ def joined(text: str) -> str:
     return " and ".join(text.rsplit(", ", 1))
 
 
-def anchor(title: str) -> str:
-    """Return a link to a heading of the page."""
-    name = re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-    return f"[{title}](#{name})"
-
-
 def _cell(text: Any) -> str:
     """Return one line of text, with pipes and tags escaped."""
     line = str(text).replace("|", "\\|").replace("\n", " ")

@@ -6,21 +6,25 @@ from proxy.mapping import loader
 from proxy.mapping.specs import SpecName
 from proxy.v3.description import markdown
 
-NOTHING_SIMILAR = "no recorded attribute of the Nexar API is similar"
-
 
 def tables(mappings: loader.Mappings) -> dict[str, Any]:
     names = mappings.tables.specs.names
-    v3_keys = [_line(names, key, similar) for key, similar in mappings.tables.v3_specs.items()]
-    other_keys = sorted({entry.key for entry in names.values()} - set(mappings.tables.v3_specs))
+    known = mappings.tables.v3_specs
+    sources = {key: _sources(names, key) for key in [*known, *sorted({entry.key for entry in names.values()})]}
+    same = {key for key, (read, also) in sources.items() if not also and read == f"`{key.replace('_', '')}`"}
     return {
-        "v3_keys": v3_keys,
-        "sources": sum(bool(line[1]) for line in v3_keys),
-        "other_keys": [_line(names, key, None)[:3] for key in other_keys],
+        "v3_keys": len(known),
+        "v3_same": [key for key in known if key in same],
+        "v3_other": [(f"`{key}`", *sources[key]) for key in known if sources[key][0] and key not in same],
+        "reasons": [(f"`{key}`", reason) for key, reason in known.items() if reason],
+        "unsourced": [key for key, reason in known.items() if not reason and not sources[key][0]],
+        "new_same": [key for key in sources if key in same and key not in known],
+        "new_other": [(f"`{key}`", *sources[key]) for key in sources if key not in same and key not in known],
     }
 
 
-def _line(names: dict[str, SpecName], key: str, similar: str | None) -> tuple[str, str, str, str]:
+def _sources(names: dict[str, SpecName], key: str) -> tuple[str, str]:
+    """Return the attributes that a key is read from, and other keys for it that are not their names."""
     entries = {shortname: entry for shortname, entry in names.items() if entry.key == key}
     read = [f"`{shortname}`" + (f" ({entry.end})" if entry.end else "") for shortname, entry in entries.items()]
     read += [
@@ -29,7 +33,5 @@ def _line(names: dict[str, SpecName], key: str, similar: str | None) -> tuple[st
         for quantity, beside in entry.beside.items()
         if beside == key
     ]
-    spellings = [spelling for shortname, entry in entries.items() for spelling in (*entry.also, shortname)]
-    why = "" if read else similar or NOTHING_SIMILAR
-    others = dict.fromkeys(spelling for spelling in spellings if spelling != key)
-    return f"`{key}`", ", ".join(read), markdown.code(others), why
+    others = dict.fromkeys(spelling for entry in entries.values() for spelling in entry.also if spelling != key)
+    return ", ".join(read), markdown.code(others)

@@ -4,7 +4,9 @@ mappings, which it leaves out, the source of each field and what searches suppor
 `v3bridge surface` prints it. Its words and tables are in surface.md.j2.
 """
 
+import itertools
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -21,6 +23,8 @@ from proxy.v3.parameters import FALSE, TRUE
 from proxy.v3.parsing.v3_parameters import FIELD
 
 REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
+LIKE_PARTS = re.compile("(Brand|Category|Seller)Search")  # schemas like those of parts
+SEARCHED = re.compile(r"(?:part|brand|category|seller)(search(?:response|result))\b", re.IGNORECASE)  # anchors, too
 JSON = {"type": "JSON"}  # shown type of a parameter with JSON content
 
 Operations = dict[str, Any]
@@ -32,9 +36,8 @@ class ParameterRow(NamedTuple):
 
     parameter: str
     value: str
-    default: str
     meaning: str
-    contract: str
+    source: str
 
 
 class EndpointGroup(NamedTuple):
@@ -54,17 +57,18 @@ def page(mappings: loader.Mappings) -> str:
     names = _order(schemas, ["Part", *mappings.rules])
     shared = _shared(operations.values())
     fields = coverage.of_mappings(mappings)
+    around = [name for name in _order(schemas, schemas) if name not in {*names, "Trace"} and not LIKE_PARTS.match(name)]
     specs = search_filters.field_support(mappings.tables, field_names.A_SPEC)
 
     def class_note(name: str) -> str:
         class_name = schemas[name]["properties"].get("__class__", {}).get("const")
-        if class_name is None:
-            return "It has no `__class__`. "
-        return "" if class_name == name else f"Its `__class__` is `{class_name}`. "
+        return "" if class_name in (None, SEARCHED.sub(r"\1", name)) else f"Its `__class__` is `{class_name}`. "
 
-    def why(row: coverage.FieldCoverage) -> str:
-        # Of a constant only the reason, because its value is shown as its type.
-        return (mappings.rules[row.object].rule(row.field).why or "") if row.kind == "constant" else row.note
+    def how(row: coverage.FieldCoverage) -> str:
+        rule = mappings.rules[row.object].rule(row.field)
+        # The type column shows the value of a constant, and of a field without source.
+        reasons = {"exact": row.note, "derived": row.note, "constant": rule.why or "", "no source": rule.none or ""}
+        return reasons[row.kind] if row.kind == "exact" else f"{row.kind}: {reasons[row.kind]}"
 
     text = markdown.render(
         "surface.md.j2",
@@ -72,7 +76,10 @@ def page(mappings: loader.Mappings) -> str:
         operations=operations,
         true_words=sorted(TRUE - {""}),
         false_words=sorted(FALSE),
-        columns=list(ParameterRow._fields),
+        columns=["parameter", "value", "meaning"],
+        cells=lambda rows: [row[:3] for row in rows],
+        sources=_sources,
+        merged=_merged,
         shared=[_apikey(components["securitySchemes"]["apikey"]), *shared],
         included={operation["tags"][0]: _included(operation) for operation in operations.values()},
         groups=list(_groups(operations, shared)),
@@ -90,15 +97,28 @@ def page(mappings: loader.Mappings) -> str:
         },
         counts=Counter(row.kind for row in fields),
         objects={name: [row for row in fields if row.object == name] for name in names},
-        around=[name for name in _order(schemas, schemas) if name not in names],
+        around=around,
         schemas=schemas,
         class_note=class_note,
-        why=why,
+        without_class=[name for name in around if "__class__" not in schemas[name]["properties"]],
+        how=how,
         responses=components["responses"],
         **spec_keys.tables(mappings),
     )
-    contents = "\n".join(f"- {markdown.anchor(title)}" for title in re.findall("^## (.*)$", text, re.MULTILINE))
-    return text.replace("[contents]", contents, 1)
+    return SEARCHED.sub(r"\1", text)
+
+
+def _sources(rows: Iterable[ParameterRow]) -> str:
+    """Return the sections of the contract that parameters are from."""
+    return "v3-rest.md " + ", ".join(dict.fromkeys(row.source.removeprefix("v3-rest.md ") for row in rows))
+
+
+def _merged(properties: dict[str, Schema]) -> list[tuple[list[str], Schema]]:
+    """Return the schemas of fields, each once for neighbors that it is the same for."""
+    fields = ((name, schema) for name, schema in properties.items() if name != "__class__")
+    return [
+        ([name for name, _ in same], schema) for schema, same in itertools.groupby(fields, key=operator.itemgetter(1))
+    ]
 
 
 def _order(schemas: dict[str, Schema], first: Iterable[str]) -> list[str]:
@@ -180,9 +200,12 @@ def _by_field(name: str, schema: Schema) -> Iterator[ParameterRow]:
 
 def _row(name: str, schema: Schema, *, required: bool = False) -> ParameterRow:
     value = schema.get("anyOf", [schema])[0]  # the other choice of a key of a query is null
-    default = "required" if required else markdown.code([json.dumps(value["default"])]) if "default" in value else ""
     if "maximum" in value:
         shown = f"0 to {value['maximum']}"
     else:
         shown = "list of string" if value.get("type") == "array" else markdown.kind(value)
-    return ParameterRow(markdown.code([name]), shown, default, schema["description"], schema[openapi.CONTRACT])
+    if required:
+        shown += ", required"
+    elif (default := json.dumps(value.get("default", ""))) not in ('""', "false"):
+        shown += f", default `{default}`"
+    return ParameterRow(markdown.code([name]), shown, schema["description"], schema[openapi.CONTRACT])
