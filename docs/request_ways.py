@@ -4,7 +4,6 @@ Starts the sandbox and the service in this process, as shipped, sends requests o
 the service that is called meanwhile. What only some of several equal traces have is no part of the way.
 """
 
-import ast
 import asyncio
 import contextlib
 import os
@@ -22,7 +21,6 @@ import msgspec
 
 import nexar_sandbox
 import proxy
-from docs import citations
 from proxy import config
 from proxy.cli import embedded
 from proxy.config import loader
@@ -47,10 +45,9 @@ MAPPING = "compiled mapping"
 
 TITLE = "## The way of a request\n"
 HEAD = f"""{TITLE}
-The functions that a request passes from its socket to the upstream and back, in the order in which their modules are
-reached. Made of traces of the running service (`python -m docs.request_ways`): one query to `/v3/parts/match`, the
-shipped configuration, the sandbox as upstream, an access token at hand. Functions of libraries, and comprehensions, are
-left out. A table of the steps is in [Architecture](../../ARCHITECTURE.md#data-flow-of-one-request).
+The functions that a request passes from its socket to the upstream and back, by module, as `python -m docs.request_ways`
+traces them: one query to `/v3/parts/match`, with the shipped configuration, on the sandbox. Functions of libraries are
+left out. [Architecture](../../ARCHITECTURE.md#data-flow-of-one-request) explains the steps.
 
 """
 WAYS = {
@@ -120,7 +117,7 @@ async def page() -> str:
     counts = "| way | functions | modules | goal |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     text = HEAD + counts + "".join(_section(name, way) for name, way in traced.items())
     before, _, after = PAGE.read_text(encoding="utf-8").partition(END)
-    return f"{before.partition(TITLE)[0]}{citations.linked(text, PAGE.parent)}\n{END}{after}"
+    return f"{before.partition(TITLE)[0]}{text}\n{END}{after}"
 
 
 def _functions(way: Way) -> int:
@@ -128,21 +125,12 @@ def _functions(way: Way) -> int:
 
 
 def _section(name: str, way: Way) -> str:
-    rows = (f"| `{hop.module}` | {_reason(hop.module)} | {_named(hop.functions)} |\n" for hop in way)
-    return f"\n### {name}\n\n{WAYS[name]}\n\n| module | what for | functions |\n|---|---|---|\n{''.join(rows)}"
+    rows = (f"- `{hop.module}`: {_named(hop.functions)}\n" for hop in way)
+    return f"\n### {name}\n\n{WAYS[name]}\n\n{''.join(rows)}"
 
 
 def _named(functions: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in functions)
-
-
-def _reason(module: str) -> str:
-    """Return the first sentence of a module's docstring."""
-    if module == MAPPING:
-        return "functions that `mapping/compiler.py` has made of a mapping file"
-    docstring = ast.get_docstring(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))) or ""
-    paragraph = " ".join(docstring.partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".:").replace("|", "\\|")
 
 
 @contextlib.asynccontextmanager

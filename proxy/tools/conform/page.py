@@ -28,14 +28,10 @@ _MARKS = {
 }
 _HEAD = """# Compatibility
 
-What this program assumes about the Nexar services, and what was observed of each assumption. `v3bridge conform` tests
-them: [how to run it](../how-to/conform.md). "Settled by" names the kinds of exchanges that can settle it, beside its
-probe, if others have made them: `conform --from` checks those. This page is generated from `proxy/tools/conform/` and
-`docs/reference/compatibility.yaml`; this renews it:
-
-```sh
-v3bridge conform --against sandbox --update docs/reference/compatibility.yaml
-```
+What v3bridge assumes about the Nexar services, and what was observed. [`v3bridge conform`](../how-to/conform.md) tests
+each assumption with a probe; "also by" names the kinds of exchanges in which `conform --from` can observe it. Each holds
+on the sandbox and has not been observed on Nexar, unless its row says otherwise. This page is generated from
+`proxy/tools/conform/` and `docs/reference/compatibility.yaml`.
 """
 _ESCAPED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
@@ -97,8 +93,8 @@ def _runs(observed: Sequence[Observation]) -> Iterator[str]:
 
 
 def _table(catalogue: Catalogue, evidence: Evidence, tier: Tier) -> Iterator[str]:
-    yield "| assumption | contract | settled by | sandbox | Nexar | used by |"
-    yield "|---|---|---|---|---|---|"
+    yield "| assumption | contract | also by | used by |"
+    yield "|---|---|---|---|"
     for assumption in catalogue.assumptions:
         if assumption.tier == tier:
             observations = evidence.get(assumption.id, ())
@@ -106,12 +102,14 @@ def _table(catalogue: Catalogue, evidence: Evidence, tier: Tier) -> Iterator[str
 
 
 def _row(assumption: Assumption, sandbox: Observation | None, real: Observation | None) -> str:
+    notes = [
+        *([] if sandbox is not None and sandbox.holds else [f" **Sandbox: {_cell(sandbox)}.**"]),
+        *([] if real is None else [f" **Nexar: {_cell(real)}.**"]),
+    ]
     cells = (
-        f"`{assumption.id}`: {assumption.statement}",
+        f"`{assumption.id}`: {assumption.statement}{''.join(notes)}",
         f"{assumption.source} {assumption.evidence}",
-        ", ".join(("probe", *dict.fromkeys(each.of for each in assumption.passive))),
-        _cell(sandbox),
-        _cell(real),
+        ", ".join(dict.fromkeys(each.of for each in assumption.passive)),
         assumption.used_by,
     )
     return f"| {' | '.join(cell.translate(_ESCAPED) for cell in cells)} |"
@@ -119,7 +117,7 @@ def _row(assumption: Assumption, sandbox: Observation | None, real: Observation 
 
 def _cell(observation: Observation | None) -> str:
     if observation is None:
-        return "none yet"
+        return "not observed"
     if observation.exchanges:
         seen = f"observed in {counted(observation.exchanges, 'exchange')}, last {observation.date}"
     else:

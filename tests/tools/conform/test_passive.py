@@ -193,5 +193,5 @@ def test_the_page_says_how_many_exchanges_and_when() -> None:
     )
     result = RunResult("Nexar", "2027-02-01", "1.0", Plan(), RunCost(0, 0, 0, 0), seen, exchanges=20)
     text = page.render(catalogue, evidence.merge({}, result, catalogue))
-    assert "probe, part | none yet | observed in 12 exchanges, last 2027-01-02 |" in text
+    assert "**Sandbox: not observed.** **Nexar: observed in 12 exchanges, last 2027-01-02.**" in text
     assert "contradicted: observed in 1 exchange, last 2027-01-03: `[2,1]`" in text
