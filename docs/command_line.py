@@ -5,6 +5,7 @@ Prints docs/reference/command-line.md; tests/project/docs holds the page to it.
 
 import enum
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -17,21 +18,19 @@ from proxy.cli import main
 
 HEAD = """# Command line
 
-Every command with its arguments and options, as `v3bridge COMMAND --help` prints them. This page is generated:
+Every command, as `v3bridge COMMAND --help` and `man v3bridge` show it.
 
-```sh
-python -m docs.command_line > docs/reference/command-line.md
-```
+- `v3bridge --version` prints the version, and digests of the schema and the mapping files: put all three lines into a
+  report of a problem.
+- `v3bridge --install-completion` installs completion for your shell: bash, zsh or fish.
+- Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
+  [codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
 
-- `v3bridge --version` prints the version, and digests of the schema and the mapping files. Programs with the same three
-  lines translate in the same way: put them into a report of a problem.
-- `v3bridge --install-completion` installs completion for the shell that you call it from: bash, zsh or fish.
-- `man v3bridge` and `man nexar-sandbox` show this page while the environment is active; `man -l docs/v3bridge.1` does
-  without an installation.
+Options of many commands, which these list after "also":
 
-Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
-[codes of its own](comparison.md#exit-codes), and `v3bridge conform` [one](../how-to/conform.md#read-the-result).
 """
+TABLE = "| option | meaning |\n|---|---|\n"
+SHARED_BY = 5  # commands, from which on an option stands above all of them
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 
 
@@ -45,21 +44,28 @@ def commands(app: typer.Typer, name: str) -> Iterator[tuple[str, Callable[..., A
         yield from commands(group.typer_instance, f"{name} {group.name}")
 
 
-def section(name: str, command: Callable[..., Any]) -> str:
-    """Return what a command does, and a table of its parameters."""
-    rows = [_row(each) for each in parameters(command)]
-    table = "| option | value | default | meaning |\n|---|---|---|---|\n" + "".join(rows)
-    return f"\n## {name}\n\n{inspect.getdoc(command)}\n" + (f"\n{table}" if rows else "")
-
-
 class Parameter(NamedTuple):
     """An argument or option as people type it. `default` is "required" where there is none."""
 
-    names: list[str]
+    names: tuple[str, ...]
     is_argument: bool
     value: str
     default: str
     help: str
+
+
+def _section(name: str, command: Callable[..., Any], known: dict[Parameter, str]) -> str:
+    """Return what a command does, and a table of its parameters; of known ones only the names, by where they stand."""
+    text = f"\n## {name}\n\n{inspect.getdoc(command)}\n"
+    declared = parameters(command)
+    rows = [_row(parameter) for parameter in declared if parameter not in known]
+    text += f"\n{TABLE}{''.join(rows)}" if rows else ""
+    also: dict[str, list[str]] = {}
+    for parameter in declared:
+        if parameter in known:
+            also.setdefault(known[parameter], []).append(_names(parameter))
+        known.setdefault(parameter, f" as in [{name}](#{name.replace(' ', '-')})")
+    return text + (f"\nAlso {'; '.join(', '.join(names) + place for place, names in also.items())}.\n" if also else "")
 
 
 def parameters(command: Callable[..., Any]) -> list[Parameter]:
@@ -72,20 +78,24 @@ def parameters(command: Callable[..., Any]) -> list[Parameter]:
 def _parameter(parameter: inspect.Parameter, hint: Any) -> Parameter:
     kind, info = get_args(hint)
     if isinstance(info, ArgumentInfo):
-        names = [parameter.name.upper()]
+        names: tuple[str, ...] = (parameter.name.upper(),)
     else:
         # Of an annotation typer takes the first name for a default.
-        declared = [each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str)]
-        names = declared or ["--" + parameter.name.replace("_", "-")]
+        declared = tuple(each for each in (info.default, *(info.param_decls or ())) if isinstance(each, str))
+        names = declared or ("--" + parameter.name.replace("_", "-"),)
     is_argument = isinstance(info, ArgumentInfo)
     return Parameter(names, is_argument, _value(kind, info), _default(parameter.default), info.help or "")
 
 
 def _row(parameter: Parameter) -> str:
-    names = ", ".join(f"`{name}`" for name in parameter.names)
     default = f"`{parameter.default}`" if parameter.default not in ("", "required") else parameter.default
-    cells = (names, parameter.value, default, parameter.help)
+    value = ", ".join(filter(None, (parameter.value, default and f"default {default}".replace("default req", "req"))))
+    cells = (f"{_names(parameter)} {value}".rstrip(), parameter.help)
     return f"| {' | '.join(cell.translate(ESCAPED) for cell in cells)} |\n"
+
+
+def _names(parameter: Parameter) -> str:
+    return ", ".join(f"`{name}`" for name in parameter.names)
 
 
 def _value(kind: Any, info: ParameterInfo) -> str:
@@ -112,7 +122,11 @@ def _default(value: Any) -> str:
 def page() -> str:
     """Return the whole page."""
     every = (*commands(main.app, "v3bridge"), ("nexar-sandbox", sandbox_command.sandbox))
-    return HEAD + "".join(section(name, command) for name, command in every)
+    uses = Counter(parameter for _, command in every for parameter in parameters(command))
+    shared = [parameter for parameter, count in uses.items() if count >= SHARED_BY]
+    known = dict.fromkeys(shared, "")
+    head = HEAD + TABLE + "".join(map(_row, shared))
+    return head + "".join(_section(name, command, known) for name, command in every)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ from proxy.doctor import findings
 PAGE = Path(__file__).parent / "how-to/troubleshooting.md"
 HEAD = """## Diagnoses
 
-Everything that `v3bridge doctor` can find wrong, by stage. A failure makes the exit code 1, or 2 in the stage
-configuration. The tables are generated: `python -m docs.diagnoses`.
+Everything that `v3bridge doctor` can find wrong, by stage. A warning says so; all others are failures.
 """
-TABLE = "| code | kind | usual cause | what to do |\n|---|---|---|---|\n"
+TABLE = "| code | usual cause | what to do |\n|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", "\n": " "})
 
 
@@ -27,8 +26,8 @@ def page() -> str:
 
 
 def _row(code: str, diagnosis: findings.Diagnosis) -> str:
-    kind = "failure" if diagnosis.outcome == "failed" else diagnosis.outcome
-    cells = (f"`{code}`", kind, diagnosis.cause, diagnosis.remedy)
+    cause = diagnosis.cause if diagnosis.outcome == "failed" else f"{diagnosis.outcome}: {diagnosis.cause}"
+    cells = (f"`{code}`", cause, diagnosis.remedy)
     return f"| {' | '.join(cell.translate(ESCAPED) for cell in cells)} |\n"
 
 

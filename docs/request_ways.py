@@ -45,9 +45,9 @@ MAPPING = "compiled mapping"
 
 TITLE = "## The way of a request\n"
 HEAD = f"""{TITLE}
-The functions that a request passes from its socket to the upstream and back, by module, as `python -m docs.request_ways`
-traces them: one query to `/v3/parts/match`, with the shipped configuration, on the sandbox. Functions of libraries are
-left out. [Architecture](../../ARCHITECTURE.md#data-flow-of-one-request) explains the steps.
+The functions that a request passes from its socket to the upstream and back, by module, as
+`python -m docs.request_ways` traces them: one query to `/v3/parts/match`, as shipped, on the sandbox. Functions of
+libraries are left out. [Architecture](../../ARCHITECTURE.md#data-flow-of-one-request) explains the steps.
 
 """
 WAYS = {

@@ -29,8 +29,8 @@ _MARKS = {
 _HEAD = """# Compatibility
 
 What v3bridge assumes about the Nexar services, and what was observed. [`v3bridge conform`](../how-to/conform.md) tests
-each assumption with a probe; "also by" names the kinds of exchanges in which `conform --from` can observe it. Each holds
-on the sandbox and has not been observed on Nexar, unless its row says otherwise. This page is generated from
+each assumption with a probe; "also by" names the kinds of exchanges in which `conform --from` can observe it. Each
+holds on the sandbox and has not been observed on Nexar, unless its row says otherwise. This page is generated from
 `proxy/tools/conform/` and `docs/reference/compatibility.yaml`.
 """
 _ESCAPED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})

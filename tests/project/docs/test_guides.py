@@ -19,7 +19,12 @@ def _options(pages: dict[str, Page]) -> dict[str, set[str]]:
     """The options of every command, of the reference."""
     sections = re.split(r"^## ", pages[REFERENCE].text, flags=re.MULTILINE)[1:]
     return {
-        text.partition("\n")[0].removeprefix("v3bridge "): set(re.findall(r"^\| `(--[\w-]+)`", text, re.MULTILINE))
+        text.partition("\n")[0].removeprefix("v3bridge "): {
+            option
+            for line in text.splitlines()
+            if line.startswith(("| ", "Also "))
+            for option in re.findall(r"`(--[\w-]+)`", line.partition(" | ")[0])
+        }
         for text in sections
     }
 
