@@ -9,7 +9,7 @@ from proxy.config import reference
 
 PAGE = Path(__file__).parent / "reference/configuration.md"
 COMMON, OTHERS, END = "## Settings that people change\n", "## All other settings\n", "## Settings that need a restart\n"
-HEAD = "\n| key | default | accepts | meaning |\n|---|---|---|---|\n"
+HEAD = "\n| key | accepts | meaning |\n|---|---|---|\n"
 ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
 
 
@@ -24,8 +24,9 @@ def page() -> str:
 
 
 def _row(row: reference.ReferenceRow) -> str:
-    default = row.default if row.default in ("required", "none") else f"`{row.default}`"
-    return f"| `{row.name}` | {default} | {row.accepts.translate(ESCAPED)} | {row.meaning.translate(ESCAPED)} |\n"
+    defaults = {"required": ", required", "none": ""}
+    accepts = row.accepts.translate(ESCAPED) + defaults.get(row.default, f"; default `{row.default}`")
+    return f"| `{row.name}` | {accepts} | {row.meaning.translate(ESCAPED)} |\n"
 
 
 if __name__ == "__main__":

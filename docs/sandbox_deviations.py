@@ -13,8 +13,8 @@ import orjson
 import nexar_sandbox
 
 PAGE = Path(__file__).parent / "reference/sandbox.md"
-HEAD = """| deviation | behavior | meaning | default | with the deviation |
-|---|---|---|---|---|
+HEAD = """| deviation | behavior | meaning |
+|---|---|---|
 """
 ESCAPED = str.maketrans({"|": "\\|", "\n": " "})
 
@@ -30,7 +30,9 @@ def _rows() -> Iterator[str]:
     for name, changes in nexar_sandbox.DEVIATIONS.items():
         for field, value in changes.items():
             (meaning,) = hints[field].__metadata__
-            cells = (f"`{name}`", f"`{field}`", meaning, _value(defaults[field]), _value(value))
+            if (defaults[field], value) != (True, False):
+                meaning += f" ({_value(defaults[field])} → {_value(value)})"
+            cells = (f"`{name}`", f"`{field}`", meaning)
             yield f"| {' | '.join(cell.translate(ESCAPED) for cell in cells)} |\n"
 
 

@@ -38,16 +38,14 @@ BODIES: dict[str, bytes] = {
 }
 TITLE = "## Responses of the GraphQL service\n"
 HEAD = f"""{TITLE}
-How each HTTP status with each body is handled. The code that classifies responses generates the table, and a test sends
-every row through the proxy.
+How each body with each HTTP status is handled; a test sends all of them through the proxy.
 
 - *client*: the status of the v3 response. A refused query of /parts/match is a 200 with that query's own `error`.
-- *retried*: whether it may be sent again ([Retry policy](#retry-policy)).
-- *uncertain*: whether its parts are booked as uncertain usage, because they may have been billed.
-- *failure*: whether it counts as a failure of the service for the circuit breaker.
+- *then*: whether the request may be [retried](#retry-policy), whether its parts are uncertain usage, because they may
+  have been billed, and whether it is a failure for the circuit breaker.
 
-| status | body | client | retried | uncertain | failure |
-|---|---|---|---|---|---|
+| body | status | client | then |
+|---|---|---|---|
 """
 
 
@@ -97,16 +95,22 @@ def rows() -> list[ResponseRow]:
 
 def page() -> str:
     """The whole page, which ends with the table."""
-    said = {True: "yes", False: "no"}
-    return (
-        PAGE.read_text(encoding="utf-8").partition(TITLE)[0]
-        + HEAD
-        + "".join(
-            f"| {each.status} | {each.body} | {each.client} | {said[each.sent_again]} | {said[each.uncertain]} "
-            f"| {said[each.failure]} |\n"
-            for each in rows()
-        )
+    statuses: dict[ResponseRow, list[str]] = {}
+    for each in (row(status, body) for body in BODIES for status in STATUSES):
+        statuses.setdefault(each._replace(status=0), []).append(str(each.status))
+    bodies: dict[tuple[ResponseRow, str], list[str]] = {}
+    for each, listed in statuses.items():
+        bodies.setdefault((each._replace(body=""), ", ".join(listed)), []).append(each.body)
+    lines = (
+        f"| {'; '.join(listed)} | {codes} | {each.client} | {_consequences(each)} |\n"
+        for (each, codes), listed in bodies.items()
     )
+    return PAGE.read_text(encoding="utf-8").partition(TITLE)[0] + HEAD + "".join(lines)
+
+
+def _consequences(row: ResponseRow) -> str:
+    words = {"retried": row.sent_again, "uncertain": row.uncertain, "failure": row.failure}
+    return ", ".join(word for word, applies in words.items() if applies)
 
 
 if __name__ == "__main__":
