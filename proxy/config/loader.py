@@ -96,7 +96,10 @@ class _Reader(Blocks):
     def _admin(self, raw: Any) -> Any:
         if raw is False:
             return False
-        admin = self.block(settings.AdminSettings, raw, ("admin",))
+        inner = dict(self.known(settings.AdminSettings, raw, ("admin",)))
+        if inner.get("oidc") is not None:
+            inner["oidc"] = self._oidc(inner["oidc"])
+        admin = self.block(settings.AdminSettings, inner, ("admin",))
         # Without `upstream` they may be placeholders.
         tokens = {"token": admin.token, "read_token": admin.read_token} if self.upstream else {}
         for name, token in tokens.items():
@@ -108,6 +111,16 @@ class _Reader(Blocks):
                 ("admin", "read_token"), "is that of operators, too; make another with: openssl rand -base64 24"
             )
         return admin
+
+    def _oidc(self, raw: Any) -> settings.OidcSettings:
+        at = ("admin", "oidc")
+        oidc = self.block(settings.OidcSettings, raw, at)
+        if oidc.public_url is not WRONG and oidc.public_url.rstrip("/").count("/") > 2:
+            self.report((*at, "public_url"), "has a path; the admin interface is at the root of its address")
+        if not oidc.operators and not oidc.readers:
+            message = "lists nobody who may sign in: set it, or readers, to values of the claim that role_claim names"
+            self.report((*at, "operators"), message, "setting_missing")
+        return oidc
 
     def _alerts(self, raw: Any) -> alert_settings.AlertSettings:
         at = ("alerts",)

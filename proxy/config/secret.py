@@ -25,6 +25,7 @@ _SECRET_KEYS = ("client_secret", "token", "read_token", "store_key", "secret")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
+_ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?(/[A-Za-z0-9._~:/!$&'()*+,;=%@-]*)?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _WEBHOOK_PREFIX = "whsec_"
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
@@ -126,6 +127,19 @@ class WebhookUrl(Secret):
         """Scheme and host."""
         address = urlsplit(self.reveal())
         return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
+
+
+class SecureUrl(str):
+    """Address over TLS, or of this machine: what is sent there cannot be read on the way."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> "SecureUrl":
+        if not _ADDRESS.fullmatch(text):
+            raise ValueError("is not an https:// address without user, query and fragment")
+        if text.startswith("http:") and not _is_loopback(urlsplit(text).hostname or ""):
+            raise ValueError("is http:// of another machine; use https://, because secrets are sent there")
+        return super().__new__(cls, text)
 
 
 class WebhookSecret(Secret):

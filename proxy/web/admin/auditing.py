@@ -47,11 +47,12 @@ class AuditLog:
 
 
 def who(request: web.Request) -> str:
-    """Return the role of a request with its session, or with its token."""
+    """Return the role of a request, with the person's name if it is known, and with its session or its token."""
     cookie = request.cookies.get(guard.COOKIE, "") if guard.CSRF in request else ""
-    return named(request[guard.ROLE], cookie)
+    return named(request[guard.ROLE], cookie, request.get(guard.NAME, ""))
 
 
-def named(role: str, cookie: str) -> str:
+def named(role: str, cookie: str, name: str = "") -> str:
+    shown = f"{role} {name}".strip()
     # A digest: whoever reads it cannot use the session.
-    return f"{role}, session {hashlib.sha256(cookie.encode()).hexdigest()[:8]}" if cookie else f"{role}, token"
+    return f"{shown}, session {hashlib.sha256(cookie.encode()).hexdigest()[:8]}" if cookie else f"{shown}, token"

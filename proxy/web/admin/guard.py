@@ -13,13 +13,14 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from proxy import config, errors
+from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.web.admin import pages, rendering, requests
+from proxy.web.admin import identity_provider, pages, rendering, requests
 from proxy.web.admin.page import AdminContext
 from proxy.web.admin.sessions import Sessions
 from proxy.web.operator_endpoints import PATHS as CHECKS
 
-OPEN = CHECKS | {"/sign-in", "/static/{name}"}
+OPEN = CHECKS | {"/sign-in", "/sign-in/oidc", "/sign-in/oidc/return", "/static/{name}"}
 """Routes without authentication. A new route needs it unless it is named here."""
 
 READING = {"/sign-out", *(path for page in pages.PAGES if page.posts for path in (page.url, f"/{page.name}.json"))}
@@ -52,6 +53,9 @@ ROLE = web.RequestKey("role", str)
 CSRF = web.RequestKey("csrf", str)
 """CSRF token of the request's session; missing where a script has sent the bearer token."""
 
+NAME = web.RequestKey("name", str)
+"""Name of the person whom an identity provider has signed in; empty for a token."""
+
 log = structlog.get_logger()
 
 
@@ -67,7 +71,22 @@ class ReadOnly(errors.ClientError):
     status = 403
 
     def __init__(self) -> None:
-        super().__init__("the read-only token changes nothing: use the token of operators, admin.token")
+        super().__init__("readers change nothing: use the token of operators, admin.token, or sign in as an operator")
+
+
+class OidcSessions:
+    """Sessions of people whom an identity provider has signed in, and sign-ins that have begun. Their keys are derived
+    from the token and all settings of the identity provider."""
+
+    def __init__(self, admin: config.AdminSettings, oidc: config.OidcSettings, clock: Clock) -> None:
+        self.settings = oidc
+        self.token = admin.token
+        self.provider = identity_provider.IdentityProvider(oidc, clock)
+        token = "" if admin.token is None else admin.token.reveal()
+        key = "\0".join((token, repr(oidc), oidc.client_id, oidc.client_secret.reveal()))
+        self.attempts = Sessions(config.Secret(f"{key}\0attempt"), clock, identity_provider.SIGN_IN_SECONDS)
+        roles: tuple[Role, ...] = ("operator", "reader")
+        self.by_role = {role: Sessions(config.Secret(f"{key}\0{role}"), clock) for role in roles}
 
 
 class Guard:
@@ -79,6 +98,7 @@ class Guard:
         self._trusted: tuple[str, ...] = ()
         self._transport = requests.Transport((), host)
         self._sessions: dict[Role, Sessions] = {}
+        self._oidc: OidcSessions | None = None
         self._wrong: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
 
     @property
@@ -102,23 +122,43 @@ class Guard:
             self._sessions = {role: Sessions(token, self._context.clock) for role, token in tokens.items()}
         return self._sessions
 
+    @property
+    def oidc(self) -> OidcSessions | None:
+        """Sign-in by the identity provider of the current settings, if there is one."""
+        settings = self._context.service.gateway.settings.admin
+        if not settings or settings.oidc is None:
+            return None
+        if self._oidc is None or (self._oidc.settings, self._oidc.token) != (settings.oidc, settings.token):
+            self._oidc = OidcSessions(settings, settings.oidc, self._context.clock)
+        return self._oidc
+
     def check_token(self, request: web.Request, text: str) -> Role:
         """Return the role of a token. Raises Unauthorized for a wrong one, and TooManyRequests for an address with many
         of them."""
-        client = self.transport.addresses.from_request(request)
-        limits = {client.group: WRONG_TOKENS}
-        if self.transport.is_address_claimed(request):
-            limits[CLAIMED] = WRONG_TOKENS_CLAIMED
         # Before the token is compared, so that a right guess is refused like a wrong one.
-        if wait := max((self._wrong[group].wait() for group in limits if group in self._wrong), default=0.0):
-            raise errors.TooManyRequests("too many wrong tokens from your address", retry_after=math.ceil(wait))
+        self.check_failures(request)
         # All are compared, so that the time tells nothing.
         if roles := [role for role, sessions in self.sessions().items() if sessions.is_token(text)]:
             return roles[0]
-        for group, limit in limits.items():
-            self._wrong.setdefault(group, Windows((limit,), self._context.clock)).try_take()
-        log.warning("admin token refused", address=client.address)
+        self.count_failure(request)
+        log.warning("admin token refused", address=self.transport.addresses.from_request(request).address)
         raise Unauthorized("this is not an admin token")
+
+    def check_failures(self, request: web.Request) -> None:
+        """Raise TooManyRequests for an address with many wrong tokens or refused sign-ins."""
+        groups = self._limits(request)
+        if wait := max((self._wrong[group].wait() for group in groups if group in self._wrong), default=0.0):
+            raise errors.TooManyRequests("too many wrong tokens from your address", retry_after=math.ceil(wait))
+
+    def count_failure(self, request: web.Request) -> None:
+        for group, limit in self._limits(request).items():
+            self._wrong.setdefault(group, Windows((limit,), self._context.clock)).try_take()
+
+    def _limits(self, request: web.Request) -> dict[str, Window]:
+        limits = {self.transport.addresses.from_request(request).group: WRONG_TOKENS}
+        if self.transport.is_address_claimed(request):
+            limits[CLAIMED] = WRONG_TOKENS_CLAIMED
+        return limits
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -157,9 +197,10 @@ class Guard:
             request[ROLE] = self.check_token(request, token.strip())
             _check_role(request)
             return None
-        cookie, sessions = request.cookies.get(COOKIE, ""), self.sessions()
-        role = next((role for role, each in sessions.items() if cookie and each.is_valid(cookie)), None)
-        if role is None:
+        cookie = request.cookies.get(COOKIE, "")
+        issuers = [*self.sessions().items(), *(self.oidc.by_role.items() if self.oidc else ())]
+        issuer = next(((role, each) for role, each in issuers if each.text(cookie) is not None), None)
+        if issuer is None:
             if request.method in ("GET", "HEAD") and requests.wants_page(request):
                 # Browsers send the session (SameSite=Strict) only after a link of this site, which this page follows.
                 if request.headers.get("Sec-Fetch-Site") == "cross-site":
@@ -167,11 +208,12 @@ class Guard:
                 location = request.rel_url.with_path("/sign-in").with_query(next=request.path_qs)
                 return web.Response(status=303, headers={hdrs.LOCATION: str(location)})
             raise Unauthorized("send the header Authorization: Bearer TOKEN with an admin token, or sign in")
-        request[ROLE], request[CSRF] = role, sessions[role].csrf_token(cookie)
+        request[ROLE], sessions = issuer
+        request[NAME], request[CSRF] = sessions.text(cookie) or "", sessions.derived("csrf", cookie)
         if request.method not in ("GET", "HEAD"):
             requests.check_same_site(request)
             fields = await requests.form(request)
-            if not sessions[role].is_csrf_token(cookie, fields.get("csrf", "")):
+            if not sessions.is_derived("csrf", cookie, fields.get("csrf", "")):
                 raise requests.ForbiddenOrigin
         _check_role(request)
         return None

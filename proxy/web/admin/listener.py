@@ -1,4 +1,4 @@
-"""The admin interface as an aiohttp application: its routes, and handlers of pages, actions, sign-in and files."""
+"""The admin interface as an aiohttp application: its routes, and handlers of pages, actions and files."""
 
 import asyncio
 import functools
@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.web import fast_path, operator_endpoints
-from proxy.web.admin import auditing, guard, openapi, pages, rendering, requests, sessions
+from proxy.web.admin import auditing, guard, openapi, pages, rendering, requests, sign_in
 from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
 
@@ -42,7 +42,7 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     operator_endpoints.add_health(app)
     operator_endpoints.add_monitoring(app, service)
     audit = auditing.AuditLog(context, guarded)
-    _SignIn(guarded, audit).add_to(app)
+    sign_in.SignIn(guarded, audit).add_to(app)
     app.router.add_get("/static/{name}", _file)
     app.router.add_get("/openapi.json", _openapi)
     for page in pages.PAGES:
@@ -72,7 +72,7 @@ def _page_handler(page: AdminPage, context: AdminContext) -> Handler:
         text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, viewer, notice=notice)
         response = web.Response(text=text, content_type="text/html")
         if notice:
-            _set_cookie(response, NOTICE, "", 0)
+            sign_in.set_cookie(response, NOTICE, "", 0)
         return response
 
     return show
@@ -140,7 +140,7 @@ def _action_handler(action: AdminAction, context: AdminContext, audit: auditing.
         if result.shown:  # not in a cookie, which browsers write to the disk
             return await _shown_once(page, context, result, request)
         response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
-        _set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
+        sign_in.set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
         return response
 
     async def recorded(request: web.Request, form: Query) -> ActionResult:
@@ -166,82 +166,6 @@ async def _shown_once(
     values = {"notice": result.message, "shown": result.shown}
     text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, viewer, **values)
     return web.Response(text=text, content_type="text/html")
-
-
-class _SignIn:
-    def __init__(self, guarded: guard.Guard, audit: auditing.AuditLog) -> None:
-        self._guard = guarded
-        self._audit = audit
-
-    def add_to(self, app: web.Application) -> None:
-        app.router.add_get("/sign-in", self._show)
-        app.router.add_post("/sign-in", self._sign_in)
-        app.router.add_post("/sign-out", self._sign_out)
-
-    async def _show(self, request: web.Request) -> web.Response:
-        self._check_transport(request)
-        return _sign_in_page(request.query.get("next", ""))
-
-    async def _sign_in(self, request: web.Request) -> web.Response:
-        self._check_transport(request)
-        requests.check_same_site(request)
-        form = await requests.form(request)
-        target = _page_target(form.get("next", ""))
-        try:
-            role = self._guard.check_token(request, form.get("token", "").strip())
-        except errors.ClientError as error:
-            response = _sign_in_page(target, error.message)
-            response.set_status(error.status)
-            if error.retry_after is not None:
-                response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
-            return response
-        log.info("admin signed in", role=role, address=self._audit.address(request))
-        cookie = self._guard.sessions()[role].new()
-        if role == "operator":  # else readers could fill the audit log until the actions of operators leave it
-            await self._audit.record(request, auditing.named(role, cookie), "signed in")
-        response = web.Response(status=303, headers={hdrs.LOCATION: target})
-        _set_cookie(response, guard.COOKIE, cookie, sessions.SESSION_SECONDS)
-        return response
-
-    async def _sign_out(self, request: web.Request) -> web.Response:
-        if request[guard.ROLE] == "operator":
-            await self._audit.record(request, auditing.who(request), "signed out")
-        response = web.Response(status=303, headers={hdrs.LOCATION: "/sign-in"})
-        _set_cookie(response, guard.COOKIE, "", 0)
-        return response
-
-    def _check_transport(self, request: web.Request) -> None:
-        """Raise InsecureTransport where the token could be read on the way, and browsers drop the session's cookie."""
-        if not self._guard.transport.is_private(request):
-            raise InsecureTransport
-
-
-class InsecureTransport(errors.ClientError):
-    """Signing in over plain HTTP from another machine."""
-
-    status = 403
-
-    def __init__(self) -> None:
-        super().__init__(
-            "signing in needs an encrypted connection: open a tunnel (ssh -L 8088:127.0.0.1:8088 HOST) and then"
-            " http://127.0.0.1:8088, or put a TLS server in front that sends X-Forwarded-Proto and is in"
-            " listen.trusted_proxies"
-        )
-
-
-def _sign_in_page(target: str, mistake: str = "") -> web.Response:
-    text = rendering.render("sign_in.html", title="Sign in", next=_page_target(target), mistake=mistake)
-    return web.Response(text=text, content_type="text/html")
-
-
-def _page_target(text: str) -> str:
-    """Return a target that is a page of this interface, else the overview: never another site (open redirect)."""
-    path = text.partition("?")[0]
-    return text if any(path in page.paths for page in pages.PAGES) and text.isprintable() else "/"
-
-
-def _set_cookie(response: web.Response, name: str, value: str, seconds: int) -> None:
-    response.set_cookie(name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Strict")
 
 
 def _encoded(message: str) -> str:

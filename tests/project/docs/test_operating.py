@@ -16,7 +16,11 @@ from proxy.config import loader
 from proxy.telemetry import metrics
 
 PAGES = ("docs/how-to/operate.md", "docs/how-to/end-a-migration.md", "docs/how-to/deploy.md", "docs/how-to/admin.md")
-ENVIRONMENT = {"V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators", "V3BRIDGE_READ_TOKEN": "a-token-of-the-readers"}
+ENVIRONMENT = {
+    "V3BRIDGE_ADMIN_TOKEN": "a-token-of-the-operators",
+    "V3BRIDGE_READ_TOKEN": "a-token-of-the-readers",
+    "V3BRIDGE_OIDC_SECRET": "a-client-secret",
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """Tests of configuration files: their settings, and messages about their mistakes."""
 
 import hashlib
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +261,27 @@ def test_plan_sets_parts_period_and_features_unless_they_are_set(load: Any, line
 def test_unknown_plan_is_a_mistake(load: Any) -> None:
     with pytest.raises(errors.ConfigError, match="evaluation, standard, pro or enterprise"):
         load("applications:\n  demo:\n    apikeys: [KEY-1]\n    plan: free\n")
+
+
+OIDC = {
+    "issuer": "https://login.example/realms/main/",
+    "client_id": "env:ID",
+    "client_secret": "env:SECRET",
+    "public_url": "https://v3-admin.example",
+    "operators": ["v3-operators"],
+}
+
+
+def test_identity_provider_is_loaded_as_it_is_written(load: Any) -> None:
+    oidc = load(f"{SANDBOX}admin: {json.dumps({'oidc': OIDC})}", ID="an-id", SECRET="hidden").admin.oidc
+    # A final slash is part of an issuer's name.
+    assert (oidc.issuer, oidc.client_id, oidc.role_claim) == ("https://login.example/realms/main/", "an-id", "groups")
+    assert oidc.client_secret.reveal() == "hidden"
+    assert load(f"{SANDBOX}admin: {json.dumps({'oidc': {**OIDC, 'issuer': 'http://[::1]:9'}})}", ID="a", SECRET="b")
+
+
+@pytest.mark.parametrize("changes,message", cases.of(__file__, "mistake_in_the_identity_provider_is_shown"))
+def test_mistake_in_the_identity_provider_is_shown(load: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.ConfigError, match=re.escape(message)) as refused:
+        load(f"{SANDBOX}admin: {json.dumps({'oidc': {**OIDC, **changes}})}", ID="an-id", SECRET="hidden")
+    assert "hidden" not in refused.value.message

@@ -17,7 +17,7 @@ from proxy import config
 from proxy.web.admin import guard, pages, requests, sessions
 
 SECONDS = 20
-OPEN = {"/healthz", "/readyz", "/metrics", "/sign-in", "/static/{name}"}
+OPEN = {"/healthz", "/readyz", "/metrics", "/sign-in", "/sign-in/oidc", "/sign-in/oidc/return", "/static/{name}"}
 
 
 def session(client: AdminClient) -> str:
@@ -110,7 +110,10 @@ async def test_readers_see_every_page_and_change_nothing(admin: AdminClient, log
             assert response.status != 403
             continue
         refusal = (response.status, (await response.json())["message"])
-        assert refusal == (403, "the read-only token changes nothing: use the token of operators, admin.token"), path
+        assert refusal == (
+            403,
+            "readers change nothing: use the token of operators, admin.token, or sign in as an operator",
+        ), path
     assert "admin action refused" in log_output.getvalue()
 
 

@@ -21,6 +21,8 @@ async def test_document_is_served_and_has_every_route_of_scripts(admin: running_
     assert await admin.json("/openapi.json") == DOCUMENT
     people = set().union(*(page.paths for page in pages.PAGES)) | {
         "/sign-in",
+        "/sign-in/oidc",
+        "/sign-in/oidc/return",
         "/sign-out",
         "/static/{name}",
         "/openapi.json",
