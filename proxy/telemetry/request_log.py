@@ -7,6 +7,7 @@ renderer renders the line once for each combination of the other fields, and the
 import logging
 import time
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import structlog
@@ -18,6 +19,7 @@ TEMPLATES_MAX = 1_000  # combinations of fields whose templates are kept
 
 # Markers of the three values in a rendered line: private-use characters, which no other field holds.
 _MS, _REQUEST, _TIME = "\ue000", "\ue001", "\ue002"
+_MARKERS = (_MS, "%.1f"), (_REQUEST, "%s"), (_TIME, "%s")
 
 
 class RequestFields(NamedTuple):
@@ -44,6 +46,13 @@ RequestFieldValues = tuple[str, str, int, str, str | None, str | None, int | Non
 """Values of RequestFields: equal to them as a key, and made in a tenth of the time."""
 
 
+class _Template(NamedTuple):
+    """Line with formats for the three values, and the order in which it has them."""
+
+    line: str
+    order: "itemgetter[Any]"
+
+
 class RequestLog:
     """Writes the line of each request, as the log is configured when this is made, or at the last `reset`."""
 
@@ -57,7 +66,7 @@ class RequestLog:
         self.logs_requests: bool = self._log.is_enabled_for(logging.INFO)
         self._logs_debug: bool = self._log.is_enabled_for(logging.DEBUG)
         self._renderer = log.plain_renderer()
-        self._templates: dict[RequestFieldValues, str] = {}
+        self._templates: dict[RequestFieldValues, _Template] = {}
 
     def is_enabled(self, is_check: bool) -> bool:
         return self._logs_debug if is_check else self.logs_requests
@@ -68,8 +77,8 @@ class RequestLog:
         if self._renderer is None:
             self._write_by_structlog(RequestFields._make(fields), round(seconds * 1000, 1), request_id)
             return
-        template = self._templates.get(fields) or self._template(RequestFields._make(fields), self._renderer)
-        self._renderer.write(template % {"ms": seconds * 1000, "request": request_id, "time": self._now()})
+        line, order = self._templates.get(fields) or self._template(RequestFields._make(fields), self._renderer)
+        self._renderer.write(line % order((seconds * 1000, request_id, self._now())))
 
     def _now(self) -> str:
         """Return the time in ISO 8601. To format a whole datetime would take half of the time of a line."""
@@ -87,7 +96,7 @@ class RequestLog:
             self._log.info("request completed", **_event_fields(fields, ms))
         REQUEST_ID.reset(outside)
 
-    def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> str:
+    def _template(self, fields: RequestFields, renderer: log.PlainRenderer) -> "_Template":
         """Render the line with markers for the values that differ, and keep it as a template."""
         # Cleared rather than evicted one by one, which would cost time at every request.
         if len(self._templates) >= TEMPLATES_MAX:
@@ -96,10 +105,11 @@ class RequestLog:
         event = {**_event_fields(fields, _MS), "event": "request completed", "request": _REQUEST}
         line = renderer(None, level, {**event, "level": level, "timestamp": _TIME})
         line = line.replace("%", "%%").replace(f'"{_MS}"', _MS)  # in JSON the duration is a number, without quotes
-        for marker, value in ((_MS, "%(ms).1f"), (_REQUEST, "%(request)s"), (_TIME, "%(time)s")):
+        order = sorted(range(len(_MARKERS)), key=lambda n: line.index(_MARKERS[n][0]))
+        for marker, value in _MARKERS:
             line = line.replace(marker, value)
-        self._templates[fields] = line + "\n"
-        return self._templates[fields]
+        template = self._templates[fields] = _Template(line + "\n", itemgetter(*order))
+        return template
 
 
 def _event_fields(fields: RequestFields, ms: float | str) -> dict[str, Any]:

@@ -73,6 +73,8 @@ class Ledger:
         self._sequence = 0
         self._awaited: set[str] = set()
         self._available = True
+        self.changes = 0
+        """Number of changes of the usage that is known here."""
 
     @property
     def is_available(self) -> bool:
@@ -185,6 +187,7 @@ class Ledger:
                 self._journal.clear_unrecorded()
                 for refresh in refreshes:
                     self._cached = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
+                    self.changes += 1
                     for usage in self._unwritten.values():  # recorded in the journal meanwhile
                         self._add(usage)
             except errors.StoreUnavailable as error:
@@ -209,6 +212,7 @@ class Ledger:
 
     def _add(self, usage: RequestUsage) -> None:
         """Add to the cached usage."""
+        self.changes += 1
         for entry in usage.group.entries:
             if cached := self._cached.get(entry):
                 used, uncertain = cached.used + usage.used, cached.uncertain + usage.uncertain

@@ -126,6 +126,8 @@ class Quota:
         self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
         self._charges: dict[ChargedAccounts, _Charge] = {}
+        self._moment: tuple[float, int] | None = None  # second and state of the ledger that the statuses are of
+        self._statuses: dict[ChargedAccounts, QuotaStatus] = {}
         self.refused: dict[QuotaAccount, RefusedRequest] = {}
         self._refreshing = PeriodicTask("quota", self.refresh, interval, delay=interval)
 
@@ -187,6 +189,17 @@ class Quota:
     def status(self, accounts: ChargedAccounts) -> QuotaStatus:
         """Return the status that a response shows: as of the last refresh, exact for what this process used."""
         now = self._clock.now()
+        # The same until the second ends or usage changes.
+        moment = now // 1, self._ledger.changes
+        if moment != self._moment:
+            self._moment = moment
+            self._statuses.clear()
+        status = self._statuses.get(accounts)
+        if status is None:
+            status = self._statuses[accounts] = self._status(accounts, now)
+        return status
+
+    def _status(self, accounts: ChargedAccounts, now: float) -> QuotaStatus:
         periods = self._calendar.at(now)
         visible = self._charge(accounts, periods).visible
         used, account = (

@@ -61,6 +61,7 @@ class UnparsedHits:
         self._context = context
         self._clock = context.metrics.clock
         self._log = context.log
+        self._usage: tuple[object, str] = None, ""  # of the last hit: what its usage headers show, and their lines
 
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
@@ -103,9 +104,14 @@ class UnparsedHits:
 
     def _response(self, cached: EncodedResponse, request_id: str, age: float) -> bytes:
         """Return the bytes that aiohttp would write for the handler's response."""
-        body = cached.body.body
-        usage = responses.usage_headers(cached.metadata, self._context.pipeline.quota_status(cached.client), age)
-        lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
+        body, metadata = cached.body.body, cached.metadata
+        status = self._context.pipeline.quota_status(cached.client)
+        shown = metadata.source, age // 1, metadata.cost, status
+        known, lines = self._usage
+        if shown != known:
+            usage = responses.usage_headers(metadata, status, age)
+            lines = "".join([f"{name}: {value}\r\n" for name, value in usage.items()])
+            self._usage = shown, lines
         if cached.client.sunset is not None:
             lines += cached.client.sunset.head
         return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{head_end(len(body))}".encode("ascii") + body
