@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
@@ -139,9 +140,9 @@ class Pipeline:
         """Resolve queries, of whole parts if they are configured. Those that the upstream refuses, or whose response is
         too large, are resolved once more, and what helped is remembered for the application: a smaller batch, parts
         without a feature of the plan, or only the fields that the queries show."""
-        application, as_shown = request.client.application, request._replace(is_whole=False)
-        if application.plan.refused and (narrow := queries(as_shown)).features in application.plan.refused:
-            results = await self.resolve(as_shown, narrow)
+        application = request.client.application
+        if application.plan.refused and (narrow := queries(request.as_shown)).features in application.plan.refused:
+            results = await self.resolve(request.as_shown, narrow)
             if any(result.error is None for result in results):  # the refusal was that of another query
                 application.plan.refused.discard(narrow.features)
             return results
@@ -150,14 +151,14 @@ class Pipeline:
         if not refused:
             return results
         kept = {n: result for n, result in enumerate(results) if n not in refused}
-        narrow = queries(as_shown)
+        narrow = queries(request.as_shown)
         is_whole = application.plan.adapt(
             application.name, refused.values(), narrow.features, self.projections.features_named
         )
         if is_whole:
             results = await self.resolve(request, queries(request), kept)
         else:
-            results = await self.resolve(as_shown, narrow, kept)
+            results = await self.resolve(request.as_shown, narrow, kept)
         if any(results[n].error is None for n in refused):
             if not is_whole:
                 application.plan.refuses_whole = True
@@ -166,7 +167,7 @@ class Pipeline:
         elif narrow.features:
             application.plan.refused.add(narrow.features)
         # No third attempt: a refusal is the error of its query now.
-        return [r._replace(failure=None) if isinstance(r.failure, errors.QueryRefused) else r for r in results]
+        return [replace(r, failure=None) if isinstance(r.failure, errors.QueryRefused) else r for r in results]
 
     async def resolve(
         self, request: GatewayRequest, queries: QuerySet, kept: Mapping[int, RenderedResult] = NO_RESULTS
@@ -236,7 +237,7 @@ class Pipeline:
         partial = {n for n, each in fetched.items() if each.reported}
         results = [
             # One query may have several operations, of which any may be partial.
-            each if n in partial or (partial and len(positions) == 1) else each._replace(facts=each.facts | ALL_DATA)
+            each if n in partial or (partial and len(positions) == 1) else replace(each, facts=each.facts | ALL_DATA)
             for n, each in enumerate(plan.results(fetched, counted))
         ]
         if unmatched := sum(each.unmatched for each in results):
@@ -422,12 +423,14 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         log.warning("response translation failed", exc_info=failure)
         steps.lap("translate", failure)
         return RenderedResult.failed(failure)
+    records = join_records(result.records)
     return RenderedResult(
         items,
         result.hits,
         details=result.details,
-        records=join_records(result.records),
+        records=records,
         projection=queries.renderer.key,
         facts=result.facts | queries.renderer.facts,
         parts=len(result.records),
+        names=queries.renderer.names(result.parts, records),
     )

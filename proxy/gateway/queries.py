@@ -50,6 +50,11 @@ class GatewayRequest(NamedTuple):
         return cls(client, projection, context, metadata)
 
     @property
+    def as_shown(self) -> Self:
+        """This request with only the fields fetched that its projection shows."""
+        return self._replace(is_whole=False)
+
+    @property
     def known_features(self) -> frozenset[str] | None:
         """Features that the plan is known to have; None where no whole parts are fetched."""
         return self.client.application.known_features if self.is_whole else None

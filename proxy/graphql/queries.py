@@ -125,7 +125,7 @@ class MultiMatchQueries(_Queries):
 
         def read(place: int, result: OperationResult) -> QueryResult:
             facts = frozenset({MATCHES}) if self._are_matches(sent[place], result) else match.NO_FACTS
-            return self._query_result(result)._replace(facts=facts)
+            return msgspec.structs.replace(self._query_result(result), facts=facts)
 
         return _Plan(operations, read)
 
@@ -176,7 +176,11 @@ class PageQuery(_Queries):
         parts_max = SEARCH_LIMIT if limit is None else max(limit, 0)
         variables = {**self._arguments, **self._market}
         operation = PlannedOperation(document, variables, parts_max, self._read, (0,), self._decode)
-        return _Plan([operation], lambda _, result: self._query_result(result)._replace(details=result.result_set))
+
+        def read(_: int, result: OperationResult) -> QueryResult:
+            return msgspec.structs.replace(self._query_result(result), details=result.result_set)
+
+        return _Plan([operation], read)
 
     def _read(self, data: Any) -> list[OperationResult]:
         page = getattr(data, self._name)

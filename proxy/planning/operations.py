@@ -43,7 +43,7 @@ AS_SENT = "(as sent)"  # fact of a page: it is the upstream's own, from which no
 MATCHES = "(matches)"  # fact of a page: all of its parts have the number that was asked for
 
 
-class QueryResult(NamedTuple):
+class QueryResult(msgspec.Struct, frozen=True):
     """Result of one query of a request: parts, total hits, an error message; `failure` and `records` as in
     OperationResult, the `details` of a search. `unmatched` is how many parts were left out of it, `facts` what is known
     of its page."""

@@ -7,10 +7,11 @@ them.
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from proxy import config, errors, model
 from proxy.gateway.cache.cached_records import CachedRecords
@@ -25,7 +26,7 @@ CLOCK_SKEW = 5.0  # seconds that the clocks of machines may differ
 EMPTY_SECONDS = 300.0  # that a result without parts is fresh: to ask again costs no parts
 NO_RECORDS = b"[]"
 HOLDERS_MAX = 8  # entries that are known to hold a part, or pages of one match
-ID = "id"  # of a part, beside its v3 uid
+V3UID, ID = "v3uid", "id"  # of a part
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
 OVERHEAD = 400  # bytes that an entry takes beside its content
@@ -71,6 +72,16 @@ class ItemRenderer(NamedTuple):
         """What an entry must have to be rendered."""
         return _with_facts(self.part.fields, self.facts) if self.facts else self.part.fields
 
+    def names(self, parts: list[Any], records: bytes) -> tuple[str, ...]:
+        """Return the ids by which queries find the parts in some records, decoded or not: their v3 uids, and the other
+        ids if they are shown."""
+        if V3UID not in getattr(self.part.record, "__struct_fields__", ()):
+            parts = _ids(records)
+        names = [part.v3uid for part in parts if part.v3uid]
+        if ID in self.part.fields:
+            names += [part.id for part in parts if part.id]
+        return tuple(names)
+
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
         allows."""
@@ -80,13 +91,13 @@ class ItemRenderer(NamedTuple):
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
 
-class RenderedResult(NamedTuple):
+class RenderedResult(msgspec.Struct, frozen=True):
     """Result of a query: `items` is a JSON list of v3 objects, `details` what a search says beside them.
 
     `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
     all. `records` are what it was made of, in the projection of a renderer. `failure` is why there
     is no result where that is not the query's own `error`; `facts` are those of its page. `parts` is how many it has; 0
-    of a stale one, which stands in for a response that failed.
+    of a stale one, which stands in for a response that failed. `names` are the ids of those that were fetched.
     """
 
     items: bytes
@@ -100,6 +111,7 @@ class RenderedResult(NamedTuple):
     projection: Hashable = None
     facts: frozenset[str] = frozenset()
     parts: int = 0
+    names: tuple[str, ...] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -226,10 +238,10 @@ class ResponseCache:
     ) -> RenderedResult:
         """Store a result with its records, or those that follow its `head`; return it with its times. Raises
         UpstreamUnreadable for a head that cannot be translated."""
-        now, page = self._clock.monotonic(), _page_of(key.key)
+        now = self._clock.monotonic()
         # Of a head no other facts are known than those that it was chosen by.
-        result = result._replace(facts=renderer.facts if head is not None else renderer.facts | result.facts)
-        if head is not None and page is not None:
+        facts = renderer.facts if head is not None else renderer.facts | result.facts
+        if head is not None and (page := _page_of(key.key)) is not None:
             # A part that has moved behind the head meanwhile is not listed twice.
             listed = {uid for record in head.records if (uid := _id(record).v3uid)}
             added = [bytes(each) for each in _records(result.records) if _id(each).v3uid not in listed]
@@ -237,15 +249,16 @@ class ResponseCache:
             items = renderer.items(renderer.part.decode(records), key.context)
             count = len(head.records) + len(added)
             hits = max(result.hits, page.start + count)
-            result = result._replace(items=items, hits=hits, records=records, parts=count)
+            names = renderer.names([], records)
+            result = replace(result, items=items, hits=hits, records=records, parts=count, names=names)
             if not self._holders.get(page.query):  # they were cleared meanwhile: the head must not come back
-                return result._replace(stored=now)
-        fields = _with_facts(renderer.fetched, result.facts)
+                return replace(result, facts=facts, stored=now)
+        fields = _with_facts(renderer.fetched, facts)
         variant = _Variant(
             fields, result.records, result.hits, result.details, now, {renderer.key: result.items}, result.parts
         )
-        self._keep(key, [variant], renderer)
-        return result._replace(stored=now, until=self._fresh_until(variant))
+        self._keep(key, [variant], result.names)
+        return replace(result, facts=facts, stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
         """Return the records of a query for the shared cache: the newest, and those that stay fresh for half of their
@@ -293,11 +306,12 @@ class ResponseCache:
         for cache in (self._entries, self._holders):
             cache.clear(None if application is None else lambda key: _application_of(key) == application)
 
-    def _keep(self, key: CacheKey, added: Sequence[_Variant], renderer: ItemRenderer | None = None) -> None:
+    def _keep(self, key: CacheKey, added: Sequence[_Variant], names: Sequence[str] | None = None) -> None:
+        """Add variants: one with the names of its parts, or several."""
         variants = self._merged(key, added)
         if variants:
             self._put(key, variants)
-            self._note(key, variants[0], renderer)
+            self._note(key, variants[0], names if names is not None and variants[0] is added[0] else None)
 
     def _merged(self, key: CacheKey, added: Sequence[_Variant]) -> tuple[_Variant, ...]:
         """Return the variants of a query, newest first, with those added; none whose fields a newer one has."""
@@ -310,10 +324,11 @@ class ResponseCache:
     def _items(self, variant: _Variant, key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
         if items is None:
-            items = variant.items[renderer.key] = renderer.items(renderer.part.decode(variant.records), key.context)
+            parts = renderer.part.decode(variant.records)
+            items = variant.items[renderer.key] = renderer.items(parts, key.context)
             self._put(key, self._merged(key, [variant]))  # its size has changed; it may have expired by now
             if ID in renderer.part.fields:
-                self._note(key, variant, renderer)
+                self._note(key, variant, renderer.names(parts, variant.records))
         return items
 
     def _usable(self, fields: frozenset[str], until: Callable[[_Variant], float]) -> Callable[[_Variant], bool]:
@@ -365,19 +380,20 @@ class ResponseCache:
         content, count = join_records(records), len(records)
         return _Variant(fields, content, newest.hits, newest.details, stored, {}, count), count >= wanted
 
-    def _note(self, key: CacheKey, variant: _Variant, renderer: ItemRenderer | None) -> None:
-        """Let queries by id find the parts of a result, and other pages of a match find a page of which nothing was
-        filtered out."""
+    def _note(self, key: CacheKey, variant: _Variant, names: Sequence[str] | None) -> None:
+        """Let queries by id find the parts of a result, by these names or by their v3 uids; and other pages of a match
+        find a page of which nothing was filtered out."""
         if _uid_of(key.key):
             return
-        parts = _ids(variant.records)
-        for part in _part_keys(key.key, parts, renderer):
+        if names is None:
+            names = [part.v3uid for part in _ids(variant.records) if part.v3uid]
+        for part in part_keys(key.key, names):
             self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
             older = self._entries.get(part)
             if older and all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
         page = _page_of(key.key)
-        if page is not None and page.limit and len(parts) == min(page.limit, max(0, variant.hits - page.start)):
+        if page is not None and page.limit and variant.count == min(page.limit, max(0, variant.hits - page.start)):
             others = [
                 name
                 for name in self._holders.get(page.query) or ()
@@ -414,18 +430,9 @@ def shared_name(key: Hashable) -> Hashable:
     return page.query if page is not None and page.limit and not page.start else key
 
 
-def part_keys(key: Hashable, records: bytes, renderer: ItemRenderer | None = None) -> list[Hashable]:
-    """Return the keys of queries by v3 uid for the parts in the records of another query; also by the other id, if the
-    `renderer` shows it."""
-    return [] if _uid_of(key) else _part_keys(key, _ids(records), renderer)
-
-
-def _part_keys(key: Hashable, parts: list[_PartIds], renderer: ItemRenderer | None) -> list[Hashable]:
-    scope = key[0]  # type: ignore[index]
-    names = [part.v3uid for part in parts if part.v3uid]
-    if renderer is not None and ID in renderer.part.fields:
-        names += [part.id for part in parts if part.id]
-    return [(scope, PART, name) for name in names]
+def part_keys(key: Hashable, names: Iterable[str]) -> list[Hashable]:
+    """Return the keys of queries by id for the parts with these names in the result of another query."""
+    return [] if _uid_of(key) else [(key[0], PART, name) for name in names]  # type: ignore[index]
 
 
 class _Page(NamedTuple):

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
@@ -222,7 +223,7 @@ class Lookup:
             items = renderer.items(renderer.part.decode(result.records), self.queries.keys[position].context)
         except errors.UpstreamUnreadable as failure:
             return RenderedResult.failed(failure)
-        return result._replace(items=items, projection=renderer.key)
+        return replace(result, items=items, projection=renderer.key)
 
     def heads(self, positions: Sequence[int]) -> dict[int, Head]:
         """Return what is held of the pages at these positions, from their beginnings on: only the rest is fetched."""
@@ -249,7 +250,7 @@ class Lookup:
         except errors.UpstreamUnreadable as failure:
             return RenderedResult.failed(failure)
         if self._shared is not None:
-            self._shared.store(position)
+            self._shared.store(position, stored.names)
         return stored
 
     def results(self) -> list[RenderedResult]:

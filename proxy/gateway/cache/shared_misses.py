@@ -60,15 +60,15 @@ class SharedMisses:
             self._busy.clear()
         return results
 
-    def store(self, position: int) -> None:
-        """Store the entry of a query, which this process has, in the shared cache, too, where its parts are found in it
-        by uid."""
+    def store(self, position: int, names: Sequence[str]) -> None:
+        """Store the entry of a query, which this process has, in the shared cache, too, where parts with these names
+        are found in it."""
         key = self._queries.keys[position]
         digest = self._digests.get(position) or self._shared.key(self._application, key.key)
         records = self._entries.cached_records(key)
         if digest is None or not records:
             return
-        parts = part_keys(key.key, records[0].records, self._queries.renderer)
+        parts = part_keys(key.key, names)
         aliases = [alias for part in parts if (alias := self._shared.key(self._application, part)) is not None]
         self._shared.put(self._application, digest, records, aliases)
 

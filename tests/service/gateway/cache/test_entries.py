@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from proxy import config, model
 from proxy.gateway.cache.cached_records import CachedRecords
@@ -27,7 +28,14 @@ def memory(time: clock.ManualClock, **settings: Any) -> ResponseCache:
 def store(cache: ResponseCache, renderer: ItemRenderer, key: CacheKey = KEY, details: Any = None) -> RenderedResult:
     records = msgspec.convert([PART], list[renderer.part.record])  # type: ignore[name-defined]
     encoded = msgspec.json.encode(records)
-    result = RenderedResult(renderer.items(records, key.context), 7, details=details, records=encoded, parts=1)
+    result = RenderedResult(
+        renderer.items(records, key.context),
+        7,
+        details=details,
+        records=encoded,
+        parts=1,
+        names=renderer.names(records, encoded),
+    )
     return cache.store(key, renderer, result)
 
 
@@ -41,11 +49,11 @@ def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, rend
     first = store(cache, renderer("mpn"), details="counts")
     assert first.until == time.monotonic() + 60
     time.advance(59.9)
-    assert cache.get(KEY, renderer("mpn")) == first._replace(projection=renderer("mpn").key)
+    assert cache.get(KEY, renderer("mpn")) == replace(first, projection=renderer("mpn").key)
     time.advance(0.1)
     assert cache.get(KEY, renderer("mpn")) is None
-    assert cache.get(KEY, renderer("mpn"), stale=True) == first._replace(
-        until=0.0, projection=renderer("mpn").key, parts=0
+    assert cache.get(KEY, renderer("mpn"), stale=True) == replace(
+        first, until=0.0, projection=renderer("mpn").key, parts=0
     )
     time.advance(600)
     assert cache.get(KEY, renderer("mpn"), stale=True) is None
@@ -205,12 +213,13 @@ def store_page(
     cache: ResponseCache, renderer: ItemRenderer, key: CacheKey, numbers: Iterable[int], hits: int, head: Any = None
 ) -> RenderedResult:
     records = msgspec.json.encode([{**PART, "v3uid": f"{n:016x}", "mpn": str(n)} for n in numbers])
-    items = renderer.items(renderer.part.decode(records), key.context)
-    return cache.store(key, renderer, RenderedResult(items, hits, records=records, parts=items.count(b'"mpn"')), head)
+    parts = renderer.part.decode(records)
+    items, names = renderer.items(parts, key.context), renderer.names(parts, records)
+    return cache.store(key, renderer, RenderedResult(items, hits, records=records, parts=len(parts), names=names), head)
 
 
 def numbers(result: RenderedResult | None) -> list[int] | None:
-    return result and [int(item["mpn"]) for item in json.loads(result.items)]
+    return None if result is None else [int(item["mpn"]) for item in json.loads(result.items)]
 
 
 def test_page_is_put_together_of_fresh_pages_beside_its_own_stale_entry(
