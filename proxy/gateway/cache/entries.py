@@ -75,7 +75,7 @@ class ItemRenderer(NamedTuple):
     def names(self, parts: list[Any], records: bytes) -> tuple[str, ...]:
         """Return the ids by which queries find the parts in some records, decoded or not: their v3 uids, and the other
         ids if they are shown."""
-        if V3UID not in getattr(self.part.record, "__struct_fields__", ()):
+        if not (parts and isinstance(getattr(parts[0], V3UID, None), str)):  # not shown, or not decoded
             parts = _ids(records)
         names = [part.v3uid for part in parts if part.v3uid]
         if ID in self.part.fields:
