@@ -40,7 +40,7 @@ async def _check(count: int, seed: int) -> int:
                 seconds += time.process_time() - began
                 if contradicted:
                     print(f"exchange {checks.exchanges}: contradicts {', '.join(contradicted)}", flush=True)
-    outcomes = checks.outcomes()
+    outcomes = passive.outcomes(checks.evidence(), catalogue)
     core = [each for each in outcomes if each.tier == "core"]
     settled = sum(each.verdict != "not tested" for each in core)
     print(f"{count:,} requests, {checks.exchanges:,} responses; {settled} of {len(core)} core assumptions settled")

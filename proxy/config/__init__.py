@@ -42,6 +42,7 @@ from proxy.config.settings import (
     ClientSettings,
     CoalescingSettings,
     Config,
+    EvidenceSettings,
     Feature,
     GraphQLSettings,
     ListenSettings,

@@ -6,8 +6,9 @@ be closed, which shows at once: a POST that may have been billed is not repeated
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 import aiohttp
@@ -41,12 +42,17 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """Status, whole body, and the unparsed headers Retry-After and Date."""
+    """Status, whole body, and headers; of those Retry-After and Date, unparsed."""
 
     status: int
     body: bytes
     retry_after: str | None = None
     date: str | None = None
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+Observer = Callable[[bytes, HttpResponse], None]
+"""Gets the body of each request with its response; an empty one for a token request, whose body has the secret."""
 
 
 class _ConnectionLostError(Exception):
@@ -107,7 +113,7 @@ async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: A
             attempt.content = response.content
             body = await _read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
             headers = response.headers
-            return HttpResponse(response.status, body, headers.get("Retry-After"), headers.get("Date"))
+            return HttpResponse(response.status, body, headers.get("Retry-After"), headers.get("Date"), headers)
     except _TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
         # The frames of the traceback would keep the connection and its buffer alive for as long as the error.

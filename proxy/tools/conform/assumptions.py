@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from proxy.evidence.records import Tier
+
 Evidence = Literal["SDL", "DOC", "REC", "CLI", "SRC", "INF", "OWN"]  # marks of the contract; OWN: no public source
-Tier = Literal["core", "complete", "strict"]
 Kind = Literal["graphql", "token", "http"]
 ExchangeKind = Literal["any", "match", "search", "aggregation", "part", "list", "error", "token"]
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from proxy.evidence.records import Tier
 from proxy.kit.wording import counted
-from proxy.tools.conform.assumptions import Assumption, Tier
+from proxy.tools.conform.assumptions import Assumption
 from proxy.tools.conform.evidence import Evidence, Observation
 from proxy.tools.conform.reading import Catalogue
 from proxy.tools.conform.results import Service

@@ -1,5 +1,6 @@
 """Passive checks: what exchanges that others have made say about the assumptions. Costs nothing and sends nothing."""
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -7,34 +8,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from proxy.evidence import records
+from proxy.evidence.records import DIGESTS_MAX, ObservedAssumption, TrafficEvidence
 from proxy.tools.conform import expressions, redaction
-from proxy.tools.conform.assumptions import PassiveCheck
+from proxy.tools.conform.assumptions import Assumption, PassiveCheck
 from proxy.tools.conform.exchanges import UpstreamExchange, view
 from proxy.tools.conform.reading import Catalogue
-from proxy.tools.conform.results import Outcome, Verdict
+from proxy.tools.conform.results import Outcome
 
 _PLACE = re.compile(r"(?:nodes\.(\w+)|\[?(\w+))")
+_HIDDEN = redaction.ResultRedaction(())
 _KEYS_MAX, _ALIKE_MAX = 10_000, 4  # subjects that are remembered for pairs: keys of a check, subjects of a key
 
 
 @dataclass(slots=True)
-class _Tally:
-    exchanges: int = 0
-    contradicting: int = 0
-    first: str = ""
-    last: str = ""
-    example: str = ""  # the smallest subject that contradicts, as JSON
-
-
-@dataclass(slots=True)
 class Passive:
-    """Checks exchanges one by one. Only counts, times and the smallest examples are kept, and small subjects that later
-    exchanges are compared with."""
+    """Checks exchanges one by one. Only what `evidence` returns is kept, and small subjects that later exchanges are
+    compared with."""
 
     catalogue: Catalogue
     exchanges: int = 0
     hosts: Counter[str] = field(default_factory=Counter)
-    _tallies: dict[str, _Tally] = field(default_factory=dict)
+    _observed: dict[str, ObservedAssumption] = field(default_factory=dict)
     _earlier: dict[tuple[str, int], dict[str, list[tuple[str, Any]]]] = field(default_factory=dict)
 
     def add_all(self, found: Iterable[UpstreamExchange]) -> None:
@@ -55,56 +52,17 @@ class Passive:
             ]
             if not verdicts:
                 continue
-            tally = self._tallies.setdefault(assumption.id, _Tally())
-            tally.exchanges += 1
-            tally.first, tally.last = tally.first or exchange.at, exchange.at or tally.last
-            failed = [json.dumps(subject, ensure_ascii=False) for verdict, subject in verdicts if not verdict]
+            failed = [subject for verdict, subject in verdicts if not verdict]
+            new = TrafficEvidence(0, (_observed(assumption, exchange.at, failed),))
+            known = (self._observed[assumption.id],) if assumption.id in self._observed else ()
+            (self._observed[assumption.id],) = records.merge(TrafficEvidence(0, known), new).observed
             if failed:
-                tally.contradicting += 1
-                tally.example = min(filter(None, (tally.example, *failed)), key=len)
                 contradicted.append(assumption.id)
         return contradicted
 
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """Return the outcomes so far, redacted."""
-        hidden = redaction.ResultRedaction(())
-        return tuple(hidden.outcome(self._outcome(each.id), is_private=False) for each in self.catalogue.assumptions)
-
-    def behavior(self) -> dict[str, Any]:
-        """Return the behavior that a sandbox needs in order to imitate what contradicts assumptions, as far as the
-        examples say it: the opposite of what is true or false, or the only value of an example."""
-        behavior = {}
-        for assumption in self.catalogue.assumptions:
-            tally = self._tallies.get(assumption.id)
-            if tally is None or not tally.contradicting or assumption.sandbox is None:
-                continue
-            subject = json.loads(tally.example)
-            value = next(iter(subject.values())) if isinstance(subject, dict) and len(subject) == 1 else subject
-            if isinstance(assumption.expected, bool):
-                behavior[assumption.sandbox] = not assumption.expected
-            elif type(value) is type(assumption.expected):
-                behavior[assumption.sandbox] = value
-        return behavior
-
-    def _outcome(self, id_: str) -> Outcome:
-        assumption = next(each for each in self.catalogue.assumptions if each.id == id_)
-        tally = self._tallies.get(id_)
-        if tally is None:
-            kinds = ", ".join(dict.fromkeys(each.of for each in assumption.passive))
-            reason = f"no exchange that says something: {kinds}" if kinds else "only a probe can test it"
-            return Outcome(id_, assumption.tier, "not tested", reason=reason)
-        verdict: Verdict = "contradicted" if tally.contradicting else "confirmed"
-        return Outcome(
-            id_,
-            assumption.tier,
-            verdict,
-            expected=True,
-            got=json.loads(tally.example) if tally.example else True,
-            reason=f"{tally.contradicting} of {tally.exchanges} exchanges" if tally.contradicting else "",
-            exchanges=tally.exchanges,
-            first=tally.first,
-            last=tally.last,
-        )
+    def evidence(self) -> TrafficEvidence:
+        """Return what the exchanges so far say, redacted."""
+        return TrafficEvidence(self.exchanges, tuple(self._observed.values()))
 
     def _verdicts(self, key: tuple[str, int], check: PassiveCheck, shown: dict[str, Any]) -> list[tuple[bool, Any]]:
         place = _PLACE.match(check.each)
@@ -134,6 +92,69 @@ class Passive:
         if all(other != apart for other, _ in known) and len(known) < _ALIKE_MAX:
             known.append((apart, subject))
         return found
+
+
+def outcomes(evidence: TrafficEvidence, catalogue: Catalogue) -> tuple[Outcome, ...]:
+    """Return the outcome of each assumption."""
+    observed = {each.id: each for each in evidence.observed}
+    return tuple(_outcome(each, observed.get(each.id)) for each in catalogue.assumptions)
+
+
+def _outcome(assumption: Assumption, seen: ObservedAssumption | None) -> Outcome:
+    if seen is None:
+        kinds = ", ".join(dict.fromkeys(each.of for each in assumption.passive))
+        reason = f"no exchange that says something: {kinds}" if kinds else "only a probe can test it"
+        return Outcome(assumption.id, assumption.tier, "not tested", reason=reason)
+    reason = ""
+    if seen.contradicting:
+        ended = "" if seen.example else "; the example has ended after 24 hours"
+        reason = f"{seen.contradicting} of {seen.exchanges} exchanges{ended}"
+    return Outcome(
+        assumption.id,
+        assumption.tier,
+        "contradicted" if seen.contradicting else "confirmed",
+        expected=True,
+        got=json.loads(seen.example) if seen.example else not seen.contradicting,
+        reason=reason,
+        exchanges=seen.exchanges,
+        first=seen.first,
+        last=seen.last,
+    )
+
+
+def behavior(evidence: TrafficEvidence, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the behavior that a sandbox needs in order to imitate what contradicts assumptions, as far as the examples
+    say it: the opposite of what is true or false, or the only value of an example."""
+    needed = {}
+    contradicted = {each.id: each for each in evidence.contradicted}
+    for assumption in catalogue.assumptions:
+        if assumption.sandbox is None or assumption.id not in contradicted:
+            continue
+        subject = json.loads(contradicted[assumption.id].example or "null")
+        value = next(iter(subject.values())) if isinstance(subject, dict) and len(subject) == 1 else subject
+        if isinstance(assumption.expected, bool):
+            needed[assumption.sandbox] = not assumption.expected
+        elif type(value) is type(assumption.expected):
+            needed[assumption.sandbox] = value
+    return needed
+
+
+def _observed(assumption: Assumption, at: str, failed: list[Any]) -> ObservedAssumption:
+    """Return what one exchange says. `failed`: what of it contradicts the assumption."""
+    seen = ObservedAssumption(
+        assumption.id, assumption.tier, assumption.statement, assumption.used_by, exchanges=1, first=at, last=at
+    )
+    if not failed:
+        return seen
+    texts = sorted({json.dumps(_HIDDEN.value(subject), ensure_ascii=False) for subject in failed}, key=len)
+    return msgspec.structs.replace(
+        seen,
+        contradicting=1,
+        contradicted=at,
+        digests=tuple(hashlib.blake2b(text.encode(), digest_size=8).hexdigest() for text in texts[:DIGESTS_MAX]),
+        example=texts[0],
+        example_at=at,
+    )
 
 
 def _evaluated(expression: str, value: Any) -> Any:

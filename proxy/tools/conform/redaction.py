@@ -28,7 +28,7 @@ class ResultRedaction:
     def outcome(self, outcome: Outcome, *, is_private: bool) -> Outcome:
         """Redact an outcome. A private one observes a user's organization: texts that are not expected are hidden,
         too, because every name is one."""
-        got = self._value(outcome.got)
+        got = self.value(outcome.got)
         reason = self.text(outcome.reason)
         if is_private and outcome.verdict != "not tested":
             got = _without_texts(got, frozenset(_texts(outcome.expected)))
@@ -39,12 +39,13 @@ class ResultRedaction:
         """Redact a text."""
         return _PATTERNS.sub(_hidden, self._known.text(text))
 
-    def _value(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """Redact the texts in a JSON value."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(name): self._value(below) for name, below in value.items()}
-        return [self._value(each) for each in value] if isinstance(value, list) else value
+            return {self.text(name): self.value(below) for name, below in value.items()}
+        return [self.value(each) for each in value] if isinstance(value, list) else value
 
 
 def _hidden(match: re.Match[str]) -> str:

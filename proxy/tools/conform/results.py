@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy import errors
-from proxy.tools.conform.assumptions import Tier
+from proxy.evidence.records import Tier
 
 Verdict = Literal["confirmed", "contradicted", "not tested"]
 Service = Literal["sandbox", "Nexar", "another service"]

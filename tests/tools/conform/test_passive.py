@@ -42,7 +42,11 @@ def _asked(*numbers: str, **more: Any) -> UpstreamExchange:
 def _outcomes(*seen: UpstreamExchange) -> dict[str, Outcome]:
     checks = passive.Passive(reading.load())
     checks.add_all(seen)
-    return {outcome.id: outcome for outcome in checks.outcomes() if outcome.verdict != "not tested"}
+    return {
+        outcome.id: outcome
+        for outcome in passive.outcomes(checks.evidence(), checks.catalogue)
+        if outcome.verdict != "not tested"
+    }
 
 
 def _contradicted(*seen: UpstreamExchange) -> set[str]:
@@ -178,7 +182,7 @@ def test_what_was_observed_is_what_the_sandbox_imitates() -> None:
     checks.add(UpstreamExchange({"data": {"supParts": [collection]}}))
     checks.add(UpstreamExchange({"error": "invalid_client"}, status=401))
     checks.add(_asked("A-1", body=_body("A-1", quantities=(10, 1))))
-    assert checks.behavior() == {
+    assert passive.behavior(checks.evidence(), checks.catalogue) == {
         "datasheet_collection": "All datasheets",
         "token_error_status": 401,
         "prices_by_quantity": False,

@@ -7,8 +7,9 @@ import pytest
 from support import cases
 from tools.conform.conftest import SECRET, Connect, ScriptedService
 
+from proxy.evidence.records import Tier
 from proxy.tools.conform import expressions, probes, reading, runner
-from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest, Tier
+from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
 
 LIMIT = {"errors": [{"message": "You have exceeded your part limit of 10. Please upgrade your plan."}]}
 

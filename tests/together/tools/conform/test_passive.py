@@ -97,7 +97,7 @@ async def _observed(
     async with mixed_traffic.sandbox(catalog, key, faults=faults, deviations=deviations) as sandbox:
         async for exchange in mixed_traffic.Traffic(sandbox, 1, kinds).exchanges(count):
             checks.add(exchange)
-    outcomes = checks.outcomes()
+    outcomes = passive.outcomes(checks.evidence(), checks.catalogue)
     return {
         verdict: {each.id for each in outcomes if each.verdict == verdict}
         for verdict in ("confirmed", "contradicted", "not tested")
