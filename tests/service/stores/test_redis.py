@@ -31,6 +31,20 @@ def inside(redis_server: RedisServer) -> Any:
         yield client
 
 
+async def test_late_request_lets_no_more_than_the_window_through(
+    redis_server: RedisServer, store: Any, manual_clock: clock.ManualClock
+) -> None:
+    """Its time was read before it was on its way, while others were taken; or its machine's clock is behind."""
+    late = RedisStore(redis_server.url, clock.ManualClock(manual_clock.now()))
+    manual_clock.advance(1.0)
+    second = (windows.Window(2, 1.0),)
+    assert [await store.take("demo", second) for _ in range(2)] == [0.0, 0.0]
+    assert await late.take("demo", second) == pytest.approx(1.0)
+    manual_clock.advance(0.25)
+    assert await store.take("demo", second) == pytest.approx(0.75)
+    await late.aclose()
+
+
 async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:
