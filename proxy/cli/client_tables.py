@@ -28,8 +28,8 @@ def show(report: "ClientReport", *, unused: bool, details: bool) -> None:
     if details:
         for client in report.clients:
             console.print(_caller_table(client))
-            if client.ignored:
-                console.print(ignored_table([client]))
+            if client.unsupported:
+                console.print(unsupported_table([client]))
     console.print(_completeness(report), highlight=False, soft_wrap=False)
 
 
@@ -99,7 +99,7 @@ def _caller_table(client: "ClientUsage") -> Table:
     return table
 
 
-def ignored_table(clients: "list[ClientUsage]") -> Table:
+def unsupported_table(clients: "list[ClientUsage]") -> Table:
     """Table of the unsupported uses of clients."""
     table = shown.plain_table("Parameters that are ignored, and fields without source, in live requests")
     table.add_column("client", no_wrap=True)
@@ -108,7 +108,7 @@ def ignored_table(clients: "list[ClientUsage]") -> Table:
     for name in ("first seen", "last seen"):
         table.add_column(name, no_wrap=True)
     for client in clients:
-        for use in client.ignored:
+        for use in client.unsupported:
             table.add_row(client.name, Text(use.name), f"{use.requests:,}", use.first_seen[:10], use.last_seen[:10])
     return table
 

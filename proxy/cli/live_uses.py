@@ -30,14 +30,14 @@ def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
 
     report = event_loop.run(read())
     named = [client for client in report.clients if client.key is not None]
-    affected = sorted((client for client in named if client.ignored), key=lambda each: -len(each.ignored))
+    affected = sorted((client for client in named if client.unsupported), key=lambda each: -len(each.unsupported))
     if as_json:
-        shown.print_json([{"client": client.name, "ignored": client.ignored} for client in affected])
+        shown.print_json([{"client": client.name, "unsupported": client.unsupported} for client in affected])
         return
     console = shown.table_console()
     if affected:
-        console.print(client_tables.ignored_table(affected))
-    quiet = [client.name for client in named if client.requests and not client.ignored]
+        console.print(client_tables.unsupported_table(affected))
+    quiet = [client.name for client in named if client.requests and not client.unsupported]
     if quiet:
         console.print(f"Nothing unsupported: {', '.join(quiet)}", highlight=False)
     if not affected and not quiet:

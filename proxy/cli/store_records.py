@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DAYS = 400  # more than the service keeps
 
-Kind = Literal["usage", "exhausted", "months", "callers", "days", "ignored", "unknown-keys", "alerts", "audit"]
+Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys", "alerts", "audit"]
 Rows = Iterable[Sequence[Any]]
 
 
@@ -44,8 +44,8 @@ async def _days(store: "Store") -> Rows:
     ]
 
 
-async def _ignored(store: "Store") -> Rows:
-    return [(*each[:4], rfc3339(each.first), rfc3339(each.last)) for each in await store.ignored_uses()]
+async def _unsupported(store: "Store") -> Rows:
+    return [(*each[:4], rfc3339(each.first), rfc3339(each.last)) for each in await store.unsupported_uses()]
 
 
 async def _unknown_keys(store: "Store") -> Rows:
@@ -78,7 +78,7 @@ KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] 
     "months": (("month", "application", "key", "requests", "hits", "cached", "coalesced"), _months),
     "callers": ((*_CALLER, "first_seen", "last_seen"), _callers),
     "days": (("day", *_CALLER, "requests", "errors", "parts"), _days),
-    "ignored": (("application", "key", "name", "requests", "first_seen", "last_seen"), _ignored),
+    "unsupported": (("application", "key", "name", "requests", "first_seen", "last_seen"), _unsupported),
     "unknown-keys": (("digest", "address", "user_agent", "first_seen", "last_seen", "requests"), _unknown_keys),
     "alerts": (("at", "event", "status", "severity", "title"), _alerts),
     "audit": (("at", "who", "address", "action", "parameters", "result"), _audit),

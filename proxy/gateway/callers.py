@@ -20,9 +20,9 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
-    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
+    UnsupportedUse,
 )
 
 INTERVAL_SECONDS = 10.0  # between two writes
@@ -41,13 +41,13 @@ class _Batch(NamedTuple):
     counts: list[CallerCount]
     unknown: list[UnknownKey]
     months: list[MonthlyRequests]
-    ignored: list[IgnoredUse]
+    unsupported: list[UnsupportedUse]
 
 
 def _batches(taken: CallerCounts) -> list[_Batch]:
     """Take all counts, in batches of a size that keeps no other user of the store waiting."""
     seen, counts = taken.take()
-    others = taken.take_unknown(), taken.take_months(), taken.take_ignored()
+    others = taken.take_unknown(), taken.take_months(), taken.take_unsupported()
     times = {each.caller: each for each in seen}
     batches = []
     for start in range(0, len(counts) or int(any(others)), BATCH_MAX):
@@ -109,7 +109,7 @@ class CallerRecorder:
                 batch.counts,
                 unknown=batch.unknown,
                 months=batch.months,
-                ignored=batch.ignored,
+                unsupported=batch.unsupported,
             )
             self._batches.popleft()
 

@@ -16,7 +16,7 @@ from proxy.gateway.applications import Sunset
 from proxy.kit import slices
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, IgnoredUse
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, UnsupportedUse
 
 
 class DayUsage(msgspec.Struct, frozen=True, gc=False):
@@ -31,7 +31,7 @@ class DayUsage(msgspec.Struct, frozen=True, gc=False):
     mean_ms: float
 
 
-class IgnoredUsage(msgspec.Struct, frozen=True):
+class UnsupportedUsage(msgspec.Struct, frozen=True):
     """Parameter that is ignored, or field without source, with the reason: how many requests named it, and when."""
 
     name: str
@@ -80,15 +80,15 @@ class ClientUsage(ClientSummary, frozen=True):
     """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
 
     `requests`, `errors`, `parts`, `hits` (for which nothing was sent upstream), `mean_ms`, `days` and `callers` are of
-    the days of the report; `ignored`, the most frequent first, `first_seen` and `last_seen` of all recorded days, null
-    for a key that was never seen. `days` has a row for each day, `callers` for each caller that was seen on one of
+    the days of the report; `unsupported`, the most frequent first, `first_seen` and `last_seen` of all recorded days,
+    null for a key that was never seen. `days` has a row for each day, `callers` for each caller that was seen on one of
     them, most requests first. `configured`: the configuration has such a key. `sunset` is the last day of service of v3
     to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
     """
 
     days: list[DayUsage]
     callers: list[CallerUsage]
-    ignored: list[IgnoredUsage]
+    unsupported: list[UnsupportedUsage]
 
     @property
     def name(self) -> str:
@@ -122,9 +122,9 @@ async def read(
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
     usage = [await store.caller_usage(today - days + 1, today)]
-    ignored = await store.ignored_uses()
+    unsupported = await store.unsupported_uses()
     # The thread has the only references: to free hundreds of thousands of counts takes long, too.
-    return await asyncio.to_thread(lambda: _report(applications, _by_client(*usage.pop(), ignored), days, now))
+    return await asyncio.to_thread(lambda: _report(applications, _by_client(*usage.pop(), unsupported), days, now))
 
 
 def _report(
@@ -152,19 +152,19 @@ class _Calls(NamedTuple):
 
     seen: dict[Caller, CallerSeen]
     counts: list[CallerCount]
-    ignored: list[IgnoredUse]
+    unsupported: list[UnsupportedUse]
 
 
 def _by_client(
-    seen: Iterable[CallerSeen], counts: Iterable[CallerCount], ignored: Iterable[IgnoredUse]
+    seen: Iterable[CallerSeen], counts: Iterable[CallerCount], unsupported: Iterable[UnsupportedUse]
 ) -> defaultdict[tuple[str, str], _Calls]:
     calls: defaultdict[tuple[str, str], _Calls] = defaultdict(lambda: _Calls({}, [], []))
     for each in seen:
         calls[each.caller[:2]].seen[each.caller] = each
     for count in counts:
         calls[count.caller[:2]].counts.append(count)
-    for use in ignored:
-        calls[use.application, use.key].ignored.append(use)
+    for use in unsupported:
+        calls[use.application, use.key].unsupported.append(use)
     return calls
 
 
@@ -201,7 +201,9 @@ def _client(
         last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
         days=[DayUsage(_day(day), *_total(by_day.get(day, ()))) for day in days],
         callers=_callers(calls),
-        ignored=[IgnoredUsage(use.name, use.requests, rfc3339(use.first), rfc3339(use.last)) for use in calls.ignored],
+        unsupported=[
+            UnsupportedUsage(use.name, use.requests, rfc3339(use.first), rfc3339(use.last)) for use in calls.unsupported
+        ],
     )
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen, IgnoredUse, MonthlyRequests, UnknownKey
+from proxy.telemetry.callers import CallerCount, CallerSeen, MonthlyRequests, UnknownKey, UnsupportedUse
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -259,7 +259,7 @@ class CallerStore(Protocol):
         *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
-        ignored: Sequence[IgnoredUse] = (),
+        unsupported: Sequence[UnsupportedUse] = (),
     ) -> None:
         """Add counts, and the times of all their callers; unknown API keys, of which the last KEYS_MAX stay, and of
         each address the last ADDRESS_KEYS_MAX; and unsupported uses.
@@ -269,7 +269,7 @@ class CallerStore(Protocol):
     async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
         """Return the requests of each API key in a month, by application and key."""
 
-    async def ignored_uses(self) -> list[IgnoredUse]:
+    async def unsupported_uses(self) -> list[UnsupportedUse]:
         """Return unsupported uses, by application and key, the most frequent first."""
 
     async def callers(self) -> list[CallerSeen]:

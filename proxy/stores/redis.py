@@ -46,9 +46,9 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
-    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
+    UnsupportedUse,
 )
 
 PREFIX = "{v3bridge}:"
@@ -195,7 +195,7 @@ class RedisStore:
         *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
-        ignored: Sequence[IgnoredUse] = (),
+        unsupported: Sequence[UnsupportedUse] = (),
     ) -> None:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
@@ -210,7 +210,7 @@ class RedisStore:
                 (month, orjson.dumps((application, key)).decode(), *numbers)
                 for month, application, key, *numbers in months
             ],
-            [(orjson.dumps(each[:3]).decode(), *each[3:]) for each in ignored],
+            [(orjson.dumps(each[:3]).decode(), *each[3:]) for each in unsupported],
         )
         values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
@@ -222,9 +222,9 @@ class RedisStore:
             for names, numbers in stored.items()
         )
 
-    async def ignored_uses(self) -> list[IgnoredUse]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}ignored_uses"))
-        uses = [IgnoredUse(*orjson.loads(names), *map(int, numbers.split())) for names, numbers in stored.items()]
+    async def unsupported_uses(self) -> list[UnsupportedUse]:
+        stored = await _response(self._redis.hgetall(f"{PREFIX}unsupported_uses"))
+        uses = [UnsupportedUse(*orjson.loads(names), *map(int, numbers.split())) for names, numbers in stored.items()]
         return sorted(uses, key=lambda each: (each.application, each.key, -each.requests, each.name))
 
     async def callers(self) -> list[CallerSeen]:

@@ -13,15 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
-from proxy.stores import journal, sqlite_schema
+from proxy.stores import journal, sqlite_callers, sqlite_schema
 from proxy.stores.protocols import (
     AUDIT_MAX,
-    BATCH_SECONDS,
     DAY,
     MONTH,
     AuditEntry,
@@ -32,15 +29,12 @@ from proxy.stores.protocols import (
     Settlement,
 )
 from proxy.telemetry.callers import (
-    ADDRESS_KEYS_MAX,
     DAY_SECONDS,
-    KEYS_MAX,
-    Caller,
     CallerCount,
     CallerSeen,
-    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
+    UnsupportedUse,
 )
 
 R = TypeVar("R")
@@ -162,16 +156,16 @@ class SqlStore:
         *,
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
-        ignored: Sequence[IgnoredUse] = (),
+        unsupported: Sequence[UnsupportedUse] = (),
     ) -> None:
         now = self._now()
 
         def work(rows: Connection) -> None:
-            if _is_new_batch(rows, batch, now):
-                _add_callers(rows, seen, counts)
-                _add_unknown_keys(rows, unknown)
-                _add_months(rows, months)
-                _add_ignored(rows, ignored)
+            if sqlite_callers.is_new_batch(rows, batch, now):
+                sqlite_callers.add_callers(rows, seen, counts)
+                sqlite_callers.add_unknown_keys(rows, unknown)
+                sqlite_callers.add_months(rows, months)
+                sqlite_callers.add_unsupported(rows, unsupported)
 
         await self._write(work)
 
@@ -179,20 +173,22 @@ class SqlStore:
         statement = "SELECT * FROM monthly_requests WHERE month = ? ORDER BY application, key"
         return [MonthlyRequests(*row) for row in await self._read(statement, month)]
 
-    async def ignored_uses(self) -> list[IgnoredUse]:
-        statement = "SELECT * FROM ignored_uses ORDER BY application, key, requests DESC, name"
-        return [IgnoredUse(*row) for row in await self._read(statement)]
+    async def unsupported_uses(self) -> list[UnsupportedUse]:
+        statement = "SELECT * FROM unsupported_uses ORDER BY application, key, requests DESC, name"
+        return [UnsupportedUse(*row) for row in await self._read(statement)]
 
     async def callers(self) -> list[CallerSeen]:
-        return list((await self._transaction("BEGIN", _callers)).values())
+        return list((await self._transaction("BEGIN", sqlite_callers.callers)).values())
 
     async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
         counts: list[tuple[int, ...]] = []
-        while part := await self._transaction("BEGIN", partial(_next_caller_counts, between=(first_day, last_day))):
+        while part := await self._transaction(
+            "BEGIN", partial(sqlite_callers.next_caller_counts, between=(first_day, last_day))
+        ):
             counts += part
             first_day = part[0][0] + 1
         # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
-        seen = await self._transaction("BEGIN", _callers)
+        seen = await self._transaction("BEGIN", sqlite_callers.callers)
         # In a thread, which also frees the rows: there may be hundreds of thousands.
         rows = [counts]
         del counts, part
@@ -208,7 +204,7 @@ class SqlStore:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
         await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
-        await self._change("DELETE FROM ignored_uses WHERE last < ?", first_day * DAY_SECONDS)
+        await self._change("DELETE FROM unsupported_uses WHERE last < ?", first_day * DAY_SECONDS)
         await self._change(
             "DELETE FROM monthly_requests WHERE month < strftime('%Y-%m', ?, 'unixepoch')", first_day * DAY_SECONDS
         )
@@ -349,7 +345,7 @@ def _reserve(rows: Connection, reservation: ReservationRecord, taken: dict[Ledge
             taken[entry] = sum(_usage(rows, entry)[1:])
         if taken[entry] + reservation.parts > limit:
             return entry
-    record = reservation.id, reservation.owner, reservation.parts, _json(reservation.entries)
+    record = reservation.id, reservation.owner, reservation.parts, sqlite_schema.json_text(reservation.entries)
     rows.execute("INSERT INTO reservations (id, owner, parts, entries) VALUES (?, ?, ?, ?)", record)
     for entry, _ in reservation.limits:
         taken[entry] += reservation.parts
@@ -369,7 +365,7 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
     if not is_new:
         return
     if settlement.reservations:
-        ids = (_json(settlement.reservations),)
+        ids = (sqlite_schema.json_text(settlement.reservations),)
         rows.execute("DELETE FROM reserved WHERE id IN (SELECT value FROM json_each(?))", ids)
         overdue = rows.execute(  # of an owner whose lease had ended, but that is still alive
             "SELECT parts, entries FROM reservations WHERE uncertain AND id IN (SELECT value FROM json_each(?))", ids
@@ -388,12 +384,8 @@ def _settle(rows: Connection, settlement: Settlement) -> None:
             "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true "
             "ON CONFLICT (account, period) "
             "DO UPDATE SET used = used + excluded.used, uncertain = uncertain + excluded.uncertain",
-            (_json([(*entry, used, uncertain) for entry, used, uncertain in settlement.increments]),),
+            (sqlite_schema.json_text([(*entry, used, uncertain) for entry, used, uncertain in settlement.increments]),),
         )
-
-
-def _json(values: Sequence[Any]) -> str:
-    return msgspec.json.encode(values).decode()
 
 
 def _heartbeat(rows: Connection, owner: str, now: float, until: float) -> None:
@@ -424,94 +416,6 @@ def _prune(rows: Connection, length: int, number: int) -> int:
         "WHERE place > ?) AND (account, period) NOT IN (SELECT account, period FROM reserved)"
     )
     return rows.execute(statement, (length, number)).rowcount
-
-
-def _is_new_batch(rows: Connection, batch: str, now: float) -> bool:
-    rows.execute("DELETE FROM once WHERE key GLOB 'callers:*' AND until <= ?", (now,))
-    mark = f"callers:{batch}", now + BATCH_SECONDS
-    return bool(rows.execute("INSERT INTO once VALUES (?, ?) ON CONFLICT DO NOTHING", mark).rowcount)
-
-
-def _add_callers(rows: Connection, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
-    rows.execute(
-        "INSERT INTO callers (application, key, endpoint, user_agent, first, last) "
-        "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?) "
-        "WHERE true ON CONFLICT (application, key, endpoint, user_agent) "
-        "DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)",
-        (_json([(*caller, first, last) for caller, first, last in seen]),),
-    )
-    rows.execute(
-        # CROSS JOIN keeps the order: each added row is looked up in the index of callers.
-        "INSERT INTO caller_days SELECT value ->> 4, callers.id, value ->> 5, value ->> 6, value ->> 7, value ->> 8, "
-        "value ->> 9 "
-        "FROM json_each(?) AS added CROSS JOIN callers ON application = value ->> 0 AND callers.key = value ->> 1 "
-        "AND endpoint = value ->> 2 AND user_agent = value ->> 3 WHERE true ON CONFLICT (day, caller) "
-        "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
-        "parts = parts + excluded.parts, hits = hits + excluded.hits, ms = ms + excluded.ms",
-        (
-            _json(
-                [
-                    (*each.caller, each.day, each.requests, each.errors, each.parts, each.hits, each.ms)
-                    for each in counts
-                ]
-            ),
-        ),
-    )
-
-
-def _add_months(rows: Connection, months: Sequence[MonthlyRequests]) -> None:
-    rows.execute(
-        "INSERT INTO monthly_requests SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, "
-        "value ->> 5, value ->> 6 FROM json_each(?) WHERE true ON CONFLICT (month, application, key) "
-        "DO UPDATE SET requests = requests + excluded.requests, hits = hits + excluded.hits, "
-        "cached = cached + excluded.cached, coalesced = coalesced + excluded.coalesced",
-        (_json(months),),
-    )
-
-
-def _add_ignored(rows: Connection, ignored: Sequence[IgnoredUse]) -> None:
-    rows.executemany(
-        "INSERT INTO ignored_uses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (application, key, name) DO UPDATE SET "
-        "requests = requests + excluded.requests, first = min(first, excluded.first), last = max(last, excluded.last)",
-        ignored,
-    )
-
-
-def _add_unknown_keys(rows: Connection, unknown: Sequence[UnknownKey]) -> None:
-    if not unknown:
-        return
-    rows.executemany(
-        "INSERT INTO unknown_keys VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET "
-        "address = iif(excluded.last < last, address, excluded.address), "
-        "user_agent = iif(excluded.last < last, user_agent, excluded.user_agent), "
-        "first = min(first, excluded.first), last = max(last, excluded.last), requests = requests + excluded.requests",
-        unknown,
-    )
-    rows.execute(
-        "DELETE FROM unknown_keys WHERE digest IN (SELECT digest FROM (SELECT digest, "
-        "row_number() OVER (PARTITION BY address ORDER BY last DESC, digest) AS place FROM unknown_keys) "
-        "WHERE place > ?)",
-        (ADDRESS_KEYS_MAX,),
-    )
-    rows.execute(
-        "DELETE FROM unknown_keys WHERE digest IN "
-        "(SELECT digest FROM unknown_keys ORDER BY last DESC, digest LIMIT -1 OFFSET ?)",
-        (KEYS_MAX,),
-    )
-
-
-def _callers(rows: Connection) -> dict[int, CallerSeen]:
-    """Return the callers by their id."""
-    stored = rows.execute("SELECT id, application, key, endpoint, user_agent, first, last FROM callers")
-    return {id_: CallerSeen(Caller(*names), first, last) for id_, *names, first, last in stored}
-
-
-def _next_caller_counts(rows: Connection, between: tuple[int, int]) -> list[tuple[int, ...]]:
-    """Return the counts of the first day of these that has any: day, id of the caller, and the counts."""
-    return rows.execute(
-        "SELECT * FROM caller_days WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
-        between,
-    ).fetchall()
 
 
 def _usage(rows: Connection, entry: LedgerEntry) -> EntryUsage:

@@ -4,12 +4,16 @@ import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from proxy import errors
 
-VERSION = 8
+VERSION = 9
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -42,7 +46,7 @@ CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEX
 CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
     errors INTEGER NOT NULL, parts INTEGER NOT NULL, hits INTEGER NOT NULL, ms INTEGER NOT NULL,
     PRIMARY KEY (day, caller)) WITHOUT ROWID;
-CREATE TABLE ignored_uses (application TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
+CREATE TABLE unsupported_uses (application TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
     requests INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (application, key, name))
     WITHOUT ROWID;
 CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
@@ -101,6 +105,11 @@ def _opened(path: Path, reading: str = "") -> sqlite3.Connection:
         connection.close()  # else it would keep the file open
         raise
     return connection
+
+
+def json_text(values: Sequence[Any]) -> str:
+    """Return values as SQLite's json_each takes them: one statement for all."""
+    return msgspec.json.encode(values).decode()
 
 
 def _is_complete(path: Path) -> bool:

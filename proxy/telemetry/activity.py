@@ -56,8 +56,8 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     `target` is the path with the query, without API keys; cut at TARGET_MAX. `application` and `key` are
     names, None without a valid API key. `parts` were billed, `cache` is where the results came from; `error` is the
     type of the error that the response reports. `cached_parts` and `coalesced_parts` were not billed: they were cached,
-    or an equal query in flight has brought them. `ignored` are parameters that the response ignores, and fields without
-    source that the request names, with the reason.
+    or an equal query in flight has brought them. `unsupported` are parameters that the response ignores, and fields
+    without source that the request names, with the reason.
     """
 
     at: float
@@ -76,7 +76,7 @@ class RequestRecord(msgspec.Struct, frozen=True, array_like=True):
     error: str | None
     cached_parts: int = 0
     coalesced_parts: int = 0
-    ignored: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 class OperationRecord(msgspec.Struct):
@@ -197,9 +197,11 @@ class Activity:
 
     def _record(self, values: RequestValues) -> RequestRecord:
         record = RequestRecord(*values)
-        ignored = shown_names(self._redaction, record.target, record.ignored) if record.ignored else ()
+        unsupported = shown_names(self._redaction, record.target, record.unsupported) if record.unsupported else ()
         target, agent = self.shown(record.target, record.user_agent)
-        return msgspec.structs.replace(record, target=target, user_agent=agent, ms=round(record.ms, 1), ignored=ignored)
+        return msgspec.structs.replace(
+            record, target=target, user_agent=agent, ms=round(record.ms, 1), unsupported=unsupported
+        )
 
     def shown(self, target: str, user_agent: str) -> tuple[str, str]:
         return shown(self._redaction, target, user_agent)

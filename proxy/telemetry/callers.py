@@ -21,7 +21,7 @@ OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BATCH = 256  # requests that are counted together
-IGNORED_MAX = 200  # names of an API key that are counted separately, in one process
+UNSUPPORTED_MAX = 200  # names of an API key that are counted separately, in one process
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 # Of API keys that no application has. Anybody can send any number of them, so that none is kept for long.
 KEYS_MAX = 500  # in the store, and in one process until they are written; the oldest go
@@ -86,7 +86,7 @@ class MonthlyRequests(NamedTuple):
     coalesced: int
 
 
-class IgnoredUse(NamedTuple):
+class UnsupportedUse(NamedTuple):
     """Parameter that is ignored, or field without source, with the reason: how many requests of an API key named it,
     and the times of the first and the last one in seconds since 1970."""
 
@@ -152,7 +152,7 @@ class CallerCounts:
         self._day = 0.0
         self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
         self._unknown: dict[str, UnknownKey] = {}
-        self._ignored: dict[tuple[str, str, str], IgnoredUse] = {}
+        self._unsupported: dict[tuple[str, str, str], UnsupportedUse] = {}
         self._names: dict[tuple[str, str], set[str]] = defaultdict(set)  # of one day
         self._shown: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}  # of one batch
 
@@ -197,7 +197,7 @@ class CallerCounts:
 
     def _count_key(self, day: float, key: str, record: RequestValues) -> None:
         """Count a request of an API key, what it avoided, and its unsupported uses."""
-        at, _, _, target, _, _, _, _, _, application, _, _, cache, _, cached, coalesced, ignored = record
+        at, _, _, target, _, _, _, _, _, application, _, _, cache, _, cached, coalesced, unsupported = record
         avoided = self._avoided.get((day, application, key))
         if avoided is None:
             avoided = self._avoided[day, application, key] = _Avoided()
@@ -206,28 +206,28 @@ class CallerCounts:
             avoided.hits += 1
         avoided.cached += cached
         avoided.coalesced += coalesced
-        if ignored:
-            names = self._shown.get((target, ignored))
+        if unsupported:
+            names = self._shown.get((target, unsupported))
             if names is None:
-                names = self._shown[target, ignored] = shown_names(self._redaction, target, ignored)
-            self._add_ignored(application or "", key, names, int(at))
+                names = self._shown[target, unsupported] = shown_names(self._redaction, target, unsupported)
+            self._add_unsupported(application or "", key, names, int(at))
 
-    def _add_ignored(self, application: str, key: str, names: tuple[str, ...], at: int) -> None:
+    def _add_unsupported(self, application: str, key: str, names: tuple[str, ...], at: int) -> None:
         known = self._names[application, key]
         for name in names:
             # Filters that v3 never had can be any text.
-            if name not in known and len(known) < IGNORED_MAX:
+            if name not in known and len(known) < UNSUPPORTED_MAX:
                 known.add(name)
             place = application, key, name if name in known else OTHERS
-            use = self._ignored.get(place) or IgnoredUse(*place, 0, at, at)
+            use = self._unsupported.get(place) or UnsupportedUse(*place, 0, at, at)
             first, last = min(use.first, at), max(use.last, at)
-            self._ignored[place] = use._replace(requests=use.requests + 1, first=first, last=last)
+            self._unsupported[place] = use._replace(requests=use.requests + 1, first=first, last=last)
 
-    def take_ignored(self) -> list[IgnoredUse]:
+    def take_unsupported(self) -> list[UnsupportedUse]:
         """Return the unsupported uses, and begin again with none."""
         self._count_all()
-        ignored, self._ignored = self._ignored, {}
-        return list(ignored.values())
+        unsupported, self._unsupported = self._unsupported, {}
+        return list(unsupported.values())
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Of the key itself nothing is kept."""

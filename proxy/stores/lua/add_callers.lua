@@ -5,7 +5,7 @@
 -- [[application, key and name, requests, first, last], …]]; how many unknown keys stay, in all and of an address.
 if not redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then return end
 local callers, days, last_id = ARGV[1] .. 'callers', ARGV[1] .. 'caller_days', ARGV[1] .. 'caller_id'
-local seen, counts, unknown, months, ignored = unpack(cjson.decode(ARGV[4]))
+local seen, counts, unknown, months, unsupported = unpack(cjson.decode(ARGV[4]))
 local ids = {} -- a caller's text is held once; the counts of its days have its number
 for number, each in ipairs(seen) do
   local caller, first, last = unpack(each)
@@ -65,11 +65,11 @@ for _, each in ipairs(months) do
   redis.call('SADD', ARGV[1] .. 'months', month)
   redis.call('EXPIRE', key, ARGV[3])
 end
-local ignored_uses = ARGV[1] .. 'ignored_uses'
-for _, each in ipairs(ignored) do
+local unsupported_uses = ARGV[1] .. 'unsupported_uses'
+for _, each in ipairs(unsupported) do
   local names, requests, first, last = unpack(each)
-  local r, from, to = string.match(redis.call('HGET', ignored_uses, names) or '', '^(%d+) (%d+) (%d+)$')
+  local r, from, to = string.match(redis.call('HGET', unsupported_uses, names) or '', '^(%d+) (%d+) (%d+)$')
   if r then requests, first, last = requests + r, math.min(first, tonumber(from)), math.max(last, tonumber(to)) end
-  redis.call('HSET', ignored_uses, names, string.format('%d %d %d', requests, first, last))
+  redis.call('HSET', unsupported_uses, names, string.format('%d %d %d', requests, first, last))
 end
-for _, key in ipairs({ ARGV[1] .. 'months', ignored_uses, callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end
+for _, key in ipairs({ ARGV[1] .. 'months', unsupported_uses, callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end

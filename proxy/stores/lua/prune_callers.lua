@@ -22,8 +22,8 @@ for place = 1, #unknown, 2 do
   local _, _, _, last = unpack(cjson.decode(unknown[place + 1]))
   if last < tonumber(ARGV[2]) then redis.call('HDEL', KEYS[1] .. 'unknown_keys', unknown[place]) end
 end
-local ignored = redis.call('HGETALL', KEYS[1] .. 'ignored_uses')
-for place = 1, #ignored, 2 do
-  local last = string.match(ignored[place + 1], ' (%d+)$')
-  if tonumber(last) < tonumber(ARGV[2]) then redis.call('HDEL', KEYS[1] .. 'ignored_uses', ignored[place]) end
+local unsupported = redis.call('HGETALL', KEYS[1] .. 'unsupported_uses')
+for place = 1, #unsupported, 2 do
+  local last = string.match(unsupported[place + 1], ' (%d+)$')
+  if tonumber(last) < tonumber(ARGV[2]) then redis.call('HDEL', KEYS[1] .. 'unsupported_uses', unsupported[place]) end
 end

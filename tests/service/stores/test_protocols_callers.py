@@ -21,9 +21,9 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
-    IgnoredUse,
     MonthlyRequests,
     UnknownKey,
+    UnsupportedUse,
 )
 
 TESTS = Path(__file__).parents[2]
@@ -83,12 +83,14 @@ async def test_requests_of_a_month_are_added_up_once(store: Store) -> None:
 async def test_unsupported_uses_are_added_up_once_and_pruned(store: Store) -> None:
     price, sort = ("demo", "erp", 'filter "price"'), ("demo", "erp", "sortby")
     for batch in ("1", "1", "2"):  # the first is sent again
-        await store.add_callers(batch, [], [], ignored=[IgnoredUse(*price, 1, 100, 100), IgnoredUse(*sort, 5, 90, 200)])
-    await store.add_callers("3", [], [], ignored=[IgnoredUse(*price, 2**40, 50, 86_500)])
-    uses = [IgnoredUse(*price, 2**40 + 2, 50, 86_500), IgnoredUse(*sort, 10, 90, 200)]
-    assert await store.ignored_uses() == uses
+        await store.add_callers(
+            batch, [], [], unsupported=[UnsupportedUse(*price, 1, 100, 100), UnsupportedUse(*sort, 5, 90, 200)]
+        )
+    await store.add_callers("3", [], [], unsupported=[UnsupportedUse(*price, 2**40, 50, 86_500)])
+    uses = [UnsupportedUse(*price, 2**40 + 2, 50, 86_500), UnsupportedUse(*sort, 10, 90, 200)]
+    assert await store.unsupported_uses() == uses
     await store.prune_callers(1)
-    assert await store.ignored_uses() == uses[:1]
+    assert await store.unsupported_uses() == uses[:1]
 
 
 async def test_counts_of_a_day_add_up_with_hits_and_durations(store: Store) -> None:

@@ -12,17 +12,17 @@ from proxy.telemetry.activity import RequestRecord, RequestValues
 from proxy.telemetry.callers import (
     CALLERS_MAX,
     DAY_SECONDS,
-    IGNORED_MAX,
     KEYS_MAX,
     OTHERS,
     PENDING_MAX,
     UNKNOWN_MAX,
+    UNSUPPORTED_MAX,
     Caller,
     CallerCount,
     CallerCounts,
     CallerSeen,
-    IgnoredUse,
     MonthlyRequests,
+    UnsupportedUse,
 )
 
 DAY = 19_675
@@ -40,11 +40,11 @@ def record(
     parts: int | None = None,
     error: str | None = None,
     cache: str | None = None,
-    ignored: tuple[str, ...] = (),
+    unsupported: tuple[str, ...] = (),
 ) -> RequestRecord:
     return RequestRecord(
         *(at, "id", "GET", route, route, status, 1.0, "::1", user_agent, application, key, parts, cache, error),
-        ignored=ignored,
+        unsupported=unsupported,
     )
 
 
@@ -160,19 +160,19 @@ def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> No
 def test_unsupported_uses_are_added_up_by_key() -> None:
     counts = CallerCounts()
     for at, names in enumerate([("sortby price",), ("sortby price", "include[]=x (no source)"), ()]):
-        counts.add(values(record(MIDNIGHT + at, ignored=names)))
-    counts.add(values(record(application=None, key=None, error="MissingKey", ignored=("a",))))
+        counts.add(values(record(MIDNIGHT + at, unsupported=names)))
+    counts.add(values(record(application=None, key=None, error="MissingKey", unsupported=("a",))))
     begin = int(MIDNIGHT)
-    assert counts.take_ignored() == [
-        IgnoredUse("demo", "erp", "sortby price", 2, begin, begin + 1),
-        IgnoredUse("demo", "erp", "include[]=x (no source)", 1, begin + 1, begin + 1),
+    assert counts.take_unsupported() == [
+        UnsupportedUse("demo", "erp", "sortby price", 2, begin, begin + 1),
+        UnsupportedUse("demo", "erp", "include[]=x (no source)", 1, begin + 1, begin + 1),
     ]
-    assert counts.take_ignored() == []
-    for number in range(2 * IGNORED_MAX):
-        counts.add(values(record(MIDNIGHT, ignored=(f"filter[fields][{number}]",))))
-    uses = counts.take_ignored()
-    assert len(uses) == IGNORED_MAX - 1  # two of the day were counted before
-    assert uses[-1] == IgnoredUse("demo", "erp", OTHERS, IGNORED_MAX + 2, begin, begin)
+    assert counts.take_unsupported() == []
+    for number in range(2 * UNSUPPORTED_MAX):
+        counts.add(values(record(MIDNIGHT, unsupported=(f"filter[fields][{number}]",))))
+    uses = counts.take_unsupported()
+    assert len(uses) == UNSUPPORTED_MAX - 1  # two of the day were counted before
+    assert uses[-1] == UnsupportedUse("demo", "erp", OTHERS, UNSUPPORTED_MAX + 2, begin, begin)
 
 
 def test_counts_are_no_work_for_the_garbage_collector() -> None:

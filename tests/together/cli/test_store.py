@@ -23,7 +23,7 @@ from proxy.alerts import alert, records
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.protocols import AuditEntry, ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
-from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, IgnoredUse, MonthlyRequests, UnknownKey
+from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, MonthlyRequests, UnknownKey, UnsupportedUse
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -271,7 +271,7 @@ def filled(request: pytest.FixtureRequest, config_file: str, tmp_path: Path) -> 
             [CallerSeen(caller, now - 60, now)],
             [CallerCount(now // 86_400, caller, 3, 1, 9)],
             unknown=[UnknownKey("ab" * 32, "192.0.2.1", "curl", now - 60, now, 2)],
-            ignored=[IgnoredUse("shop", "1", "show[] (no source)", 2, now - 60, now)],
+            unsupported=[UnsupportedUse("shop", "1", "show[] (no source)", 2, now - 60, now)],
             months=[MonthlyRequests(month, "shop", "1", 3, 1, 4, 0)],
         )
         await store.keep_token("key", "eyJ-token", now + 3600.0)
@@ -294,7 +294,7 @@ def test_export_has_a_line_for_each_record_and_no_token(run_command: Run, config
     assert rows["callers"]["user_agent"] == rows["days"]["user_agent"] == "=BOM tool"
     assert rows["days"]["day"] == time.strftime("%Y-%m-%d", time.gmtime())
     assert (rows["days"]["requests"], rows["days"]["errors"], rows["days"]["parts"]) == (3, 1, 9)
-    assert (rows["ignored"]["name"], rows["ignored"]["requests"]) == ("show[] (no source)", 2)
+    assert (rows["unsupported"]["name"], rows["unsupported"]["requests"]) == ("show[] (no source)", 2)
     assert rows["unknown-keys"]["requests"] == 2
     assert rows["audit"]["action"] == "v3bridge cache clear"
     assert rows["alerts"]["title"] == "shop/1 has a new client"

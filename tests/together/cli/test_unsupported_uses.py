@@ -12,7 +12,7 @@ from together.environment import StartEnvironment, target
 from proxy import config
 from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import IgnoredUse
+from proxy.telemetry.callers import UnsupportedUse
 
 KEYS = (
     config.ApiKeySettings(config.digest("EXAMPLE_KEY"), name="erp"),
@@ -29,7 +29,7 @@ applications: {demo: {client_id: a, client_secret: "b", apikeys: [{key: "EXAMPLE
 
 
 @pytest.fixture
-async def uses(start: StartEnvironment, tmp_path: Path, time: clock.ManualClock) -> list[IgnoredUse]:
+async def uses(start: StartEnvironment, tmp_path: Path, time: clock.ManualClock) -> list[UnsupportedUse]:
     """What the store has after some requests."""
     file = tmp_path / "state.sqlite"
     with_field = f"{target({'mpn': 'SN74S74N'})}&{SHOWN}".replace("[", "%5B").replace("]", "%5D")
@@ -44,12 +44,12 @@ async def uses(start: StartEnvironment, tmp_path: Path, time: clock.ManualClock)
         assert (await environment.raw(f"GET {quiet} HTTP/1.1".encode())).status == 200
     store = await SqliteStore.open(file, time)
     try:
-        return await store.ignored_uses()
+        return await store.unsupported_uses()
     finally:
         await store.aclose()
 
 
-async def test_unsupported_uses_are_added_up(uses: list[IgnoredUse]) -> None:
+async def test_unsupported_uses_are_added_up(uses: list[UnsupportedUse]) -> None:
     # Misses, hits and a request that waited for an equal one; refused ones, too.
     assert {(each.key, each.name): each.requests for each in uses} == {
         ("erp", NO_SOURCE): 4,
@@ -74,7 +74,7 @@ async def test_command_lists_unsupported_uses_of_each_client(uses: Any, run_comm
     ]
     (client,) = json.loads((await run(*live, "--json")).stdout)
     assert client["client"] == "demo/erp"
-    assert {name: client["ignored"][0][name] for name in ("name", "requests")} == {"name": NO_SOURCE, "requests": 4}
+    assert {name: client["unsupported"][0][name] for name in ("name", "requests")} == {"name": NO_SOURCE, "requests": 4}
     both = await run(*live, "/v3/parts/match")
     assert (both.returncode, "--live takes no INPUT" in " ".join(both.stderr.split())) == (2, True)
     neither = await run()

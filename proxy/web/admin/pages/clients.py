@@ -221,7 +221,7 @@ def _row(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_usag
     return ClientRow(
         **{name: getattr(client, name) for name in ClientSummary.__struct_fields__},
         today=client.days[-1].requests,
-        unsupported=len(client.ignored),
+        unsupported=len(client.unsupported),
         requests_by_day=[day.requests for day in client.days],
         endpoints=sorted({caller.endpoint for caller in client.callers}),
         user_agents=agents[:_AGENTS_MAX],
