@@ -22,5 +22,5 @@ def test_fields_of_the_wrapper_are_those_of_its_mappings(pages: Any) -> None:
     for row in coverage.of_mappings(view):
         notes = (row.note, "`include[]`" if row.include else "", row.feature or "")
         note = "; ".join(filter(None, notes))
-        expected.append([row.object.removeprefix("Wrapper"), f"`{row.field}`", f"`{row.upstream}`", note])
-    assert pages[PAGE].table("object") == expected
+        expected.append([f"`{row.object.removeprefix('Wrapper')}.{row.field}`", f"`{row.upstream}`", note])
+    assert pages[PAGE].table("field") == expected
