@@ -31,8 +31,12 @@ def page(pages: Any) -> Any:
 def _row(measure: Any) -> Any:
     """A measure as a row of the table has it."""
     family = measure.family()
-    ending = "_total" if family.type == "counter" else ""
-    return [f"`{family.name}{ending}`", family.type, ", ".join(measure.labels), family.documentation]
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    # The page says so of all metrics.
+    assert family.type == (
+        "histogram" if name.endswith("duration_seconds") else "counter" if "_total" in name else "gauge"
+    )
+    return [f"`{name}`", ", ".join(measure.labels), family.documentation]
 
 
 def test_documented_metrics_are_those_of_the_code(pages: Any) -> None:
