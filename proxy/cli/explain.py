@@ -59,8 +59,8 @@ class ExplainOptions:
         bool,
         typer.Option(
             "--live",
-            help="Instead of INPUT: unsupported uses of each client of the running service, from the store: parameters "
-            "that are ignored, and fields without source.",
+            help="Instead of INPUT: which of my programs will break, by the requests that the running service has "
+            "recorded, with each client's unsupported uses.",
         ),
     ] = False
     config_file: option_fields.ConfigFile = None
@@ -105,6 +105,7 @@ class ExplainOptions:
     ] = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before --trace spends parts.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with --live.")] = False
 
 
 def run(options: ExplainOptions) -> None:
@@ -112,8 +113,10 @@ def run(options: ExplainOptions) -> None:
     if options.live:
         from proxy.cli import live_uses
 
-        live_uses.show(options.config_file, given=bool(options.given), as_json=options.as_json)
+        live_uses.show(options.config_file, given=bool(options.given), as_json=options.as_json, as_csv=options.as_csv)
         return
+    if options.as_csv:
+        raise typer.BadParameter("needs --live", param_hint="--csv")
     if not options.given:
         raise typer.BadParameter("is missing: a request, a file of requests, or --live", param_hint="INPUT")
     levels = [name for name in ("plan", "queries", "trace") if getattr(options, name)]

@@ -1,18 +1,22 @@
-"""`v3bridge explain --live`: unsupported uses of each client of the running service, from the store."""
+"""`v3bridge explain --live`: which programs will break, by the requests that the running service has recorded."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from proxy.cli import client_tables, shown, used_store
 from proxy.kit import clock, event_loop
 
+if TYPE_CHECKING:
+    from proxy.gateway.client_report import ClientUsage
+
 DAYS = 30  # of the requests that are counted beside
 
 
-def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
-    """Print clients by their unsupported uses, those with most first."""
-    from proxy.gateway import client_report
+def show(config_file: Path | None, *, given: bool, as_json: bool, as_csv: bool) -> None:
+    """Print which programs will break, those with most unsupported uses first."""
+    from proxy.gateway import client_report, client_verdicts
 
     if given:
         raise typer.BadParameter("--live takes no INPUT: it reads what the service has recorded", param_hint="INPUT")
@@ -29,16 +33,20 @@ def show(config_file: Path | None, *, given: bool, as_json: bool) -> None:
         )
 
     report = event_loop.run(read())
-    named = [client for client in report.clients if client.key is not None]
-    affected = sorted((client for client in named if client.unsupported), key=lambda each: -len(each.unsupported))
     if as_json:
-        shown.print_json([{"client": client.name, "unsupported": client.unsupported} for client in affected])
-        return
+        shown.print_json(client_verdicts.verdicts(report))
+    elif as_csv:
+        typer.echo(client_verdicts.csv_text(report), nl=False)
+    else:
+        _print(client_verdicts.judged(report))
+
+
+def _print(clients: "list[ClientUsage]") -> None:
     console = shown.table_console()
+    if not any(client.last_seen for client in clients):
+        console.print("Nothing is recorded: no client has called, or clients.days is 0.", highlight=False)
+        return
+    console.print(client_tables.verdict_table(clients, DAYS))
+    affected = [client for client in clients if client.unsupported]
     if affected:
         console.print(client_tables.unsupported_table(affected))
-    quiet = [client.name for client in named if client.requests and not client.unsupported]
-    if quiet:
-        console.print(f"Nothing unsupported: {', '.join(quiet)}", highlight=False)
-    if not affected and not quiet:
-        console.print(f"No client has called in {DAYS} days, or nothing is recorded (clients.days).", highlight=False)

@@ -7,7 +7,7 @@ import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,9 @@ from proxy.kit import slices
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, UnsupportedUse
+
+Verdict = Literal["breaks", "runs unchanged", "not seen"]
+"""Verdict on an API key by its requests in the days of a report: with unsupported uses, without, or none at all."""
 
 
 class DayUsage(msgspec.Struct, frozen=True, gc=False):
@@ -74,6 +77,14 @@ class ClientSummary(msgspec.Struct, frozen=True):
     mean_ms: float
     first_seen: str | None
     last_seen: str | None
+    verdict: Verdict | None
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict for people; empty where there is none."""
+        if self.verdict != "not seen":
+            return self.verdict or ""
+        return f"not seen since {self.last_seen[:10]}" if self.last_seen else "never seen"
 
 
 class ClientUsage(ClientSummary, frozen=True):
@@ -83,7 +94,8 @@ class ClientUsage(ClientSummary, frozen=True):
     the days of the report; `unsupported`, the most frequent first, `first_seen` and `last_seen` of all recorded days,
     null for a key that was never seen. `days` has a row for each day, `callers` for each caller that was seen on one of
     them, most requests first. `configured`: the configuration has such a key. `sunset` is the last day of service of v3
-    to it, `expires` that of the key itself, `strict` whether all of its requests are strict.
+    to it, `expires` that of the key itself, `strict` whether all of its requests are strict. `verdict` is null without
+    a valid API key; fields of the default response do not count, as nobody knows whether a program reads them.
     """
 
     days: list[DayUsage]
@@ -172,7 +184,7 @@ def _client(
     client: tuple[str, str],
     settings: tuple[config.SunsetSettings | None, config.ApiKeySettings] | None,
     calls: _Calls,
-    days: Iterable[int],
+    days: range,
     now: float,
 ) -> ClientUsage:
     application, key = client
@@ -199,12 +211,21 @@ def _client(
         mean_ms=mean_ms,
         first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
         last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
+        verdict=_verdict(calls, requests, days) if key else None,
         days=[DayUsage(_day(day), *_total(by_day.get(day, ()))) for day in days],
         callers=_callers(calls),
         unsupported=[
             UnsupportedUsage(use.name, use.requests, rfc3339(use.first), rfc3339(use.last)) for use in calls.unsupported
         ],
     )
+
+
+def _verdict(calls: _Calls, requests: int, days: range) -> Verdict:
+    if not requests:
+        return "not seen"
+    # What a program has named before the days of the report, it may have been rid of since.
+    is_used = any(use.last >= days[0] * DAY_SECONDS for use in calls.unsupported)
+    return "breaks" if is_used else "runs unchanged"
 
 
 def _callers(calls: _Calls) -> list[CallerUsage]:

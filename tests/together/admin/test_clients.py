@@ -13,7 +13,7 @@ from support import running_admin
 from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
-from proxy.gateway import client_report
+from proxy.gateway import client_report, client_verdicts
 from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
@@ -87,12 +87,26 @@ async def test_clients_are_listed_with_usage_quota_and_sunset(admin: running_adm
         "requests_by_day": [5, *[0] * 27, 6, 70],
         "first_seen": "2023-10-15T00:00:00Z",
         "last_seen": "2023-11-14T00:01:00Z",
+        "verdict": "runs unchanged",
         "endpoints": ["brands/{uid}", "parts/match"],
         "user_agents": ["BOM/1.0", "BOM/1.1"],
         "more_user_agents": 0,
         "quota": {"period": "2023-11", "used": 100, "limit": 100, "percent": 100.0, "share": 0.25},
     }
     assert (left["key"], left["configured"], left["quota"]) == ("left", False, None)
+
+
+async def test_verdicts_are_a_file(admin: running_admin.AdminClient) -> None:
+    response = await admin.send("GET", "/clients.csv?verdicts=1", headers=running_admin.BEARER)
+    heading, *rows = csv.reader((await response.text()).splitlines())
+    assert heading == list(client_verdicts.CSV_COLUMNS)
+    assert [row[:4] for row in rows] == [
+        ["demo", "erp", "runs unchanged", "2023-11-14T00:01:00Z"],
+        ["demo", "left", "runs unchanged", rows[1][3]],
+        ["demo", "plm", "not seen", "2023-09-15T00:01:00Z"],
+        ["demo", "ci", "not seen", ""],
+    ]
+    assert "not seen since 2023-09-15" in await admin.page("/clients")
 
 
 async def test_keys_that_nobody_uses_are_listed(admin: running_admin.AdminClient) -> None:

@@ -24,7 +24,8 @@ START = int(clock.ManualClock().now())
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
 store: sqlite:state.sqlite
-applications: {demo: {client_id: a, client_secret: "b", apikeys: [{key: "EXAMPLE_KEY", name: erp}]}}
+applications:
+  demo: {client_id: a, client_secret: "b", apikeys: [{key: "EXAMPLE_KEY", name: erp}, {key: "another", name: unused}]}
 """
 
 
@@ -72,8 +73,17 @@ async def test_command_lists_unsupported_uses_of_each_client(uses: Any, run_comm
     assert [line.split()[0] for line in done.stdout.splitlines() if NO_SOURCE.split(maxsplit=1)[0] in line] == [
         "demo/erp"
     ]
-    (client,) = json.loads((await run(*live, "--json")).stdout)
-    assert client["client"] == "demo/erp"
+    client, quiet, unused = json.loads((await run(*live, "--json")).stdout)
+    # By the clock of the machine: the requests were sent a long time ago.
+    assert [(each["client"], each["verdict"]) for each in (client, quiet, unused)] == [
+        ("demo/erp", "not seen"),
+        ("demo/quiet", "not seen"),
+        ("demo/unused", "not seen"),
+    ]
+    assert (client["last_seen"][:10], unused["last_seen"]) == ("2023-11-14", None)
+    assert "not seen since 2023-11-14" in done.stdout
+    assert (await run(*live, "--csv")).stdout.splitlines()[1].startswith("demo,erp,not seen,2023-11-14T")
+    assert "needs --live" in (await run("/v3/parts/match", "--csv")).stderr
     assert {name: client["unsupported"][0][name] for name in ("name", "requests")} == {"name": NO_SOURCE, "requests": 4}
     both = await run(*live, "/v3/parts/match")
     assert (both.returncode, "--live takes no INPUT" in " ".join(both.stderr.split())) == (2, True)

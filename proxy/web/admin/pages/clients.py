@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from proxy import config, errors
-from proxy.gateway import client_report
+from proxy.gateway import client_report, client_verdicts
 from proxy.gateway.client_report import CallerUsage, ClientReport, ClientSummary, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
 from proxy.stores.protocols import EntryUsage
@@ -161,6 +161,8 @@ async def _csv(context: AdminContext, query: Query) -> list[bytes]:
 def _csv_chunks(report: ClientReport, query: Query) -> list[bytes]:
     selected = _selected(report, query)
     shown = msgspec.structs.replace(report, clients=[selected] if selected else _found(report, query))
+    if "verdicts" in query:
+        return [client_verdicts.csv_text(shown).encode()]
     return [text.encode() for text in client_report.csv_chunks(shown)]
 
 
@@ -243,13 +245,14 @@ def _quota(client: ClientUsage, quotas: Mapping[tuple[str, str | None], quota_us
 PAGE = AdminPage(
     "clients",
     "Clients",
-    "Who still calls: requests of each API key by day, with endpoints and user agents, and unused keys.",
+    "Who still calls, and which programs will break: each API key with its requests by day, and unused keys.",
     ClientsPage,
     _data,
     parameters=(
         PageParameter("days", f"Number of days, today included: 1 to {_DAYS_MAX}; {_DAYS} if omitted."),
         PageParameter("search", "Text in the name, a user agent or an endpoint of each client that is shown."),
         PageParameter("page", f"Number of the page, of {_ROWS} rows of each table; the file has all rows."),
+        PageParameter("verdicts", "In the file: which programs will break, instead of counts by day."),
         PageParameter("application", "Application of the API key in `key`."),
         PageParameter("key", "Name of an API key to show in full; empty: requests without a valid API key."),
     ),
