@@ -4,7 +4,7 @@ All processes add to one note for each service, under a lock. An example is cont
 hours; counts and digests stay.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -16,7 +16,7 @@ from proxy.stores.protocols import Store
 NOTE = "evidence"
 LOCK = "evidence"
 LOCK_SECONDS = 30.0
-EXAMPLE_SECONDS = 86_400.0
+DAY_SECONDS = 86_400.0  # after which content ends
 DIGESTS_MAX = 10
 
 Tier = Literal["core", "complete", "strict"]
@@ -53,9 +53,14 @@ class TrafficEvidence(msgspec.Struct, frozen=True, omit_defaults=True):
         """The assumptions that an exchange contradicts."""
         return tuple(each for each in self.observed if each.contradicting)
 
+    def recent(self, now: float) -> tuple[ObservedAssumption, ...]:
+        """Return the assumptions that an exchange of the last day contradicts."""
+        begin = rfc3339(now - DAY_SECONDS)
+        return tuple(each for each in self.contradicted if each.contradicted >= begin)
+
     def current(self, now: float) -> "TrafficEvidence":
         """Return it without examples that have ended."""
-        end = rfc3339(now - EXAMPLE_SECONDS)
+        end = rfc3339(now - DAY_SECONDS)
         observed = (
             msgspec.structs.replace(each, example="", example_at="") if each.example_at < end else each
             for each in self.observed
@@ -78,11 +83,13 @@ def merge(*parts: TrafficEvidence) -> TrafficEvidence:
 
 def _added(one: ObservedAssumption, other: ObservedAssumption) -> ObservedAssumption:
     newer = max(one, other, key=lambda each: each.last)
+    if one.statement != other.statement:
+        return newer  # a newer program assumes something else
     examples = [each for each in (one, other) if each.example]
     # The same one again has the newer time: it ends a day after it was last seen.
     shown = min(examples, key=lambda each: (len(each.example), each.example, -_seconds(each.example_at)), default=newer)
     return msgspec.structs.replace(
-        newer,  # has the words of the newer program
+        newer,
         exchanges=one.exchanges + other.exchanges,
         contradicting=one.contradicting + other.contradicting,
         first=min(filter(None, (one.first, other.first)), default=""),
@@ -119,9 +126,11 @@ async def add(store: Store, owner: str, new: Mapping[str, TrafficEvidence], now:
     return True
 
 
-def has_ended(evidence: Iterable[TrafficEvidence], now: float) -> bool:
-    """Return whether examples have to be deleted."""
-    return any(each != each.current(now) for each in evidence)
+async def drop_ended(store: Store, owner: str, now: float) -> None:
+    """Delete examples that have ended, which no process may add to any more. Raises StoreUnavailable."""
+    kept = _decoded(await store.notes(NOTE))
+    if any(each != each.current(now) for each in kept.values()):
+        await add(store, owner, {}, now)
 
 
 def _decoded(notes: Mapping[str, str]) -> dict[str, TrafficEvidence]:

@@ -41,12 +41,17 @@ async def test_live_exchanges_are_held_against_the_assumptions(start: StartEnvir
         for number in ("SN74S74N", "sn74s74n", "MBR1020VL", "no-such-part-number-0"):
             await environment.results({"mpn": number, "limit": 3}, more="&include[]=specs")
         seen = await _stored(environment.admin.service.gateway)
+        shown, page = await environment.admin.json("/schema.json"), await environment.admin.page("/schema")
         notes = str(await environment.admin.service.gateway.store.notes(records.NOTE))
     assert {each.id for each in seen.contradicted} == {"token-lifetime", "stock-codes"}
     confirmed = {each.id for each in seen.observed if not each.contradicting}
     assert {"token-type", "accepted-token", "price-order", "match-case", "uid-form"} <= confirmed
     assert seen.exchanges >= 5  # a token, and a request for each number
     assert not [secret for secret in SECRETS if secret in notes]
+    (evidence,) = shown["evidence"]
+    assert (evidence["service"], evidence["exchanges"]) == (SERVICE, seen.exchanges)
+    assert [each["id"] for each in evidence["contradicted"]] == [each.id for each in seen.contradicted]
+    assert all(each.statement in page for each in seen.contradicted)
 
 
 async def test_a_sandbox_that_keeps_the_assumptions_contradicts_none(start: StartEnvironment) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from proxy.evidence import records
 from proxy.evidence.records import ObservedAssumption, TrafficEvidence
 from proxy.kit import clock
@@ -53,14 +55,14 @@ async def test_one_process_writes_at_a_time(store: Store, manual_clock: clock.Ma
 
 async def test_an_example_ends_a_day_after_it_was_seen_last(store: Store, manual_clock: clock.ManualClock) -> None:
     await records.add(store, "a", {NEXAR: seen(manual_clock.now(), "[7]")}, manual_clock.now())
-    manual_clock.advance(records.EXAMPLE_SECONDS - 60)
+    manual_clock.advance(records.DAY_SECONDS - 60)
     await records.add(store, "a", {NEXAR: seen(manual_clock.now(), "[7]")}, manual_clock.now())
-    manual_clock.advance(records.EXAMPLE_SECONDS - 60)
+    manual_clock.advance(records.DAY_SECONDS - 60)
     assert "[7]" in str(await store.notes(records.NOTE))
     manual_clock.advance(120)
     (read,) = (await records.stored(store, manual_clock.now()))[NEXAR].contradicted
     assert (read.example, read.contradicting, read.digests) == ("", 2, ("of [7]",))
-    await records.add(store, "a", {}, manual_clock.now())
+    await records.drop_ended(store, "a", manual_clock.now())
     assert '"example"' not in str(await store.notes(records.NOTE))
 
 
@@ -69,3 +71,10 @@ def test_only_the_vendor_is_named() -> None:
         NEXAR,
         *["another service"] * 2,
     ]
+
+
+def test_what_a_newer_program_assumes_is_counted_anew() -> None:
+    before, after = seen(0.0, "[1]"), seen(60.0)
+    (changed,) = after.observed
+    changed = msgspec.structs.replace(changed, statement="Stock is a number, or a code.")
+    assert records.merge(before, TrafficEvidence(1, (changed,))).observed == (changed,)
