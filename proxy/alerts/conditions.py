@@ -178,6 +178,23 @@ def _quotas(gateway: Gateway) -> Iterator[AlertCondition]:
                 {**figures(account, usage), "cause": "limit of the configuration"},
                 over=f"{account.name} has parts again: no request is refused for want of them.",
             )
+    for accounts, usage in quota.withheld():
+        application, key = accounts.application, accounts.key.name
+        remaining = _remaining(application, usage)
+        yield AlertCondition(
+            f"leaves {key}",
+            "quota.exhausted",
+            "warning",
+            f"{application.name} has {remaining:,} of {application.limit:,} parts left ({usage.entry.period}), and "
+            f"{key} leaves the last {accounts.leaves:,} to other API keys: what may cost more is refused.",
+            {
+                **figures(application, usage),
+                "api_key": key,
+                "leaves": accounts.leaves,
+                "cause": "leaves of the API key",
+            },
+            over=f"{key} has parts again beside those that it leaves to other API keys.",
+        )
     for exhausted in quota.exhaustion.active():
         until = None if exhausted.until >= NEVER else rfc3339(exhausted.until)
         yield AlertCondition(

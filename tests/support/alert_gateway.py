@@ -9,7 +9,7 @@ from proxy import config, errors
 from proxy.alerts.schema_check import SchemaReport
 from proxy.evidence.records import ObservedAssumption, TrafficEvidence
 from proxy.gateway.assembly import Gateway
-from proxy.gateway.quota.accounts import QuotaAccount
+from proxy.gateway.quota.accounts import ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.reservations import RefusedRequest
 from proxy.kit import clock
 from proxy.mapping import drift
@@ -31,10 +31,14 @@ class QuotaState:
         self.used: dict[QuotaAccount, EntryUsage] = {}
         self.refused: dict[QuotaAccount, RefusedRequest] = {}
         self.exhausted: list[ExhaustedQuota] = []
+        self.leaving: list[tuple[ChargedAccounts, EntryUsage]] = []
         self.exhaustion = SimpleNamespace(active=lambda: self.exhausted)
 
     def usages(self) -> list[tuple[QuotaAccount, EntryUsage]]:
         return list(self.used.items())
+
+    def withheld(self) -> list[tuple[ChargedAccounts, EntryUsage]]:
+        return self.leaving
 
     def use(self, account: QuotaAccount, used: int, uncertain: int = 0, period: str = NOVEMBER) -> None:
         self.used[account] = EntryUsage(LedgerEntry(account.name, period), used, uncertain, 0)
@@ -112,6 +116,8 @@ def with_everything() -> tuple[Gateway, SchemaReport]:
     account = QuotaAccount("erp/bom-tool", 500, "month")
     state.use(account, 496)
     state.refused[account] = RefusedRequest(NOVEMBER, 60)
+    nightly = ChargedAccounts(QuotaAccount("web", 1_000, "month"), QuotaAccount("web/nightly", None, "month"), 200)
+    state.leaving.append((nightly, EntryUsage(LedgerEntry("web", NOVEMBER), 790, 0, 0)))
     state.exhausted.append(ExhaustedQuota("shop", 1_701_388_800.0, "You have exceeded your part limit of 1000."))
     state.store_available = False
     gateway.metrics.circuit_breaker_openings["graphql",] = 1

@@ -129,6 +129,7 @@ class Quota:
         self._moment: tuple[float, int] | None = None  # second and state of the ledger that the statuses are of
         self._statuses: dict[ChargedAccounts, QuotaStatus] = {}
         self.refused: dict[QuotaAccount, RefusedRequest] = {}
+        self._withheld: dict[ChargedAccounts, RefusedRequest] = {}
         self._refreshing = PeriodicTask("quota", self.refresh, interval, delay=interval)
 
     async def start(self) -> None:
@@ -148,6 +149,7 @@ class Quota:
         self._charged = [tracked for tracked in self._charged if tracked is not charged]
         before, self._accounts = self._accounts, _accounts(self._charged)
         self._charges.clear()  # filled again by the next requests
+        self._withheld.clear()
         self._gauges.remove(before, self._accounts)
 
     async def close(self) -> None:
@@ -217,6 +219,23 @@ class Quota:
         periods = self._calendar.today()
         return [(account, self._ledger.usage(account.entry(periods))) for account in self._accounts]
 
+    def withheld(self) -> list[tuple[ChargedAccounts, EntryUsage]]:
+        """Return the API keys that are refused parts which they leave to others, with the application's usage."""
+        periods = self._calendar.today()
+        refused = [
+            (accounts, self._ledger.usage(accounts.application.entry(periods)), request)
+            for charged in self._charged
+            for accounts in charged
+            if (request := self._withheld.get(accounts))
+        ]
+        return [
+            (accounts, usage)
+            for accounts, usage, request in refused
+            if request.period == usage.entry.period
+            and request.parts
+            > max(0, (accounts.application.limit or 0) - accounts.leaves - usage.used - usage.uncertain)
+        ]
+
     async def book(
         self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
     ) -> None:
@@ -285,7 +304,11 @@ class Quota:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > remaining:
-            self.refused[account] = RefusedRequest(usage.entry.period, parts).smaller(self.refused.get(account))
+            refused = RefusedRequest(usage.entry.period, parts)
+            if account.name == accounts.application.name and accounts.leaves:
+                self._withheld[accounts] = refused.smaller(self._withheld.get(accounts))
+            else:
+                self.refused[account] = refused.smaller(self.refused.get(account))
             periods = self._calendar.today()
             reset = account.reset(periods, self._clock.now())
             end = "it is never reset" if reset is None else f"it is reset on {rfc3339(periods.month_ends)[:10]}"

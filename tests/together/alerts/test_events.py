@@ -49,6 +49,33 @@ async def test_used_limit_is_reported_when_requests_are_refused(start_alerts: St
         assert alert["details"]["cause"] == "limit of the configuration"
 
 
+async def test_refusal_of_parts_that_a_key_leaves_to_others_is_reported(start_alerts: StartAlerts) -> None:
+    keys = (config.ApiKeySettings(config.digest(running_proxy.KEY), "nightly", leaves=5),)
+    plan = {"parts": 10, "apikeys": keys}
+    async with start_alerts(application=plan, alerts={"thresholds": ()}) as environment:
+        assert await environment.request() == 200
+        assert await environment.request() == 429  # it may cost 3 of the 2 beside those that it leaves
+        alert = await environment.next_alert()
+        assert (alert["event"], alert["severity"], alert["details"]["leaves"]) == ("quota.exhausted", "warning", 5)
+        assert alert["title"] == (
+            "demo has 7 of 10 parts left (2023-11), and demo/nightly leaves the last 5 to other API keys: "
+            "what may cost more is refused."
+        )
+        environment.time.advance(20 * 86_400)
+        await environment.gateway.quota.refresh()
+        assert (await environment.next_alert())["status"] == "resolved"
+
+
+async def test_refusal_by_a_share_is_reported(start_alerts: StartAlerts) -> None:
+    keys = (config.ApiKeySettings(config.digest(running_proxy.KEY), "nightly", parts="40%"),)
+    async with start_alerts(application={"parts": 10, "apikeys": keys}, alerts={"thresholds": ()}) as environment:
+        assert await environment.request() == 200
+        assert await environment.request() == 429
+        alert = await environment.next_alert()
+        assert (alert["event"], alert["details"]["quota_account"]) == ("quota.exhausted", "demo/nightly")
+        assert (alert["details"]["limit"], alert["details"]["remaining"]) == (4, 1)
+
+
 async def test_forecast_is_reported_once_and_is_over_when_the_rate_falls(start_alerts: StartAlerts) -> None:
     cache, plan = {"seconds": 0}, {"parts": 30}
     async with start_alerts(application=plan, alerts={"thresholds": ()}, cache=cache) as environment:

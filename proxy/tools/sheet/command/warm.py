@@ -58,6 +58,7 @@ def warm(
 ) -> None:
     """Fetch the parts of a list into the shared cache, so that /v3/parts/match costs nothing for them later.
 
+    Covered are requests with v3's default limit of 3 and no exact_only, and the features of the application's plan.
     The exit code is 0 if every line is in the cache, 1 if some are not, and 2 for a mistake or a declined cost.
     """
     start = None if at is None else next_time(at, time.time())
