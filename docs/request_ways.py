@@ -33,6 +33,7 @@ PAGE = Path(__file__).parent / "explanation/performance.md"
 END = "## Results\n"  # the section that follows
 PACKAGE = Path(proxy.__file__).parent
 FUNCTIONS_GOAL, MODULES_GOAL = 45, 25
+READABLE = 100  # functions on a way, beyond which they are only counted
 WARM = ("SN74S74N", "LM358N", "NE555P")
 RESUMING = "2N3904"
 TRACED = ("BC547B", "1N4148", "LM317T", "ATMEGA328P-PU")
@@ -125,8 +126,10 @@ def _functions(way: Way) -> int:
 
 
 def _section(name: str, way: Way) -> str:
-    rows = (f"- `{hop.module}`: {_named(hop.functions)}\n" for hop in way)
-    return f"\n### {name}\n\n{WAYS[name]}\n\n{''.join(rows)}"
+    text = f"\n### {name}\n\n{WAYS[name]}"
+    if _functions(way) > READABLE:
+        return f"{text}\n\nFunctions by module: {', '.join(f'`{hop.module}` {len(hop.functions)}' for hop in way)}.\n"
+    return f"{text}\n\n" + "".join(f"- `{hop.module}`: {_named(hop.functions)}\n" for hop in way)
 
 
 def _named(functions: list[str]) -> str:

@@ -95,13 +95,13 @@ class ClientError(BridgeError):
 
 
 class BadRequest(ClientError):
-    """A parameter cannot be parsed, or a number is outside its range."""
+    """A parameter cannot be parsed, or is out of range."""
 
     refused: str | None = None  # what v3 could do and upstream cannot, such as `sort by 'price'`
 
 
 class Unsupported(ClientError):
-    """Strict mode: the request names fields without a source, or parameters that would be ignored."""
+    """Strict mode: a field without a source, or a parameter that would be ignored."""
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Self:
@@ -121,7 +121,7 @@ class MissingKey(ClientError):
 
 
 class ForbiddenKey(ClientError):
-    """The API key belongs to no application; the message is the one that v3 sent."""
+    """The API key belongs to no application."""
 
     status = 403
 
@@ -134,7 +134,7 @@ class ExpiredKey(ForbiddenKey):
 
 
 class ForbiddenToken(ClientError):
-    """The request needs the admin token, and has none, or a wrong one."""
+    """The admin token is missing or wrong."""
 
     status = 403
 
@@ -157,19 +157,19 @@ class MethodNotAllowed(ClientError):
 
 
 class Gone(ClientError):
-    """The sunset of the API key has passed; the message names the page that says how to go on."""
+    """The sunset of the API key has passed."""
 
     status = 410
 
 
 class TooManyRequests(ClientError):
-    """The upstream's rate limit, or that of the API key, is exceeded."""
+    """The rate limit of the upstream or the API key is exceeded."""
 
     status = 429
 
 
 class QuotaExhausted(ClientError):
-    """The remaining parts of the application or API key do not cover the request; `retry_after`: until the reset."""
+    """The remaining parts do not cover the request; `retry_after`: until the reset."""
 
     status = 429
 
@@ -196,7 +196,7 @@ class UpstreamUnreachable(ServerError):
 
 
 class CircuitBreakerOpen(UpstreamUnreachable):
-    """The circuit breaker of the service is open: no request is sent for some seconds."""
+    """The circuit breaker is open: no request is sent for some seconds."""
 
 
 class DeadlineExceeded(UpstreamUnreachable):
