@@ -19,7 +19,7 @@ ACCEPTED = {
 """What is accepted by settings that have no type of their own."""
 
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-_AFTER = re.compile(r"; see \[[^\]]*\]\([^)]*\)(?=$|\.)")  # a reference at the end of a sentence
+_AFTER = re.compile(r" \(\[[^\]]*\]\([^)]*\)\)")  # a reference in parentheses
 
 
 class ReferenceRow(NamedTuple):
