@@ -121,7 +121,7 @@ def _default(value: Any) -> str:
 
 def page() -> str:
     """Return the whole page."""
-    every = (*commands(main.app, "v3bridge"), ("nexar-sandbox", sandbox_command.sandbox))
+    every = (*commands(main.program(), "v3bridge"), ("nexar-sandbox", sandbox_command.sandbox))
     uses = Counter(parameter for _, command in every for parameter in parameters(command))
     shared = [parameter for parameter, count in uses.items() if count >= SHARED_BY]
     known = dict.fromkeys(shared, "")

@@ -59,10 +59,10 @@ def _v3bridge() -> list[str]:
         ".SH SYNOPSIS",
         r"\fBv3bridge\fR \fICOMMAND\fR [\fIOPTION\fR]...",
         ".SH DESCRIPTION",
-        _text(main.app.info.help or ""),
+        _text(main.program().info.help or ""),
         *_section("OPTIONS", GENERAL),
         ".SH COMMANDS",
-        *(_command(name, command) for name, command in command_line.commands(main.app, "v3bridge")),
+        *(_command(name, command) for name, command in command_line.commands(main.program(), "v3bridge")),
         *_section("EXIT STATUS", CODES),
         *_section("FILES AND ENVIRONMENT", PLACES),
     ]

@@ -43,6 +43,9 @@ class ExplainCommand(core.TyperCommand):
         return super().parse_args(ctx, args)
 
 
+COMMAND = {"cls": ExplainCommand}
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
     """Options of the command."""

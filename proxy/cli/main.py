@@ -1,8 +1,10 @@
 """Entry point of `v3bridge`: its commands, its help, and the output of configuration errors."""
 
+import importlib
 import os
 import re
 import sys
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Annotated, Any, ClassVar, NoReturn
 
@@ -10,27 +12,35 @@ import typer
 from typer import core
 
 from proxy import __version__, errors
-from proxy.cli import (
-    alerts,
-    cache,
-    config,
-    doctor,
-    explain,
-    init,
-    keys,
-    mappings,
-    reload,
-    sandbox,
-    serve,
-    status,
-    store,
-    usage,
-)
 from proxy.kit import extras, garbage, shipped
 from proxy.kit.wording import printable
-from proxy.tools.compare.command import compare, record, shadow, uids
-from proxy.tools.conform import command as conform
-from proxy.tools.sheet.command import sheet, warm
+
+COMMANDS = {
+    "init": "proxy.cli.init.init",
+    "serve": "proxy.cli.serve.serve",
+    "status": "proxy.cli.status.status",
+    "config": "proxy.cli.config.config",
+    "reload": "proxy.cli.reload.reload",
+    "doctor": "proxy.cli.doctor.doctor",
+    "sandbox": "proxy.cli.sandbox.sandbox",
+    "mappings": "proxy.cli.mappings.mappings",
+    "surface": "proxy.cli.mappings.surface",
+    "explain": "proxy.cli.explain.explain",
+    "usage": "proxy.cli.usage.usage",
+    "compare": "proxy.tools.compare.command.compare.compare",
+    "conform": "proxy.tools.conform.command.conform",
+    "record": "proxy.tools.compare.command.record.record",
+    "shadow": "proxy.tools.compare.command.shadow.shadow",
+    "warm": "proxy.tools.sheet.command.warm.warm",
+    "sheet": "proxy.tools.sheet.command.sheet.app",
+    "cache": "proxy.cli.cache.app",
+    "store": "proxy.cli.store.app",
+    "alerts": "proxy.cli.alerts.app",
+    "keys": "proxy.cli.keys.app",
+    "uids": "proxy.tools.compare.command.uids.app",
+}
+"""Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
+the call of one."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)")
 _NUMBER_ERROR = re.compile("(int|float)_.*|.*_than_equal")  # types of pydantic's errors about numbers
@@ -112,49 +122,44 @@ def _hide_types_of_flags(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-app = typer.Typer(
-    name="v3bridge",
-    cls=ProgramGroup,
-    help="Keep programs of the retired v3 parts API working on the Nexar GraphQL API.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
-app.command("init")(init.init)
-app.command("serve")(serve.serve)
-app.command("status")(status.status)
-app.command("config")(config.config)
-app.command("reload")(reload.reload)
-app.command("doctor")(doctor.doctor)
-app.command("sandbox", context_settings=sandbox.OPTIONS, add_help_option=False)(sandbox.sandbox)
-app.command("mappings")(mappings.mappings)
-app.command("surface")(mappings.surface)
-app.command("explain", cls=explain.ExplainCommand)(explain.explain)
-app.command("usage")(usage.usage)
-app.command("compare")(compare.compare)
-app.command("conform")(conform.conform)
-app.command("record")(record.record)
-app.command("shadow")(shadow.shadow)
-app.command("warm")(warm.warm)
-for group, name in (
-    (sheet.app, "sheet"),
-    (cache.app, "cache"),
-    (store.app, "store"),
-    (alerts.app, "alerts"),
-    (keys.app, "keys"),
-    (uids.app, "uids"),
-):
-    app.add_typer(group, name=name, cls=CommandGroup)
+def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Return the program with these commands. Imports them."""
+    app = typer.Typer(
+        name="v3bridge",
+        cls=ProgramGroup,
+        help="Keep programs of the retired v3 parts API working on the Nexar GraphQL API.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(_root)
+    for name in names:
+        place, _, attribute = COMMANDS[name].rpartition(".")
+        module = importlib.import_module(place)
+        command = getattr(module, attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, cls=CommandGroup)
+        else:
+            app.command(name, **getattr(module, "COMMAND", {}))(command)
+    app.command("help")(_help)
+    return app
 
 
-@app.command("help")
+def _called(words: list[str]) -> Iterable[str]:
+    """Return the commands that a command line needs: the one that it calls, none for the program's help, else all."""
+    if words and words[0] in COMMANDS:
+        return words[:1]
+    is_help = words[:1] in ([], ["-h"], ["--help"], ["--version"]) and "_V3BRIDGE_COMPLETE" not in os.environ
+    return () if is_help else COMMANDS
+
+
 def _help(
+    context: typer.Context,
     command: Annotated[list[str] | None, typer.Argument(help="The command; all are listed if omitted.")] = None,
 ) -> None:
     """Print the commands, or the options of a command."""
-    app([*(command or ()), "--help"], standalone_mode=False)
+    context.find_root().command([*(command or ()), "--help"], standalone_mode=False)
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help=VERSION_HELP),
@@ -181,7 +186,7 @@ def main() -> None:
     garbage.collect_rarely()
     try:
         # Not standalone: typer would print usage and boxes around its errors.
-        code = app(standalone_mode=False)
+        code = program(_called(sys.argv[1:]))(standalone_mode=False)
     except errors.StartError as error:
         _end(error.message, 2)
     except ModuleNotFoundError as error:

@@ -2,7 +2,10 @@
 
 import typer
 
-OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+COMMAND = {
+    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    "add_help_option": False,
+}
 
 
 def sandbox(context: typer.Context) -> None:

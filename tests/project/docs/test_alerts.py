@@ -80,7 +80,7 @@ def test_test_is_printed_as_documented(page: Any, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(receivers, "deliver", accept)
     typed, _, shown = output.text.partition("\n")
-    done = testing.CliRunner().invoke(main.app, shlex.split(typed)[2:])
+    done = testing.CliRunner().invoke(main.program(), shlex.split(typed)[2:])
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
 

@@ -41,7 +41,7 @@ def test_reload_is_printed_as_documented(pages: Any, tmp_path: Any, monkeypatch:
     monkeypatch.setattr(control, "reload_services", lambda path: {4711: result})
     monkeypatch.chdir(tmp_path)
     typed, _, shown = block.text.partition("\n")
-    done = testing.CliRunner().invoke(main.app, shlex.split(typed)[2:])
+    done = testing.CliRunner().invoke(main.program(), shlex.split(typed)[2:])
     assert (done.exit_code, done.stdout) == (0, shown)
 
 

@@ -42,4 +42,4 @@ def test_every_documented_command_exists(page: Any) -> None:
     (block,) = page.blocks("sh", "shadow")
     actions = re.findall(r"^v3bridge shadow *(\w*)", block.text, re.MULTILINE)
     assert {action or "status" for action in actions} == set(ShadowAction)
-    assert CliRunner().invoke(main.app, ["shadow", "--help"]).exit_code == 0
+    assert CliRunner().invoke(main.program(), ["shadow", "--help"]).exit_code == 0

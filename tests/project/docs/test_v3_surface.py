@@ -34,7 +34,7 @@ def test_page_is_up_to_date(book: Any) -> None:
 
 
 def test_command_prints_the_page(book: Any) -> None:
-    done = testing.CliRunner().invoke(main.app, ["surface"])
+    done = testing.CliRunner().invoke(main.program(), ["surface"])
     assert (done.exit_code, done.stdout) == (0, surface_page.page(book))
 
 
