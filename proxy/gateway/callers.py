@@ -20,6 +20,7 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnknownKey,
     UnsupportedUse,
@@ -42,19 +43,20 @@ class _Batch(NamedTuple):
     unknown: list[UnknownKey]
     months: list[MonthlyRequests]
     unsupported: list[UnsupportedUse]
+    durations: list[KeyDurations]
 
 
 def _batches(taken: CallerCounts) -> list[_Batch]:
     """Take all counts, in batches of a size that keeps no other user of the store waiting."""
     seen, counts = taken.take()
-    others = taken.take_unknown(), taken.take_months(), taken.take_unsupported()
+    others = taken.take_unknown(), taken.take_months(), taken.take_unsupported(), taken.take_durations()
     times = {each.caller: each for each in seen}
     batches = []
     for start in range(0, len(counts) or int(any(others)), BATCH_MAX):
         part = counts[start : start + BATCH_MAX]
         seen = [times[each] for each in {count.caller for count in part}]
         batches.append(_Batch(secrets.token_hex(8), seen, part, *others))
-        others = [], [], []
+        others = [], [], [], []
     return batches
 
 
@@ -110,6 +112,7 @@ class CallerRecorder:
                 unknown=batch.unknown,
                 months=batch.months,
                 unsupported=batch.unsupported,
+                durations=batch.durations,
             )
             self._batches.popleft()
 

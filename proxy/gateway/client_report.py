@@ -16,7 +16,8 @@ from proxy.gateway.applications import Sunset
 from proxy.kit import slices
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, UnsupportedUse
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, KeyDurations, UnsupportedUse
+from proxy.telemetry.history import Counts
 
 Verdict = Literal["breaks", "runs unchanged", "not seen"]
 """Verdict on an API key by its requests in the days of a report: with unsupported uses, without, or none at all."""
@@ -75,6 +76,8 @@ class ClientSummary(msgspec.Struct, frozen=True):
     parts: int
     hits: int
     mean_ms: float
+    p50_ms: float | None
+    p95_ms: float | None
     first_seen: str | None
     last_seen: str | None
     verdict: Verdict | None
@@ -91,11 +94,13 @@ class ClientUsage(ClientSummary, frozen=True):
     """Usage of one API key. `application` and `key` are names, null for all requests without a valid API key.
 
     `requests`, `errors`, `parts`, `hits` (for which nothing was sent upstream), `mean_ms`, `days` and `callers` are of
-    the days of the report; `unsupported`, the most frequent first, `first_seen` and `last_seen` of all recorded days,
-    null for a key that was never seen. `days` has a row for each day, `callers` for each caller that was seen on one of
-    them, most requests first. `configured`: the configuration has such a key. `sunset` is the last day of service of v3
-    to it, `expires` that of the key itself, `strict` whether all of its requests are strict. `verdict` is null without
-    a valid API key; fields of the default response do not count, as nobody knows whether a program reads them.
+    the days of the report, as are `p50_ms` and `p95_ms`, percentiles that are interpolated within the buckets of the
+    metric of durations; they are null without requests, and without a valid API key. `unsupported`, the most frequent
+    first, `first_seen` and `last_seen` are of all recorded days, null for a key that was never seen. `days` has a row
+    for each day, `callers` for each caller that was seen on one of them, most requests first. `configured`: the
+    configuration has such a key. `sunset` is the last day of service of v3 to it, `expires` that of the key itself,
+    `strict` whether all of its requests are strict. `verdict` is null without a valid API key; fields of the default
+    response do not count, as nobody knows whether a program reads them.
     """
 
     days: list[DayUsage]
@@ -134,9 +139,9 @@ async def read(
     """Read the usage of the last `days` days: of all configured API keys, and of others that were seen."""
     today = int(now // DAY_SECONDS)
     usage = [await store.caller_usage(today - days + 1, today)]
-    unsupported = await store.unsupported_uses()
+    others = await store.unsupported_uses(), await store.durations(today - days + 1, today)
     # The thread has the only references: to free hundreds of thousands of counts takes long, too.
-    return await asyncio.to_thread(lambda: _report(applications, _by_client(*usage.pop(), unsupported), days, now))
+    return await asyncio.to_thread(lambda: _report(applications, _by_client(*usage.pop(), *others), days, now))
 
 
 def _report(
@@ -152,7 +157,7 @@ def _report(
     }
     today = int(now // DAY_SECONDS)
     named_days = range(today - days + 1, today + 1)
-    silent = {client: _Calls({}, [], []) for client in keys}
+    silent = {client: _Calls({}, [], [], []) for client in keys}
     clients = [_client(client, keys.get(client), its, named_days, now) for client, its in {**silent, **calls}.items()]
     clients.sort(key=lambda each: (each.requests, each.last_seen or ""), reverse=True)
     recorded = min((each.first for its in calls.values() for each in its.seen.values()), default=None)
@@ -165,18 +170,24 @@ class _Calls(NamedTuple):
     seen: dict[Caller, CallerSeen]
     counts: list[CallerCount]
     unsupported: list[UnsupportedUse]
+    durations: list[KeyDurations]
 
 
 def _by_client(
-    seen: Iterable[CallerSeen], counts: Iterable[CallerCount], unsupported: Iterable[UnsupportedUse]
+    seen: Iterable[CallerSeen],
+    counts: Iterable[CallerCount],
+    unsupported: Iterable[UnsupportedUse],
+    durations: Iterable[KeyDurations],
 ) -> defaultdict[tuple[str, str], _Calls]:
-    calls: defaultdict[tuple[str, str], _Calls] = defaultdict(lambda: _Calls({}, [], []))
+    calls: defaultdict[tuple[str, str], _Calls] = defaultdict(lambda: _Calls({}, [], [], []))
     for each in seen:
         calls[each.caller[:2]].seen[each.caller] = each
     for count in counts:
         calls[count.caller[:2]].counts.append(count)
     for use in unsupported:
         calls[use.application, use.key].unsupported.append(use)
+    for duration in durations:
+        calls[duration.application, duration.key].durations.append(duration)
     return calls
 
 
@@ -209,6 +220,8 @@ def _client(
         parts=parts,
         hits=hits,
         mean_ms=mean_ms,
+        p50_ms=_percentile(calls.durations, 0.5),
+        p95_ms=_percentile(calls.durations, 0.95),
         first_seen=_time(min((each.first for each in calls.seen.values()), default=None)),
         last_seen=_time(max((each.last for each in calls.seen.values()), default=None)),
         verdict=_verdict(calls, requests, days) if key else None,
@@ -259,6 +272,12 @@ def _total(counts: Iterable[CallerCount]) -> tuple[int, int, int, int, float]:
     return requests, failed, parts, hits, round(ms / requests, 1) if requests else 0.0
 
 
+def _percentile(durations: Iterable[KeyDurations], share: float) -> float | None:
+    buckets = tuple(map(sum, zip(*(each.buckets for each in durations), strict=True)))
+    seconds = Counts(buckets=buckets).percentile(share) if buckets else None
+    return None if seconds is None else round(seconds * 1000, 1)
+
+
 def day_names(days: int, now: float) -> tuple[str, str]:
     """Return the first and the last of so many days, today's last."""
     today = int(now // DAY_SECONDS)
@@ -285,6 +304,8 @@ CSV_COLUMNS = (
     "parts",
     "hits",
     "mean_ms",
+    "key_p50_ms",
+    "key_p95_ms",
     "first_seen",
     "last_seen",
 )
@@ -304,11 +325,12 @@ def _csv_rows(report: ClientReport) -> Iterator[tuple[object, ...]]:
     for client in report.clients:
         names = (client.application or "", client.key or "")
         if not client.callers:
-            yield (*names, "", "", "", 0, 0, 0, 0, 0, client.first_seen or "", client.last_seen or "")
+            yield (*names, "", "", "", 0, 0, 0, 0, 0, "", "", client.first_seen or "", client.last_seen or "")
+        percentiles = client.p50_ms, client.p95_ms
         for caller in client.callers:
             for day in caller.days:
                 numbers = day.requests, day.errors, day.parts, day.hits, day.mean_ms
-                times = caller.first_seen, caller.last_seen
+                times = *percentiles, caller.first_seen, caller.last_seen
                 yield (*names, caller.endpoint, inert(caller.user_agent), day.day, *numbers, *times)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen, MonthlyRequests, UnknownKey, UnsupportedUse
+from proxy.telemetry.callers import CallerCount, CallerSeen, KeyDurations, MonthlyRequests, UnknownKey, UnsupportedUse
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -260,9 +260,10 @@ class CallerStore(Protocol):
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
         unsupported: Sequence[UnsupportedUse] = (),
+        durations: Sequence[KeyDurations] = (),
     ) -> None:
         """Add counts, and the times of all their callers; unknown API keys, of which the last KEYS_MAX stay, and of
-        each address the last ADDRESS_KEYS_MAX; and unsupported uses.
+        each address the last ADDRESS_KEYS_MAX; unsupported uses; and durations.
 
         A batch that is sent again within BATCH_SECONDS, because its confirmation was lost, is added once."""
 
@@ -271,6 +272,9 @@ class CallerStore(Protocol):
 
     async def unsupported_uses(self) -> list[UnsupportedUse]:
         """Return unsupported uses, by application and key, the most frequent first."""
+
+    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
+        """Return the durations of these days, in no particular order."""
 
     async def callers(self) -> list[CallerSeen]:
         """Return every caller with its first and last time, in no particular order."""
@@ -285,8 +289,8 @@ class CallerStore(Protocol):
         """Return the unknown API keys, the last one first."""
 
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days; callers, unknown API keys and unsupported uses that were last seen before this
-        day; and months that ended before it."""
+        """Delete counts and durations of earlier days; callers, unknown API keys and unsupported uses that were last
+        seen before this day; and months that ended before it."""
 
 
 class AuditEntry(NamedTuple):

@@ -46,6 +46,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnknownKey,
     UnsupportedUse,
@@ -196,6 +197,7 @@ class RedisStore:
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
         unsupported: Sequence[UnsupportedUse] = (),
+        durations: Sequence[KeyDurations] = (),
     ) -> None:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
@@ -211,6 +213,7 @@ class RedisStore:
                 for month, application, key, *numbers in months
             ],
             [(orjson.dumps(each[:3]).decode(), *each[3:]) for each in unsupported],
+            [(each.day, orjson.dumps(each[1:3]).decode(), each.buckets) for each in durations],
         )
         values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
@@ -226,6 +229,19 @@ class RedisStore:
         stored = await _response(self._redis.hgetall(f"{PREFIX}unsupported_uses"))
         uses = [UnsupportedUse(*orjson.loads(names), *map(int, numbers.split())) for names, numbers in stored.items()]
         return sorted(uses, key=lambda each: (each.application, each.key, -each.requests, each.name))
+
+    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
+        stored = [
+            (day, await _response(self._redis.hgetall(f"{PREFIX}durations:{day}")))
+            for day in map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days")))
+            if first_day <= day <= last_day
+        ]
+        return [
+            KeyDurations(day, application, key, tuple(orjson.loads(buckets)))
+            for day, hashed in stored
+            for names, buckets in hashed.items()
+            for application, key in [orjson.loads(names)]
+        ]
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._callers()).values())

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
@@ -32,6 +34,7 @@ from proxy.telemetry.callers import (
     DAY_SECONDS,
     CallerCount,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnknownKey,
     UnsupportedUse,
@@ -157,6 +160,7 @@ class SqlStore:
         unknown: Sequence[UnknownKey] = (),
         months: Sequence[MonthlyRequests] = (),
         unsupported: Sequence[UnsupportedUse] = (),
+        durations: Sequence[KeyDurations] = (),
     ) -> None:
         now = self._now()
 
@@ -166,6 +170,7 @@ class SqlStore:
                 sqlite_callers.add_unknown_keys(rows, unknown)
                 sqlite_callers.add_months(rows, months)
                 sqlite_callers.add_unsupported(rows, unsupported)
+                sqlite_callers.add_durations(rows, durations)
 
         await self._write(work)
 
@@ -176,6 +181,10 @@ class SqlStore:
     async def unsupported_uses(self) -> list[UnsupportedUse]:
         statement = "SELECT * FROM unsupported_uses ORDER BY application, key, requests DESC, name"
         return [UnsupportedUse(*row) for row in await self._read(statement)]
+
+    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
+        rows = await self._read("SELECT * FROM durations WHERE day BETWEEN ? AND ?", first_day, last_day)
+        return [KeyDurations(day, name, key, tuple(msgspec.json.decode(text))) for day, name, key, text in rows]
 
     async def callers(self) -> list[CallerSeen]:
         return list((await self._transaction("BEGIN", sqlite_callers.callers)).values())
@@ -202,6 +211,7 @@ class SqlStore:
 
     async def prune_callers(self, first_day: int) -> None:
         await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
+        await self._change("DELETE FROM durations WHERE day < ?", first_day)
         await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
         await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
         await self._change("DELETE FROM unsupported_uses WHERE last < ?", first_day * DAY_SECONDS)

@@ -11,6 +11,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnknownKey,
     UnsupportedUse,
@@ -65,6 +66,16 @@ def add_unsupported(rows: sqlite3.Connection, unsupported: Sequence[UnsupportedU
         "INSERT INTO unsupported_uses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (application, key, name) DO UPDATE SET "
         "requests = requests + excluded.requests, first = min(first, excluded.first), last = max(last, excluded.last)",
         unsupported,
+    )
+
+
+def add_durations(rows: sqlite3.Connection, durations: Sequence[KeyDurations]) -> None:
+    rows.executemany(
+        # CROSS JOIN keeps the order of the buckets.
+        "INSERT INTO durations VALUES (?, ?, ?, ?) ON CONFLICT (day, application, key) DO UPDATE SET buckets = "
+        "(SELECT json_group_array(own.value + added.value) FROM json_each(durations.buckets) AS own "
+        "CROSS JOIN json_each(excluded.buckets) AS added ON own.key = added.key)",
+        ((*names, json_text(buckets)) for *names, buckets in durations),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy import errors
 
-VERSION = 9
+VERSION = 10
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -46,6 +46,8 @@ CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEX
 CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
     errors INTEGER NOT NULL, parts INTEGER NOT NULL, hits INTEGER NOT NULL, ms INTEGER NOT NULL,
     PRIMARY KEY (day, caller)) WITHOUT ROWID;
+CREATE TABLE durations (day INTEGER NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL, buckets TEXT NOT NULL,
+    PRIMARY KEY (day, application, key)) WITHOUT ROWID;
 CREATE TABLE unsupported_uses (application TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
     requests INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (application, key, name))
     WITHOUT ROWID;

@@ -7,6 +7,7 @@ also those of GraphQL and v4, and their unsupported uses.
 """
 
 import time
+from bisect import bisect_left
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -14,12 +15,14 @@ import msgspec
 
 from proxy.redaction import Redaction
 from proxy.telemetry.activity import RequestValues, shown, shown_names
+from proxy.telemetry.metrics import SECONDS
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
 DAY_SECONDS = 86_400
 OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
+BOUNDS_MS = tuple(seconds * 1000 for seconds in SECONDS)  # of durations
 BATCH = 256  # requests that are counted together
 UNSUPPORTED_MAX = 200  # names of an API key that are counted separately, in one process
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
@@ -86,6 +89,16 @@ class MonthlyRequests(NamedTuple):
     coalesced: int
 
 
+class KeyDurations(NamedTuple):
+    """Requests of an API key on one day (in days since 1970, UTC), of endpoints of v3, by their duration: the buckets
+    of the metric (SECONDS), the last one above all bounds."""
+
+    day: int
+    application: str
+    key: str
+    buckets: tuple[int, ...]
+
+
 class UnsupportedUse(NamedTuple):
     """Parameter that is ignored, or field without source, with the reason: how many requests of an API key named it,
     and the times of the first and the last one in seconds since 1970."""
@@ -141,6 +154,10 @@ class _Avoided:
 _Key = tuple[float, str | None, str | None, str, str]  # day, application, API key, route or endpoint, user agent
 
 
+def _no_durations() -> defaultdict[tuple[float, str | None, str], list[int]]:
+    return defaultdict(lambda: [0] * (len(BOUNDS_MS) + 1))
+
+
 class CallerCounts:
     """Counts of this process that are not in the store yet. `keys` hides API keys in User-Agents."""
 
@@ -149,6 +166,7 @@ class CallerCounts:
         self._uncounted: list[RequestValues] = []
         self._tallies: dict[_Key, _Tally] = {}
         self._avoided: dict[tuple[float, str | None, str], _Avoided] = {}
+        self._durations = _no_durations()
         self._day = 0.0
         self._callers: dict[tuple[str | None, str | None], set[tuple[str, str]]] = defaultdict(set)
         self._unknown: dict[str, UnknownKey] = {}
@@ -194,6 +212,8 @@ class CallerCounts:
         if cache == "hit":
             tally.hits += 1
         tally.ms += ms
+        if name is not None:
+            self._durations[day, application, name][bisect_left(BOUNDS_MS, ms)] += 1
 
     def _count_key(self, day: float, key: str, record: RequestValues) -> None:
         """Count a request of an API key, what it avoided, and its unsupported uses."""
@@ -264,6 +284,15 @@ class CallerCounts:
             count = counts.get(place) or CallerCount(*place, 0, 0, 0)
             counts[place] = count.plus(tally.requests, tally.errors, tally.parts, tally.hits, round(tally.ms))
         return list(seen.values()), list(counts.values())
+
+    def take_durations(self) -> list[KeyDurations]:
+        """Return the durations by API key and day, and begin again with none."""
+        self._count_all()
+        durations, self._durations = self._durations, _no_durations()
+        return [
+            KeyDurations(int(day), application or "", key, tuple(buckets))
+            for (day, application, key), buckets in durations.items()
+        ]
 
     def take_months(self) -> list[MonthlyRequests]:
         """Return the requests by month, and begin again from zero."""

@@ -2,10 +2,11 @@
 -- [[[caller, first, last], …], [[day, position of the caller in the first list, requests, errors, parts, hits, ms], …],
 -- [[digest of an unknown API key, address, user agent, first, last, requests], …],
 -- [[month, application and key, requests, hits, cached, coalesced], …],
--- [[application, key and name, requests, first, last], …]]; how many unknown keys stay, in all and of an address.
+-- [[application, key and name, requests, first, last], …],
+-- [[day, application and key, [requests of a bucket, …]], …]]; how many unknown keys stay, in all and of an address.
 if not redis.call('SET', KEYS[1], '1', 'NX', 'EX', ARGV[2]) then return end
 local callers, days, last_id = ARGV[1] .. 'callers', ARGV[1] .. 'caller_days', ARGV[1] .. 'caller_id'
-local seen, counts, unknown, months, unsupported = unpack(cjson.decode(ARGV[4]))
+local seen, counts, unknown, months, unsupported, durations = unpack(cjson.decode(ARGV[4]))
 local ids = {} -- a caller's text is held once; the counts of its days have its number
 for number, each in ipairs(seen) do
   local caller, first, last = unpack(each)
@@ -71,5 +72,14 @@ for _, each in ipairs(unsupported) do
   local r, from, to = string.match(redis.call('HGET', unsupported_uses, names) or '', '^(%d+) (%d+) (%d+)$')
   if r then requests, first, last = requests + r, math.min(first, tonumber(from)), math.max(last, tonumber(to)) end
   redis.call('HSET', unsupported_uses, names, string.format('%d %d %d', requests, first, last))
+end
+for _, each in ipairs(durations) do
+  local day, names, buckets = unpack(each)
+  local key = string.format('%sdurations:%d', ARGV[1], day)
+  local stored = redis.call('HGET', key, names)
+  for place, requests in ipairs(stored and cjson.decode(stored) or {}) do buckets[place] = buckets[place] + requests end
+  redis.call('HSET', key, names, cjson.encode(buckets))
+  redis.call('SADD', days, day)
+  redis.call('EXPIRE', key, ARGV[3])
 end
 for _, key in ipairs({ ARGV[1] .. 'months', unsupported_uses, callers, days, last_id }) do redis.call('EXPIRE', key, ARGV[3]) end

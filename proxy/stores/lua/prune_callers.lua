@@ -8,7 +8,7 @@ end
 local callers, days = KEYS[1] .. 'callers', KEYS[1] .. 'caller_days'
 for _, day in ipairs(redis.call('SMEMBERS', days)) do
   if tonumber(day) < tonumber(ARGV[1]) then
-    redis.call('DEL', KEYS[1] .. 'caller_day:' .. day)
+    redis.call('DEL', KEYS[1] .. 'caller_day:' .. day, KEYS[1] .. 'durations:' .. day)
     redis.call('SREM', days, day)
   end
 end

@@ -21,6 +21,7 @@ from proxy.telemetry.callers import (
     Caller,
     CallerCount,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnknownKey,
     UnsupportedUse,
@@ -91,6 +92,20 @@ async def test_unsupported_uses_are_added_up_once_and_pruned(store: Store) -> No
     assert await store.unsupported_uses() == uses
     await store.prune_callers(1)
     assert await store.unsupported_uses() == uses[:1]
+
+
+async def test_durations_of_a_day_add_up_once_and_are_pruned(store: Store) -> None:
+    quoted = KeyDurations(TODAY, "demo", 'a "quoted" key', (2**40, 0, 1))
+    for batch in ("1", "1", "2"):  # the first is sent again
+        buckets = *range(11, 0, -1), 0, 7
+        durations = [KeyDurations(TODAY, "demo", "erp", buckets), KeyDurations(TODAY - 1, "demo", "erp", (1, 2))]
+        await store.add_callers(batch, [], [], durations=durations)
+    await store.add_callers("3", [], [], durations=[quoted])
+    twice = KeyDurations(TODAY, "demo", "erp", tuple(2 * number for number in buckets))
+    assert sorted(await store.durations(TODAY, TODAY)) == sorted([quoted, twice])
+    assert await store.durations(TODAY - 2, TODAY - 1) == [KeyDurations(TODAY - 1, "demo", "erp", (2, 4))]
+    await store.prune_callers(TODAY)
+    assert sorted(await store.durations(0, TODAY)) == sorted([quoted, twice])
 
 
 async def test_counts_of_a_day_add_up_with_hits_and_durations(store: Store) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proxy.telemetry.activity import RequestRecord, RequestValues
 from proxy.telemetry.callers import (
+    BOUNDS_MS,
     CALLERS_MAX,
     DAY_SECONDS,
     KEYS_MAX,
@@ -21,6 +22,7 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
+    KeyDurations,
     MonthlyRequests,
     UnsupportedUse,
 )
@@ -40,10 +42,11 @@ def record(
     parts: int | None = None,
     error: str | None = None,
     cache: str | None = None,
+    ms: float = 1.0,
     unsupported: tuple[str, ...] = (),
 ) -> RequestRecord:
     return RequestRecord(
-        *(at, "id", "GET", route, route, status, 1.0, "::1", user_agent, application, key, parts, cache, error),
+        *(at, "id", "GET", route, route, status, ms, "::1", user_agent, application, key, parts, cache, error),
         unsupported=unsupported,
     )
 
@@ -155,6 +158,19 @@ def test_any_requests_are_counted_as_by_hand(records: list[RequestRecord]) -> No
         for place in requests
     )
     assert sorted(seen) == sorted(CallerSeen(caller, min(at), max(at)) for caller, at in times.items())
+
+
+def test_durations_are_counted_by_key_and_day() -> None:
+    counts = CallerCounts()
+    for at, ms in ((0, 0.3), (1, 5), (2, 5.1), (3, 90_000), (DAY_SECONDS, 6)):
+        counts.add(values(record(MIDNIGHT + at, ms=ms)))
+    counts.add(values(record(application=None, key=None, error="MissingKey")))
+    day, none = int(MIDNIGHT // DAY_SECONDS), (0,) * (len(BOUNDS_MS) - 2)
+    assert counts.take_durations() == [
+        KeyDurations(day, "demo", "erp", (2, 1, *none, 1)),
+        KeyDurations(day + 1, "demo", "erp", (0, 1, *none, 0)),
+    ]
+    assert counts.take_durations() == []
 
 
 def test_unsupported_uses_are_added_up_by_key() -> None:

@@ -17,7 +17,7 @@ from proxy.gateway import client_report, client_verdicts
 from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen, KeyDurations
 
 KEYS = (
     config.ApiKeySettings(config.digest("EXAMPLE_KEY"), name="erp", parts=100),
@@ -46,6 +46,8 @@ async def store_file(tmp_path: Path, time: clock.ManualClock) -> Path:
     seen = [CallerSeen(each.caller, each.day * DAY_SECONDS, each.day * DAY_SECONDS + 60) for each in COUNTS]
     for number, (each, times) in enumerate(zip(COUNTS, seen, strict=True)):
         await store.add_callers(str(number), [times], [each])
+    durations = KeyDurations(TODAY, "demo", "erp", (0, 0, 0, 8, 0, 0, 0, 2, *[0] * 5))
+    await store.add_callers("durations", [], [], durations=[durations])
     parts = (("demo", 400), ("demo/erp", 100))
     usage = tuple(UsageIncrement(LedgerEntry(name, "2023-11"), number, 0) for name, number in parts)
     await store.settle(Settlement("other", 1, (), usage))
@@ -83,6 +85,8 @@ async def test_clients_are_listed_with_usage_quota_and_sunset(admin: running_adm
         "parts": 31,
         "hits": 0,
         "mean_ms": 0.0,
+        "p50_ms": 40.6,
+        "p95_ms": 875.0,
         "unsupported": 0,
         "requests_by_day": [5, *[0] * 27, 6, 70],
         "first_seen": "2023-10-15T00:00:00Z",
@@ -94,6 +98,14 @@ async def test_clients_are_listed_with_usage_quota_and_sunset(admin: running_adm
         "quota": {"period": "2023-11", "used": 100, "limit": 100, "percent": 100.0, "share": 0.25},
     }
     assert (left["key"], left["configured"], left["quota"]) == ("left", False, None)
+
+
+async def test_percentiles_are_shown_beside_the_mean(admin: running_admin.AdminClient) -> None:
+    assert '<br><span class="quiet">41 ms, 875 ms</span>' in await admin.page("/clients")
+    assert "<dd>–</dd>" in await admin.page("/clients?application=demo&key=left")
+    file = await admin.send("GET", "/clients.csv", headers=running_admin.BEARER)
+    rows = csv.DictReader((await file.text()).splitlines())
+    assert {(row["key_p50_ms"], row["key_p95_ms"]) for row in rows if row["key"] == "erp"} == {("40.6", "875.0")}
 
 
 async def test_verdicts_are_a_file(admin: running_admin.AdminClient) -> None:

@@ -215,7 +215,7 @@ def test_csv_has_a_row_for_each_caller_and_day(run_command: Run, config_file: st
     assert tuple(rows[0]) == CSV_COLUMNS
     match = ["shop", "erp", "parts/match", LONG]
     assert [row[4] for row in rows if row[:4] == match] == [day(1), day(0)]
-    assert ["trial", "1", "", "", "", "0", "0", "0", "0", "0", "", ""] in rows
+    assert ["trial", "1", "", "", "", "0", "0", "0", "0", "0", "", "", "", ""] in rows
     # A spreadsheet would take it for a formula.
     assert ["", "", "parts/search", "'=1+1", day(0), "9", "9", "0"] in [row[:8] for row in rows]
 
