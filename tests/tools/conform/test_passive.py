@@ -199,3 +199,88 @@ def test_the_page_says_how_many_exchanges_and_when() -> None:
     text = page.render(catalogue, evidence.merge({}, result, catalogue))
     assert "**Sandbox: not observed.** **Nexar: observed in 12 exchanges, last 2027-01-02.**" in text
     assert "contradicted: observed in 1 exchange, last 2027-01-03: `[2,1]`" in text
+
+
+def _search(arguments: str, **value: Any) -> UpstreamExchange:
+    return UpstreamExchange(
+        {"data": {"supSearch": value}}, query=f"{{ supSearch({arguments}) {{ {_fields(value)} }} }}"
+    )
+
+
+def _fields(value: Any) -> str:
+    if isinstance(value, list):
+        return _fields(value[0])
+    return " ".join(
+        f"{name} {{ {_fields(below)} }}" if isinstance(below, dict | list) else name for name, below in value.items()
+    )
+
+
+def _errors(*messages: str, **more: Any) -> UpstreamExchange:
+    return UpstreamExchange({"errors": [{"message": each, **more} for each in messages]}, status=200)
+
+
+def _match(query: str, hits: int, parts: int) -> UpstreamExchange:
+    found = {"hits": hits, "parts": [{"mpn": "A-1"}] * parts}
+    query = f"{{ supMultiMatch(queries: [{{{query}}}]) {{ hits parts {{ mpn }} }} }}"
+    return UpstreamExchange({"data": {"supMultiMatch": [found]}}, query=query)
+
+
+def _categories(**root: Any) -> UpstreamExchange:
+    value = {"id": "4161", "children": [{"numParts": 4}, {"numParts": 5}], **root}
+    return UpstreamExchange({"data": {"supCategories": [value]}}, query=f"{{ supCategories {{ {_fields(value)} }} }}")
+
+
+COUNTS = ("datasheets", "descriptions", "images", "offers", "reference_designs", "sellers", "similar_parts")
+START, LIMIT = "start must be between 0 and 1000", "limit must be between 0 and 100"
+UUID = "a43cf3e2-e319-4453-a1e9-59063ef113b4"
+
+
+@pytest.mark.parametrize(
+    "id, confirms, contradicts",
+    [
+        ("range-errors-together", _errors(START, LIMIT), _errors(LIMIT, START)),
+        (
+            "unknown-field-message",
+            _errors("The field `a` does not exist on the type `B`."),
+            _errors("Field a does not exist on B"),
+        ),
+        (
+            "missing-scope-path",
+            _errors("The current user is not authorized to access this resource.", path=["a"]),
+            _errors("The current user is not authorized to access this resource.", path=["a", 0]),
+        ),
+        (
+            "request-id-of-errors",
+            UpstreamExchange({"errors": [{"message": "no"}], "extensions": {"requestId": UUID}}),
+            UpstreamExchange({"errors": [{"message": "no"}], "extensions": {"requestId": "7"}}),
+        ),
+        ("manufacturer-alone", _match('manufacturer: "X"', 9, 3), None),
+        ("default-match-limit", _match('mpn: "A-1"', 9, 3), _match('mpn: "A-1"', 9, 4)),
+        ("search-description", _search('q: "x"', results=[{"description": "<strong>x</strong>"}]), None),
+        ("value-filter-displayed", _search('q: "x", filters: {capacitance: ["100 nF"]}', hits=3), None),
+        ("sort-key-of-attribute", _search('q: "x", sort: "capacitance"', hits=3), None),
+        (
+            "category-counts",
+            _search('q: "x"', hits=3, categoryAgg=[{"count": 2}]),
+            _search('q: "x"', hits=3, categoryAgg=[{"count": 4}]),
+        ),
+        (
+            "stock-counts",
+            _search('q: "x"', hits=3, inStockAgg=[{"count": 2}, {"count": 1}]),
+            _search('q: "x"', hits=3, inStockAgg=[{"count": 2}, {"count": 2}]),
+        ),
+        ("root-parent", _categories(parentId="4161"), _categories(parentId="0")),
+        ("category-parts", _categories(numParts=9), _categories(numParts=8)),
+        (
+            "counts-of-part",
+            UpstreamExchange({"data": {"supParts": [{"mpn": "A", "counts": dict.fromkeys(COUNTS, 1)}]}}),
+            UpstreamExchange({"data": {"supParts": [{"mpn": "A", "counts": dict.fromkeys(COUNTS[1:], 1)}]}}),
+        ),
+    ],
+)
+def test_a_check_confirms_and_contradicts(
+    id: str, confirms: UpstreamExchange, contradicts: UpstreamExchange | None
+) -> None:
+    assert _outcomes(confirms)[id].verdict == "confirmed"
+    if contradicts is not None:
+        assert _outcomes(contradicts)[id].verdict == "contradicted"
