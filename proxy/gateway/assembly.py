@@ -371,12 +371,13 @@ async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: 
     scope = shared_keys.namespace(settings, upstream, *files)
     in_flight: coalescing.Coalescing[Hashable, lookup.Lookup, entries.RenderedResult] | None = None
     memory: entries.ResponseCache | None = None
+    shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
     if settings.coalescing.enabled:
-        in_flight = await base.obtain(("in flight", scope), _make(coalescing.Coalescing))
+        # Shared where the claims are: of two requests one must not wait for the other's work, and that for its claim.
+        in_flight = await base.obtain(("in flight", scope, shared), _make(coalescing.Coalescing))
     if settings.cache.enabled:
         storage = await base.obtain(("cache", scope), _make(entries.create_storage, settings.cache, base.clock))
         memory = entries.ResponseCache(settings.cache, base.clock, storage)
-    shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
     cache = lookup.QueryCache(memory, in_flight, base.metrics, shared)
     if memory is not None:
         started = clearing.CacheClearing(store, cache)
