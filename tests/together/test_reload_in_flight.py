@@ -44,7 +44,8 @@ async def test_requests_before_and_after_a_reload_do_not_wait_for_each_other(
     environment: ProxyEnvironment, tmp_path: Path
 ) -> None:
     """The first has claimed its query in the shared cache, the second among the queries in flight."""
-    released, at_once, caches = asyncio.Event(), asyncio.Event(), []
+    released, at_once = asyncio.Event(), asyncio.Event()
+    caches: list[SlowCache] = []
     at_once.set()
 
     def open_cache(*values: Any) -> Any:
