@@ -24,7 +24,7 @@ def page() -> str:
 
 
 def _row(row: reference.ReferenceRow) -> str:
-    defaults = {"required": ", required", "none": ""}
+    defaults = {"required": "; required", "none": ""}
     accepts = row.accepts.translate(ESCAPED) + defaults.get(row.default, f"; default `{row.default}`")
     return f"| `{row.name}` | {accepts} | {row.meaning.translate(ESCAPED)} |\n"
 
