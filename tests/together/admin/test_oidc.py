@@ -330,6 +330,13 @@ async def test_changed_settings_end_the_sessions(admin: AdminClient, provider: I
     assert (await sign_in_with_oidc(admin)).status == 403
 
 
+async def test_sign_in_needs_an_encrypted_connection(admin: AdminClient, provider: IdentityProvider) -> None:
+    for path in ("/sign-in/oidc", RETURN):
+        response = await admin.send("GET", path, headers=PAGE | {"Host": "192.0.2.7"})
+        assert (response.status, "ssh -L" in await response.text()) == (403, True)
+    assert provider.requests == []
+
+
 async def test_without_settings_there_is_no_such_way(admin: AdminClient) -> None:
     assert "oidc" not in await (await admin.send("GET", "/sign-in", headers=PAGE)).text()
     for path in ("/sign-in/oidc", RETURN):
