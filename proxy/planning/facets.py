@@ -117,12 +117,12 @@ def stats_result(tables: Tables, field: str, result_set: Any, size: int, limited
 
 
 def with_drilldown(
-    requested: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]
+    requested: dict[str, dict[str, Any]], further: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Return the requested facets or stats, with a rank if upstream suggests their spec, and the other suggested
-    ones."""
+    """Return the requested facets or stats, with a rank if their spec is among the `drilled` facets, which upstream
+    suggests, and the `further` suggested ones."""
     ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
-    return {**drilled, **{field: {**each, **ranks.get(field, {})} for field, each in requested.items()}}
+    return {**further, **{field: {**each, **ranks.get(field, {})} for field, each in requested.items()}}
 
 
 def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -142,10 +142,9 @@ class SearchPlan:
         queries = zip(self._request.facet_queries, results[len(self.counted) :], strict=True)
         counts = {text: {"count": result.hits} for text, result in queries}
         snippets = [result.description for result in getattr(results[0].result_set, "results", None) or []]
-        facet_results = {"fields": facets.with_drilldown(fields, drilled), "queries": counts}
-        details = facets.SearchDetails(
-            snippets, results[0].hits, facet_results, facets.with_drilldown(stats, drilled_stats), metadata
-        )
+        facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
+        measured = facets.with_drilldown(stats, drilled_stats, drilled)
+        details = facets.SearchDetails(snippets, results[0].hits, facet_results, measured, metadata)
         return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _page_counts(self) -> CountGroup:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import aiohttp
 import msgspec
@@ -18,6 +19,7 @@ from proxy.kit.clock import Clock
 from proxy.traffic import failures
 from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideResponse
+from proxy.v3.headers import X_V3_UNSUPPORTED
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -152,7 +154,8 @@ class HttpSide:
         cost = response.headers.get("X-Parts-Cost", "")
         parts = int(cost) if cost.isascii() and cost.isdigit() and len(cost) < 10 else None
         seconds = self._clock.monotonic() - started
-        return SideResponse(response.status, body, seconds, response.content_type, parts)
+        names = tuple(map(unquote, filter(None, response.headers.get(X_V3_UNSUPPORTED, "").split(", "))))
+        return SideResponse(response.status, body, seconds, response.content_type, parts, unsupported=names)
 
 
 async def read_body(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:

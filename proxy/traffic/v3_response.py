@@ -33,7 +33,8 @@ class SideResponse(msgspec.Struct, frozen=True):
     """Response as received. `seconds` is the time to its last byte; `parts` the cost that the side states, if any.
 
     `failure` is the reason why there is no response: then `status` is 0 and the body empty. `click_links` are those of
-    the GraphQL responses behind it; empty where these are not known.
+    the GraphQL responses behind it; empty where these are not known. `unsupported` are the names that X-V3-Unsupported
+    lists.
     """
 
     status: int
@@ -43,6 +44,7 @@ class SideResponse(msgspec.Struct, frozen=True):
     parts: int | None = None
     failure: str | None = None
     click_links: ClickLinkOwners = {}
+    unsupported: tuple[str, ...] = ()
 
     @property
     def price(self) -> int | None:

@@ -1,7 +1,7 @@
 """Facets and statistics as v3 objects (contract v3-rest.md §3.6), and ordering of values."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,13 +31,18 @@ def stats(numbers: Mapping[float, int], missing: int) -> Object:
     return {
         "count": count,
         "min": min(numbers, default=None),
-        "stddev": math.sqrt((squares - total**2 / count) / (count - 1)) if count > 1 else None,
+        "stddev": _root((squares - total**2 / count) / (count - 1)) if count > 1 else None,
         "__class__": "SearchStatsResult",
         "mean": float(total) / count if count else None,
         "missing": missing,
         "max": max(numbers, default=None),
         "spec_drilldown_rank": None,
     }
+
+
+def _root(number: Fraction) -> float:
+    """Return the square root, rounded once."""
+    return float((Decimal(number.numerator) / number.denominator).sqrt())
 
 
 def by_frequency(counts: Mapping[Any, int]) -> Counts:

@@ -104,10 +104,12 @@ def test_requested_spec_keeps_its_counts_and_gets_the_rank() -> None:
         "brand.name": {"facets": [], "spec_drilldown_rank": None},
         R: {"facets": [1], "spec_drilldown_rank": None},
     }
-    found = facets.with_drilldown(asked, drilled)
+    found = facets.with_drilldown(asked, drilled, drilled)
     assert found["brand.name"] == asked["brand.name"]
     assert found[R] == {"facets": [1], "spec_drilldown_rank": 1}
     assert found["specs.case_package.value"] == drilled["specs.case_package.value"]
+    # Statistics of a text, which the drilldown itself has none of.
+    assert facets.with_drilldown({R: asked[R]}, {}, drilled) == {R: {"facets": [1], "spec_drilldown_rank": 1}}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
-NOT_WITH_SHADOW = ("baseline", "candidate", "requests", "replay", "record", "progress", "sample")
-NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget")
+NOT_WITH_SHADOW = ("baseline", "candidate", "generate", "requests", "replay", "record", "progress", "sample")
+NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget", "generate")
 
 
 def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonOptions:
@@ -35,12 +35,8 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
         raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--candidate")
     if chosen.baseline == UPSTREAM and chosen.config is None:
         raise typer.BadParameter("needs --config, whose upstream is asked", param_hint="--baseline")
-    if chosen.shadow:
-        _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
-    elif chosen.replay is not None:
-        _refuse(chosen, NOT_WITH_REPLAY, "cannot be combined with --replay, which sends nothing and costs nothing")
-    elif chosen.requests is None and chosen.baseline_file is None:
-        raise typer.BadParameter("is missing: a log, HAR, URLs or a parts list", param_hint="--requests")
+    chosen = _with_bom(chosen)
+    _check_source(chosen)
     _check_values(chosen, comparing)
     if columns(chosen) and chosen.requests is None:
         raise typer.BadParameter("names columns of the parts list in --requests", param_hint="--column")
@@ -52,6 +48,17 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
             param_hint="--baseline",
         )
     return dataclasses.replace(chosen, config=shipped.path("config.yaml"))
+
+
+def _with_bom(chosen: ComparisonOptions) -> ComparisonOptions:
+    """Return the options with a parts list of --bom as the file of requests. Raises BadParameter."""
+    if chosen.bom is None:
+        return chosen
+    if chosen.generate is None:
+        raise typer.BadParameter("is for --generate; a parts list itself is sent with --requests", param_hint="--bom")
+    if chosen.requests is not None:
+        raise typer.BadParameter("give either a parts list or --requests", param_hint="--bom")
+    return dataclasses.replace(chosen, requests=chosen.bom)
 
 
 def columns(chosen: ComparisonOptions) -> dict[str, str]:
@@ -93,6 +100,23 @@ def _refuse(chosen: ComparisonOptions, names: tuple[str, ...], why: str) -> None
     for name in names:
         if getattr(chosen, name) is not None:
             raise typer.BadParameter(why, param_hint=f"--{name}")
+
+
+def _check_source(chosen: ComparisonOptions) -> None:
+    if chosen.shadow:
+        _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
+    elif chosen.replay is not None:
+        _refuse(chosen, NOT_WITH_REPLAY, "cannot be combined with --replay, which sends nothing and costs nothing")
+    elif chosen.generate is not None:
+        _check_generate(chosen)
+    elif chosen.requests is None and chosen.baseline_file is None:
+        raise typer.BadParameter("is missing: a log, HAR, URLs or a parts list", param_hint="--requests")
+
+
+def _check_generate(chosen: ComparisonOptions) -> None:
+    _refuse(chosen, ("sample",), "cannot be combined with --generate, whose N is the number of requests")
+    if chosen.baseline_file is not None or chosen.baseline == UPSTREAM:
+        raise typer.BadParameter("must be a v3 service for --generate, whose requests are new", param_hint="--baseline")
 
 
 def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:

@@ -43,6 +43,13 @@ class ComparisonOptions:
         list[str] | None,
         typer.Option(metavar="KEY=NAME", help="A column of a parts list: mpn=, sku=, manufacturer= or seller=NAME."),
     ] = None
+    generate: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Send N generated requests, about parts that the baseline has."),
+    ] = None
+    bom: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Parts list: --generate makes requests about its parts.")
+    ] = None
     rules: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Settings: ignore rules, keys, thresholds; default: the shipped file."),
@@ -50,7 +57,7 @@ class ComparisonOptions:
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Send at most N requests, a stratified sample.")
     ] = None
-    seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 1
+    seed: Annotated[int, typer.Option(help="Seed of the sample, of the order and of --generate.")] = 1
     budget: Annotated[int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost.")] = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
     baseline_key: Annotated[

@@ -18,13 +18,16 @@ from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.stores import open as stores
 from proxy.tools.compare.command import checks, options, run_settings, setup
-from proxy.tools.compare.judging import summary, verdict
+from proxy.tools.compare.generating import exercised, shrinking
+from proxy.tools.compare.judging import summary, v3_fields, verdict
+from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
+from proxy.traffic.v3_request import V3Request
 
 T = TypeVar("T")
 
@@ -89,6 +92,7 @@ def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> N
 NAMED = 3  # clients that a note names
 LACKING = "request that was compared before is", "requests that were compared before are"
 BEFORE = "request was compared before", "requests were compared before"
+NOT_SHRUNK = "difference of fewer requests is not shrunk", "differences of fewer requests are not shrunk"
 LEFT_OUT = (
     "request was left out: the budget does not cover what it may cost",
     "requests were left out: the budget does not cover what they may cost",
@@ -124,11 +128,46 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
         if progress and recorder and (lacking := progress.done - recorder.known):
             spending.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
         notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
-        ended = await setup.execute(ready, left, notes, judged.judge, progress)
+        generated = GeneratedRun(ready, judged, tally) if ready.chosen.generate is not None else None
+        if generated is not None:
+            notes = notes._replace(seen=generated.exercised.add)
+        after = None if generated is None else generated.shrink
+        ended = await setup.execute(ready, left, notes, judged.judge, progress, after=after)
         if ended is None:
             return None
         _say_ended(ready, progress, ended, tally)
-    return judged.summary.result(tally, _about(ready, started, ended, tally))
+    about = _about(ready, started, ended, tally, generated.notes if generated else ())
+    return judged.summary.result(tally, about)
+
+
+class GeneratedRun:
+    """What a run of generated requests does besides: notes what it exercised, and shrinks what it found."""
+
+    def __init__(self, ready: setup.ComparisonSetup, judged: judgement.Judgement, tally: Tally) -> None:
+        self.exercised = exercised.Exercised(v3_fields.load(ready.site or judgement.SITE))
+        self._at_once = ready.chosen.candidate_concurrency
+        self._judged = judged
+        self._tally = tally
+        self._left = 0
+
+    async def shrink(self, running: run.ComparisonRun) -> None:
+        """Replace the samples of the differences that count by shrunk ones."""
+
+        async def examine(request: V3Request) -> Comparison:
+            comparison = await running.examine(request)
+            self._tally.spent += comparison.parts
+            return comparison
+
+        groups = {key: self._tally.groups[key] for key in self._judged.summary.counting(self._tally)}
+        most = sorted(groups, key=lambda key: (-groups[key].requests, key))
+        self._left = len(most[shrinking.GROUPS :])
+        chosen = {key: groups[key] for key in most[: shrinking.GROUPS]}
+        self._tally.groups |= await shrinking.Shrinker(examine, self._at_once).shrink(chosen)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        left = [counted(self._left, *NOT_SHRUNK)] if self._left else []
+        return (*left, *self.exercised.never())
 
 
 def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
@@ -168,6 +207,7 @@ def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
             checks.columns(chosen),
             chosen.sample,
             chosen.seed,
+            chosen.generate,
         )
     )
     name = hashlib.blake2b(message + repr(chosen.rules).encode(), digest_size=8).hexdigest()
@@ -190,8 +230,10 @@ def _say_ended(
         progress.remove()
 
 
-def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally) -> summary.RunInfo:
-    notes = [*ready.source.notes]
+def _about(
+    ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally, more: tuple[str, ...]
+) -> summary.RunInfo:
+    notes = [*ready.source.notes, *more]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:
@@ -208,6 +250,7 @@ def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, 
         source=ready.source.name,
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
+        candidate_url=ready.candidate_url,
         source_counts=ready.source.plan.source_counts,
         seconds=ready.source.seconds,
         budget=ready.limit,

@@ -1,8 +1,7 @@
-"""Set-up of a run: the requests to send, both sides opened, and all keys known before anything is sent."""
+"""Set-up of a run: the requests to send, both sides opened, and all keys known before anything is compared."""
 
-import random
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,75 +15,25 @@ from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted
 from proxy.redaction import IsKey, Redaction
 from proxy.telemetry import log
-from proxy.tools.compare.command import checks, local_service, options, output, sides
+from proxy.tools.compare.command import local_service, options, output, sides
+from proxy.tools.compare.command.requests_to_send import RequestsToSend, generate, read_requests
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.settings import ComparisonSettings
-from proxy.tools.compare.running import exchange, plan, run
+from proxy.tools.compare.running import exchange, run
 from proxy.tools.compare.running.costs import WorstCaseCosts
 from proxy.tools.compare.running.exchange import ComparisonBudget
 from proxy.tools.compare.running.progress import ProgressFile
 from proxy.tools.compare.running.upstream_side import UpstreamSide
 from proxy.traffic import estimate, http_side
 from proxy.traffic.recording.recorded import Recording
-from proxy.traffic.sources import source as sources
-from proxy.traffic.sources.clients import Clients, UnnamedKey
-from proxy.traffic.v3_request import V3Request, parse_any_target
+from proxy.traffic.sources.clients import Clients
+from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import ComparedSide
 
+ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - these are not bound here
 
-class RequestsToSend(NamedTuple):
-    """Requests of a source. `name` is the file's name, `place` its path; `seconds` is the time span of the recorded
-    traffic, None if unknown.
-
-    `keys` are those in it that the settings do not name.
-    """
-
-    plan: plan.RequestPlan
-    name: str
-    place: str
-    seconds: float | None
-    notes: tuple[str, ...]
-    keys: tuple[UnnamedKey, ...] = ()
-
-
-def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded: Recording | None) -> RequestsToSend:
-    """Read the requests of the chosen source. Raises SourceError for a file without requests."""
-    rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
-    if chosen.requests is not None:
-        opened = sources.open_source(
-            chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen), parse=parse_any_target
-        )
-        request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
-        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
-        return RequestsToSend(
-            request_plan, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
-        )
-    if recorded is None:
-        raise AssertionError("checked before: there are requests or recorded responses")
-    request_plan = plan.make_plan(recorded.requests(), chosen.sample, rng)
-    return RequestsToSend(
-        request_plan, recorded.path.name, str(recorded.path.resolve()), None, tuple(recording_notes(recorded))
-    )
-
-
-def recording_notes(recorded: Recording) -> Iterator[str]:
-    """Yield notes about damage in a file of responses."""
-    if recorded.cut:
-        yield f"{recorded.path.name} ends in the middle of a line; what is whole is used"
-    if recorded.junk.lines:
-        junk = counted(recorded.junk.lines, "line is not a response", "lines are not responses")
-        yield f"{recorded.path.name}: {junk}, the first is {recorded.junk.first}"
-
-
-def _held(request_plan: plan.RequestPlan) -> Iterator[str]:
-    if request_plan.dropped:
-        dropped = counted(request_plan.dropped, "request is", "requests are")
-        yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
-
-
-def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:
-    for count in counts:
-        yield f"{count.times} × no request: {count.reason} (first: {count.first})"
+# Goes on with a run that is complete, within its budget.
+AfterRun = Callable[[run.ComparisonRun], Awaitable[None]]
 
 
 class ComparisonSetup(NamedTuple):
@@ -115,6 +64,14 @@ class ComparisonSetup(NamedTuple):
         return self.settings.budget if self.chosen.budget is None else self.chosen.budget
 
     @property
+    def candidate_url(self) -> str:
+        """Address for curl lines; of a service that is started here, where its configuration will let it listen."""
+        if self.service is None or self.replayed is not None:
+            return self.candidate or ""
+        host, port = self.service.listen.host, self.service.listen.port
+        return http_side.base_url(f"http://{'127.0.0.1' if host in ANY_ADDRESS else host}:{port}")
+
+    @property
     def costs(self) -> WorstCaseCosts:
         """Maximum costs of requests, at both sides."""
         return WorstCaseCosts(self.site, baseline_billed=isinstance(self.ready.sides.baseline, UpstreamSide))
@@ -122,8 +79,7 @@ class ComparisonSetup(NamedTuple):
     @property
     def site(self) -> str | None:
         """Site of the service that is started here; None if there is none."""
-        upstream = None if self.service is None else self.service.upstream
-        return upstream.site if isinstance(upstream, config.UpstreamSettings) else None
+        return _site(self.service)
 
 
 class RemainingRequests(NamedTuple):
@@ -152,6 +108,8 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
         ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
+        if chosen.generate is not None and ready.sides.baseline is not None:
+            source = await generate(chosen.generate, chosen.seed, source, ready.sides.baseline, _site(service))
         yield ComparisonSetup(
             chosen,
             settings,
@@ -166,6 +124,11 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             clock,
             replayed,
         )
+
+
+def _site(service: config.Config | None) -> str | None:
+    upstream = None if service is None else service.upstream
+    return upstream.site if isinstance(upstream, config.UpstreamSettings) else None
 
 
 def _is_key_of(service: config.Config | None) -> IsKey | None:
@@ -196,15 +159,29 @@ def _twice(ready: ComparisonSetup, left: RemainingRequests) -> Iterator[str]:
         yield "a document is paid for twice: to the upstream itself, and through v3bridge, which has no cache here"
 
 
+def _again(parts: int, free: bool) -> Iterator[str]:
+    if parts and not free:
+        yield f"differences that are found are shrunk, for at most {counted(parts, 'part')} more"
+
+
 async def execute(
     ready: ComparisonSetup,
     left: RemainingRequests,
     notes: run.RunSinks,
     judge: Judge | None = None,
     progress: ProgressFile | None = None,
+    *,
+    after: AfterRun | None = None,
 ) -> run.RunOutcome | None:
-    """Show the plan, ask for confirmation if it costs parts, and run it. Returns None if the user declined."""
+    """Show the plan, ask for confirmation if it costs parts, and run it. Returns None if the user declined.
+
+    What comes `after` a complete run may cost as much again.
+    """
     chosen, source, free = ready.chosen, ready.source, ready.ready.free
+    most, limit = left.estimate.parts, ready.limit
+    if after is not None:
+        most = 2 * most
+        limit = left.spent + most if limit is None else limit
     output.show_plan(
         source.name,
         left.estimate,
@@ -212,12 +189,16 @@ async def execute(
         budget=ready.limit,
         spent=left.spent,
         free=free,
-        notes=(*map(ready.redaction.text, source.notes), *_twice(ready, left)),
+        notes=(
+            *map(ready.redaction.text, source.notes),
+            *_twice(ready, left),
+            *_again(most - left.estimate.parts, free),
+        ),
     )
-    # Nothing has been sent so far: declining costs nothing.
-    if not spending.confirm_cost(left.estimate.parts, ready.limit, left.spent, yes=chosen.yes, free=free):
+    # Nothing that costs a part has been sent so far: declining costs nothing.
+    if not spending.confirm_cost(most, ready.limit, left.spent, yes=chosen.yes, free=free):
         return None
-    budget = ComparisonBudget(ready.limit, left.spent)
+    budget = ComparisonBudget(limit, left.spent)
     exchanger = exchange.Exchanger(
         ready.ready.sides,
         budget=budget,
@@ -240,4 +221,8 @@ async def execute(
             at_once=chosen.baseline_concurrency + chosen.candidate_concurrency,
             spent=lambda: budget.spent,
         )
-        return await running.run(left.requests, event_loop.stop_on_signal())
+        ended = await running.run(left.requests, event_loop.stop_on_signal())
+    if after is None or ended.stopped is not None:
+        return ended
+    await after(running)
+    return ended._replace(spent=budget.spent)

@@ -22,6 +22,7 @@ ROOTS = {
     "get": (),
 }
 COUNTS = ("hits", "count")  # numbers of parts: of a query, and of one facet value
+QUERY_ERROR = "results[*].error"
 FOUND, NOT_FOUND = 200, 404
 EXPLANATIONS: dict[Cause, str] = {
     "moved": "the data has moved: repeated responses agree, or both sides have changed",
@@ -30,7 +31,9 @@ EXPLANATIONS: dict[Cause, str] = {
     "error shape": "both sides reject the request, with different messages",
     "missing part": "the baseline returns parts that the candidate does not",
     "extra part": "the candidate returns parts that the baseline does not",
-    "status": "the sides respond with different HTTP statuses",
+    "status": "one side refuses what the other serves, or they respond with different HTTP statuses",
+    "unsupported": "the Nexar API lacks or does in its own way what the request uses: X-V3-Unsupported names it, or it is "
+    "a spec_drilldown, a filter by mpn, or a spec of a search without hits",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
     "unknown uid requested": "the request is by a uid that one service lacks; `v3bridge uids learn` makes a table",
     "latency": "the candidate takes longer than the settings allow",
@@ -108,6 +111,12 @@ class Causes:
         shown = _inside(found.row.entry.none, found.rest)
         return found.row if _same(shown, difference.candidate) else None
 
+    def has_no_source(self, endpoint: str, name: str) -> bool:
+        """Return true if the API has no source for a dotted field of the endpoint's object."""
+        found = _endpoint(endpoint)
+        located = self._walk(found.object, tuple(name.split(".")), None) if found else None
+        return located is not None and located.row.entry.kind == "no source"
+
     def derived(self, endpoint: str, difference: Difference) -> FieldEntry | None:
         """Return the derived field that contains the difference: the field itself or the nearest enclosing one."""
         found = self.field(endpoint, difference.path)
@@ -133,10 +142,10 @@ class Causes:
 
     def _of_kind(self, endpoint: str, difference: Difference) -> Cause | None:
         match difference.kind:
-            case "order":
-                return "order"
-            case "format":
-                return "format"
+            case _ if endpoint == "/parts/match" and is_refused_query(difference):
+                return "status"
+            case "order" | "format":
+                return difference.kind
             case "missing" if _is_part(endpoint, difference.path):
                 return "missing part"
             case "extra" if _is_part(endpoint, difference.path):
@@ -195,6 +204,11 @@ def _is_count(endpoint: str, difference: Difference) -> bool:
     found = _endpoint(endpoint)
     counted = type(difference.baseline) is int and type(difference.candidate) is int
     return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
+
+
+def is_refused_query(difference: Difference) -> bool:
+    """Return true if only one side refuses a query of a match."""
+    return difference.path == QUERY_ERROR and None in (difference.baseline, difference.candidate)
 
 
 def _of_uid(_: str, difference: Difference) -> Cause:

@@ -35,6 +35,7 @@ Cause = Literal[
     "extra part",
     "status",
     "uid not known",  # an object has a different uid on each side; does not count
+    "unsupported",  # the candidate names what it could not honor
     "unknown uid requested",  # the request names a uid that only one side knows; counts
     "latency",
     "unexplained",

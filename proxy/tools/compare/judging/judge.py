@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.tools.compare.judging import paths, relations, unknown_uids, verdict
-from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging import paths, relations, unknown_uids, unsupported_uses, verdict
+from proxy.tools.compare.judging.causes import Causes, is_refused_query
 from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.tools.compare.judging.rules import RuleOutcome, RuleSet
 from proxy.tools.compare.judging.settings import ComparisonSettings
@@ -120,8 +120,9 @@ class Judge:
         applied = self._applied(request, baseline, candidate)
         moved = self._moved((baseline, candidate), later, applied.left)
         refused = baseline.body.refused and candidate.body.refused
+        used = unsupported_uses.UnsupportedUses(request, self.causes, candidate.response)
         found = [
-            self._finding(each, self.causes.of(request.endpoint, each, refused=refused))
+            self._finding(each, used.cause(each, self.causes.of(request.endpoint, each, refused=refused)))
             for each in applied.left
             # Changed data is neither side's fault, so it is listed separately and does not count.
             if _key(each) not in moved
@@ -161,12 +162,10 @@ class Judge:
         """Return all differences of two comparable responses, before rules."""
         differences = _whole(baseline, candidate)
         # A body of another status has nothing in common with it: its differences would hide the status.
-        if baseline.response.status != candidate.response.status and not (
-            baseline.body.refused and candidate.body.refused
-        ):
+        if _status(baseline) != _status(candidate) and not (baseline.body.refused and candidate.body.refused):
             return self._uids.explained(differences, baseline.requested_uids, baseline.names)
         if baseline.body.problem is None and candidate.body.problem is None:
-            differences += self._diff(baseline.body.document, candidate.body.document)
+            differences += _without_refused(self._diff(baseline.body.document, candidate.body.document))
             if not differences and baseline.body.ordered and _keys(baseline) != _keys(candidate):
                 differences.append(Difference("order", DATA, DATA, _keys(baseline), _keys(candidate)))
         return self._uids.explained(differences, baseline.requested_uids, baseline.names)
@@ -250,6 +249,22 @@ def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
     return None
 
 
+def _status(side: ParsedResponse) -> int | str:
+    """Return the HTTP status; the class of an error whose status is suppressed."""
+    is_suppressed = side.body.refused and side.response.status == 200 and not side.body.ordered
+    return str(side.body.document.value["__class__"]) if is_suppressed else side.response.status
+
+
+def _without_refused(differences: list[Difference]) -> list[Difference]:
+    """Leave out what else differs in the result of a query that only one side refuses: it has nothing in common."""
+    refused = [each.place.removesuffix(".error") for each in differences if is_refused_query(each)]
+    return [
+        each
+        for each in differences
+        if is_refused_query(each) or not any(each.place.startswith(f"{place}.") for place in refused)
+    ]
+
+
 def _message(side: ParsedResponse) -> str:
     """Return the message of an error response; empty where it has none."""
     value = side.body.document.value
@@ -259,13 +274,10 @@ def _message(side: ParsedResponse) -> str:
 
 def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
     """Compare status, body format and JSONP function; the JSON values are compared elsewhere."""
-    if baseline.response.status != candidate.response.status:
+    one_status, other_status = _status(baseline), _status(candidate)
+    if one_status != other_status:
         message = _message(candidate) or _message(baseline)
-        return [
-            Difference(
-                "status", paths.STATUS, paths.STATUS, baseline.response.status, candidate.response.status, message
-            )
-        ]
+        return [Difference("status", paths.STATUS, paths.STATUS, one_status, other_status, message)]
     one, other = baseline.body, candidate.body
     if (one.problem is None) != (other.problem is None):
         return [_body("unreadable", one.problem or "JSON", other.problem or "JSON")]

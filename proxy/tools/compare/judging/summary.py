@@ -36,9 +36,9 @@ UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a run that its tally does not hold.
 
-    `baseline` and `candidate` locate the sides: an address up to `/v3`, used for curl lines, or a file. `source_counts`
-    counts the requests of the source and `seconds` is the period that it covers; `complete` is true when no request
-    remains.
+    `baseline` and `candidate` locate the sides: an address up to `/v3`, used for curl lines, or a file;
+    `candidate_url` is the address of a candidate that is started for the run. `source_counts` counts the requests of
+    the source and `seconds` is the period that it covers; `complete` is true when no request remains.
     """
 
     started: float
@@ -46,6 +46,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     baseline: str
     candidate: str
+    candidate_url: str = ""
     source_counts: Mapping[ClientEndpoint, SourceCount] | None = None
     seconds: float | None = None
     budget: int | None = None
@@ -75,7 +76,7 @@ class Summary:
 
     def result(self, tally: Tally, run: RunInfo) -> ComparisonResult:
         """Compute the result."""
-        counting_groups = self._counting(tally)
+        counting_groups = self.counting(tally)
         rows = self._rows(tally, run, counting_groups)
         failed = (*self._broken(tally, counting_groups), *self._expired(), *self._exceeding_rules(tally))
         return ComparisonResult(
@@ -101,7 +102,7 @@ class Summary:
             complete=run.complete,
         )
 
-    def _counting(self, tally: Tally) -> frozenset[str]:
+    def counting(self, tally: Tally) -> frozenset[str]:
         """Return the groups that count against their requests: no changed data, no noise, no unknown uids."""
         compared = _compared(tally)
         return frozenset(
@@ -227,7 +228,8 @@ def _compared(tally: Tally) -> Counter[str]:
 def _sample(sample: KeptSample, run: RunInfo) -> DifferenceSample:
     request = sample.request
     baseline, candidate = (
-        request.curl(place) if place.startswith(("http:", "https:")) else "" for place in (run.baseline, run.candidate)
+        request.curl(place) if place.startswith(("http:", "https:")) else ""
+        for place in (run.baseline, run.candidate_url or run.candidate)
     )
     return DifferenceSample(
         request.target(),

@@ -137,7 +137,7 @@ def _tally_of(comparison: Comparison) -> Tally:
         failures = {digest(failure.reason): failure}
         rows = {_row_key(row): row}
         return Tally(rows, failures=failures, spent=comparison.parts, first=comparison.at, last=comparison.at)
-    groups = _grouped(comparison, comparison.findings)
+    groups = grouped(comparison, comparison.findings)
     row = _row(comparison, tuple(sorted(groups)))
     tally = Tally(
         rows={_row_key(row): row},
@@ -147,7 +147,7 @@ def _tally_of(comparison: Comparison) -> Tally:
         first=comparison.at,
         last=comparison.at,
     )
-    tally._take_groups({**groups, **_grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
+    tally._take_groups({**groups, **grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
     if comparison.flaky_fields is not None:
         tally.noise_sample = {endpoint: 1}
         flaky_fields = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.flaky_fields}
@@ -175,8 +175,8 @@ def _row(comparison: Comparison, groups: tuple[str, ...]) -> RowCount:
     )
 
 
-def _grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, GroupCount]:
-    """Group the findings of one request, with a sample of each group."""
+def grouped(comparison: Comparison, findings: Iterable[Finding]) -> dict[str, GroupCount]:
+    """Group the findings of one request by their digest, with a sample of each group."""
     counts: Counter[str] = Counter()
     first: dict[str, Finding] = {}
     for finding in findings:

@@ -21,7 +21,7 @@ from proxy.tools.compare.judging.findings import Difference, Kind
 from proxy.traffic.v3_request import V3Request
 
 KIND: Kind = "uid not known"
-FOUND, NOT_FOUND = 200, 404
+FOUND, MISSING = 200, (404, "ClientErrorResponse")  # or a 404 whose status is suppressed
 HITS, KEYS = "hits", "[*]"
 REQUESTED = frozenset((paths.STATUS, HITS, KEYS))  # paths of differences that are caused by a uid in the request
 FACET = ".facets[*]"  # end of the path of the values of a facet
@@ -37,6 +37,7 @@ OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller",
 NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
+COMPUTED = re.compile(rf'"(?:{"|".join(TAGS.values())})[0-9a-f]{{10}}"'.encode())  # one in a body
 RECORDED = Path(__file__).with_name("recorded_uids.txt")
 # paths at which an object of a kind is looked up; a manufacturer as the brand of its id; the others have none
 LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Manufacturer": "/brands/", "Category": "/categories/"}
@@ -220,8 +221,8 @@ def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:
 
 def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:
     """Reclassify a difference that an unknown uid in the request causes."""
-    statuses = (each.baseline, each.candidate) if each.kind == "status" else ()
-    lacking = (theirs and statuses == (FOUND, NOT_FOUND)) or (ours and statuses == (NOT_FOUND, FOUND))
+    one, other = (each.baseline, each.candidate) if each.kind == "status" else (None, None)
+    lacking = (theirs and one == FOUND and other in MISSING) or (ours and one in MISSING and other == FOUND)
     if each.path == KEYS and each.kind in ("missing", "extra"):
         lacking = each.place[1:-1] in (theirs if each.kind == "missing" else ours)
     return msgspec.structs.replace(each, kind=KIND) if lacking else each

@@ -158,6 +158,8 @@ def _body(group: DifferenceGroup) -> Table:
 
 def _sample(table: Table, sample: DifferenceSample) -> None:
     table.add_row("request", Text(visible.line(sample.request)))
+    for curl in [sample.candidate_curl or sample.baseline_curl]:
+        table.add_row("curl", Text(visible.line(curl)))
     table.add_row("place", Text(visible.line(f"{sample.place}, {sample.origin}")))
     pair = highlight.highlight_pair(sample.baseline, sample.candidate, SAMPLE)
     table.add_row("baseline", _side(pair.baseline, "bold red"))

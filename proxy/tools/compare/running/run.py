@@ -79,7 +79,7 @@ class RunOutcome(NamedTuple):
 
 class RunSinks(NamedTuple):
     """Outputs of a run; each may be absent. `application` returns the name of the application that serves a client;
-    `tell` is called after every request.
+    `tell` is called after every request, `seen` with the baseline's response to it.
     """
 
     note: Callable[[str, Comparison], None] | None = None
@@ -88,6 +88,7 @@ class RunSinks(NamedTuple):
     upstream_recorder: ResponseRecorder | None = None
     application: Callable[[str], str | None] = lambda _: None
     tell: Callable[[RunProgress], None] = lambda _: None
+    seen: Callable[[V3Request, SideResponse], None] = lambda *_: None
 
 
 class ComparisonRun:
@@ -141,6 +142,14 @@ class ComparisonRun:
             await self._one(request)
             self._notes.tell(self._progress())
 
+    async def examine(self, request: V3Request) -> Comparison:
+        """Compare a request that is none of the run's, within its budget: it is neither saved nor counted."""
+        at = self._clock.now()
+        try:
+            return await self._judged(request, at, await self._exchanger.exchange(request))
+        except exchanging.OutOfBudgetError:
+            return Comparison(request, at, failure="the budget does not cover it")
+
     async def _one(self, request: V3Request) -> None:
         twice = self._judge is not None and self._judge.is_in_noise_sample(request)
         at = self._clock.now()
@@ -154,6 +163,8 @@ class ComparisonRun:
         self._counts["not_compared" if exchange.failure else "done"] += 1
         if exchange.failure is None:
             self._record(request, exchange)  # recorded first: a request that is saved as done is never sent again
+            if exchange.baseline is not None:
+                self._notes.seen(request, exchange.baseline)
         if self._judge is not None:
             self._note(request, await self._judged(request, at, exchange))
 

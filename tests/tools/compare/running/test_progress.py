@@ -101,7 +101,7 @@ def test_run_truncated_in_its_header_starts_over(open_progress: Any, file: Any) 
         ({"candidate": "http://elsewhere/v3"}, "the candidate was http://new/v3"),
         ({"source": "/logs/other.log"}, "the requests were of /logs/access.log"),
         ({"settings": "s2"}, "the rules were others"),
-        ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed or --kind"),
+        ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed, --kind or --generate"),
     ],
 )
 def test_progress_of_another_run_is_refused_with_the_reason(
