@@ -19,8 +19,8 @@ from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
-NOT_WITH_SHADOW = ("baseline", "candidate", "generate", "requests", "replay", "record", "progress", "sample")
-NOT_WITH_REPLAY = ("candidate", "record", "progress", "budget", "generate")
+NOT_WITH_SHADOW = ("generate", "baseline", "candidate", "requests", "replay", "record", "progress", "sample")
+NOT_WITH_REPLAY = ("generate", "candidate", "record", "progress", "budget")
 
 
 def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonOptions:

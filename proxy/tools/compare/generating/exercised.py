@@ -1,10 +1,10 @@
 """What a run exercised of v3: endpoints and parameters of requests that the baseline served, fields with a value."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from proxy.tools.compare.generating.shrinking import match_queries
 from proxy.tools.compare.judging import causes, v3_fields
 from proxy.traffic import v3_response
 from proxy.traffic.v3_request import V3Request
@@ -34,8 +34,7 @@ class Exercised:
         used = self._parameters.setdefault(request.endpoint, set())
         unseen = [each for each in _accepted(endpoint) if each.name not in used]
         used |= {each.name for each in unseen for name, _ in request.query if _pattern(each).fullmatch(name)}
-        queries = json.loads("".join(request.values("queries")) or "[]") if endpoint.action == "match" else []
-        used |= {QUERY.format(key) for query in queries if isinstance(query, dict) for key in query}
+        used |= {QUERY.format(key) for query in match_queries(request) for key in query}
         for shown in _below(body.document.value, causes.ROOTS[endpoint.action]):
             self._add_fields(endpoint.object, shown)
 

@@ -39,6 +39,10 @@ class RequestGenerator:
         self._mappings = mappings
         self._fields = v3_fields.load(site)
         self._client = client
+        self._former = {
+            name: [uid for shown in objects for uid in shown.get("redirected_uids") or ()]
+            for name, objects in contents.items()
+        }
         self._rng = random.Random(seed)  # noqa: S311 - reproducible by --seed
 
     def requests(self, number: int) -> list[V3Request]:
@@ -210,7 +214,9 @@ class RequestGenerator:
         return (*query[:at], *wrong, *query[at + 1 :])
 
     def _uid(self, name: str) -> str:
-        """Choose a uid, mostly that of an object."""
+        """Choose a uid, mostly that of an object, at times a former one."""
+        if self._former[name] and self._chance(0.1):
+            return self._rng.choice(self._former[name])
         unknown = self._chance(0.05) or not self._contents[name]
         return f"{self._rng.randrange(16**15):016x}" if unknown else self._rng.choice(self._contents[name])["uid"]
 

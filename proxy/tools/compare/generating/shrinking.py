@@ -82,7 +82,7 @@ def _shrunk(request: V3Request, group: GroupCount, before: int) -> dict[str, Kep
 
 def parameters(request: V3Request) -> int:
     """Count the parameters of a request: those of its query, of `queries` the keys, and the uid in its path."""
-    queries = _queries(request)
+    queries = match_queries(request)
     in_path = request.path != request.endpoint
     inside = max(1, sum(map(len, queries))) if queries else 0
     return in_path + inside + sum(name != QUERIES or not queries for name, _ in request.query)
@@ -90,8 +90,8 @@ def parameters(request: V3Request) -> int:
 
 def reductions(request: V3Request) -> Iterator[V3Request]:
     """Yield smaller requests: first without half of the parameters, then without each, then with simpler values."""
-    queries, query = _queries(request), request.query
-    for some in _shorter(queries):
+    queries, query = match_queries(request), request.query
+    for some in _shorter(queries) if len(queries) > 1 else ():
         yield _with_queries(request, some)
     for shorter in _shorter(query):
         yield msgspec.structs.replace(request, query=tuple(shorter))
@@ -114,7 +114,7 @@ def _shorter(items: Sequence[Any]) -> Iterator[list[Any]]:
     if half > 1:
         yield list(items[:half])
         yield list(items[half:])
-    for at in range(len(items) if len(items) > 1 else 0):
+    for at in range(len(items)):
         yield [*items[:at], *items[at + 1 :]]
 
 
@@ -134,7 +134,7 @@ def _order(request: V3Request) -> tuple[int, int, str]:
     return parameters(request), len(request.target()), request.target()
 
 
-def _queries(request: V3Request) -> list[dict[str, Any]]:
+def match_queries(request: V3Request) -> list[dict[str, Any]]:
     """Return the queries of a match; empty where they are no list of objects."""
     try:
         queries = json.loads("".join(request.values(QUERIES)) or "[]")

@@ -81,6 +81,7 @@ class Judge:
         self._diff = diff
         self._trimming = Trimming(redact)
         self._uids = UnknownUids(uids)
+        self._has_table = bool(uids)
 
     def is_in_noise_sample(self, request: V3Request) -> bool:
         """Return true if the baseline gets this request twice in any case, for the measurement of noise."""
@@ -120,7 +121,9 @@ class Judge:
         applied = self._applied(request, baseline, candidate)
         moved = self._moved((baseline, candidate), later, applied.left)
         refused = baseline.body.refused and candidate.body.refused
-        used = unsupported_uses.UnsupportedUses(request, self.causes, candidate.response)
+        used = unsupported_uses.UnsupportedUses(
+            request, self.causes, candidate.response, all_uids_known=self._has_table
+        )
         found = [
             self._finding(each, used.cause(each, self.causes.of(request.endpoint, each, refused=refused)))
             for each in applied.left

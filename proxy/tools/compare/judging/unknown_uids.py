@@ -37,7 +37,6 @@ OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller",
 NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
-COMPUTED = re.compile(rf'"(?:{"|".join(TAGS.values())})[0-9a-f]{{10}}"'.encode())  # one in a body
 RECORDED = Path(__file__).with_name("recorded_uids.txt")
 # paths at which an object of a kind is looked up; a manufacturer as the brand of its id; the others have none
 LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Manufacturer": "/brands/", "Category": "/categories/"}

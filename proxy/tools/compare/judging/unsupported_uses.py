@@ -3,7 +3,6 @@ the Nexar API lacks or does in its own way. Pure."""
 
 import re
 
-from proxy.tools.compare.judging import unknown_uids
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Cause, Difference
 from proxy.traffic.v3_request import V3Request
@@ -20,15 +19,15 @@ _CLAUSE = re.compile(r"([\w.]+):")
 
 
 class UnsupportedUses:
-    """What a request uses in vain, by the candidate's response to it."""
+    """What a request uses in vain, by the candidate's response to it. `all_uids_known`: the sides have the same
+    uids."""
 
-    def __init__(self, request: V3Request, causes: Causes, candidate: SideResponse) -> None:
+    def __init__(self, request: V3Request, causes: Causes, candidate: SideResponse, *, all_uids_known: bool) -> None:
         endpoint, unsupported = endpoints.of(request.path), candidate.unsupported
         self._is_search = endpoint is not None and endpoint.action == "search"
         # Which specs a spec_drilldown suggests, and what it counts of ranges, is the service's own choice.
-        self._counts = bool(unsupported) or any(
-            name == DRILLDOWN and value.lower() in TRUE for name, value in request.query
-        )
+        drilled = (value for name, value in request.query if name == DRILLDOWN)
+        self._counts = bool(unsupported) or any(value.lower() in TRUE for value in drilled)
         self._results = any(name.startswith(("sortby=", "filter[")) for name in unsupported)
         named = _fields(request) if self._is_search else ()
         without = [(way, field) for way, field in named if causes.has_no_source(request.endpoint, field)]
@@ -37,8 +36,8 @@ class UnsupportedUses:
         # The service describes no spec where it is not asked, or asked by number.
         self._undescribed = ("filter", "mpn") in named or NO_HITS.search(candidate.body) is not None
         # The order of uids, and which of them a page of counts has, depend on the uids.
-        self._by_uid = any(field.endswith(("uid", "uids")) for _, field in named) and bool(
-            unknown_uids.COMPUTED.search(candidate.body)
+        self._by_uid = not all_uids_known and any(
+            way != "filter" and field.endswith(("uid", "uids")) for way, field in named
         )
 
     def cause(self, difference: Difference, cause: Cause) -> Cause:
