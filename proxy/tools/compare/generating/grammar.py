@@ -39,7 +39,7 @@ class RequestGenerator:
         self._mappings = mappings
         self._fields = v3_fields.load(site)
         self._client = client
-        self._former = {
+        self._former: dict[str, list[str]] = {
             name: [uid for shown in objects for uid in shown.get("redirected_uids") or ()]
             for name, objects in contents.items()
         }
