@@ -4,6 +4,7 @@ Starts the sandbox and the service in this process, as shipped, sends requests o
 the service that is called meanwhile. What only some of several equal traces have is no part of the way.
 """
 
+import ast
 import asyncio
 import contextlib
 import os
@@ -126,14 +127,25 @@ def _functions(way: Way) -> int:
 
 
 def _section(name: str, way: Way) -> str:
-    text = f"\n### {name}\n\n{WAYS[name]}"
-    if _functions(way) > READABLE:
-        return f"{text}\n\nFunctions by module: {', '.join(f'`{hop.module}` {len(hop.functions)}' for hop in way)}.\n"
-    return f"{text}\n\n" + "".join(f"- `{hop.module}`: {_named(hop.functions)}\n" for hop in way)
+    are_named = _functions(way) <= READABLE
+    rows = (
+        f"| `{hop.module}` | {_reason(hop.module)} | {_named(hop.functions) if are_named else len(hop.functions)} |\n"
+        for hop in way
+    )
+    return f"\n### {name}\n\n{WAYS[name]}\n\n| module | what for | functions |\n|---|---|---|\n{''.join(rows)}"
 
 
 def _named(functions: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in functions)
+
+
+def _reason(module: str) -> str:
+    """Return what the docstring of a module begins with."""
+    if module == MAPPING:
+        return "what `mapping/compiler.py` has made of a mapping file"
+    docstring = ast.get_docstring(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))) or ""
+    sentence = " ".join(docstring.split()).partition(". ")[0]
+    return re.split(r":(?= [^`]*$)| \(|;", sentence, maxsplit=1)[0].rstrip(".")
 
 
 @contextlib.asynccontextmanager
