@@ -208,7 +208,8 @@ def _is_count(endpoint: str, difference: Difference) -> bool:
 
 def is_refused_query(difference: Difference) -> bool:
     """Return true if only one side refuses a query of a match."""
-    return difference.path == QUERY_ERROR and None in (difference.baseline, difference.candidate)
+    errors = {type(difference.baseline), type(difference.candidate)}
+    return difference.path == QUERY_ERROR and errors == {str, type(None)}
 
 
 def _of_uid(_: str, difference: Difference) -> Cause:

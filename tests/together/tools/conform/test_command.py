@@ -221,8 +221,8 @@ def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_comman
     assert done.returncode == 1
     assert "holds: false" in file.read_text()
     row = next(line for line in (tmp_path / "evidence.md").read_text().splitlines() if f"`{FREE}`" in line)
-    assert "| confirmed " in row
-    assert "| contradicted " in row
+    assert "**Nexar: contradicted " in row
+    assert "sandbox" not in row  # where it was confirmed: only what differs from that is said
 
 
 def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Callable[..., Any], tmp_path: Path) -> None:
