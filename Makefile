@@ -106,7 +106,7 @@ dist: $(TEST)
 hooks: $(TEST)
 	@$(BIN)/pre-commit install
 
-bench: $(TEST)
+bench: $(TEST) $(CLIENTS)
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(DOCS)

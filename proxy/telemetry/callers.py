@@ -24,6 +24,7 @@ CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BOUNDS_MS = tuple(seconds * 1000 for seconds in SECONDS)  # of durations
 BATCH = 256  # requests that are counted together
+TEXT_MAX = 8_192  # characters of targets with unsupported uses in a batch: hiding API keys in them takes milliseconds
 UNSUPPORTED_MAX = 200  # names of an API key that are counted separately, in one process
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 # Of API keys that no application has. Anybody can send any number of them, so that none is kept for long.
@@ -164,6 +165,7 @@ class CallerCounts:
     def __init__(self, keys: Redaction | None = None) -> None:
         self._redaction = keys or Redaction()
         self._uncounted: list[RequestValues] = []
+        self._text = 0  # characters of targets with unsupported uses among them
         self._tallies: dict[_Key, _Tally] = {}
         self._avoided: dict[tuple[float, str | None, str], _Avoided] = {}
         self._durations = _no_durations()
@@ -177,11 +179,13 @@ class CallerCounts:
     def add(self, record: RequestValues) -> None:
         # Counted in batches: a loop over many takes a fifth of the time that each would take on the way of its request.
         self._uncounted.append(record)
-        if len(self._uncounted) >= BATCH:
+        if record[-1]:
+            self._text += len(record[3])
+        if len(self._uncounted) >= BATCH or self._text > TEXT_MAX:
             self._count_all()
 
     def _count_all(self) -> None:
-        records, self._uncounted = self._uncounted, []
+        records, self._uncounted, self._text = self._uncounted, [], 0
         agents: dict[str, str] = {}  # as sent, and as shown: few of many requests differ
         self._shown = {}
         for record in records:
