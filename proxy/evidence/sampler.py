@@ -111,16 +111,7 @@ class EvidenceSampler:
             await self.judge()
 
     async def _judged(self, samples: list[messages.SampledExchange]) -> messages.JudgedSample:
-        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        # A new session, so that Ctrl-C at a terminal reaches only the worker.
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=nowhere,
-            env=child_process.environment(),
-            start_new_session=True,
-        )
+        process = await child_process.start(self._command)
         try:
             content, _ = await process.communicate(messages.encode(samples))
         finally:

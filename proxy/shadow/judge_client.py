@@ -92,17 +92,8 @@ class JudgeClient:
             await _kill(process)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         order = messages.encode(await self._order())
-        # A new session, so that Ctrl-C at a terminal reaches only the worker. The process ends with its input.
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=nowhere,
-            env=child_process.environment(),
-            start_new_session=True,
-        )
+        process = await child_process.start(self._command)  # it ends with its input
         assert process.stdin is not None  # noqa: S101 - it is a pipe
         process.stdin.write(order)
         return process

@@ -19,7 +19,7 @@ _CLAUSE = re.compile(r"([\w.]+):")
 
 
 class UnsupportedUses:
-    """What a request uses in vain, by the candidate's response to it. `all_uids_known`: the sides have the same
+    """Unsupported uses of a request, by the candidate's response to it. `all_uids_known`: the sides have the same
     uids."""
 
     def __init__(self, request: V3Request, causes: Causes, candidate: SideResponse, *, all_uids_known: bool) -> None:
