@@ -32,8 +32,8 @@ EXPLANATIONS: dict[Cause, str] = {
     "missing part": "the baseline returns parts that the candidate does not",
     "extra part": "the candidate returns parts that the baseline does not",
     "status": "one side refuses what the other serves, or they respond with different HTTP statuses",
-    "unsupported": "the Nexar API lacks or does in its own way what the request uses: X-V3-Unsupported names it, or it "
-    "is a spec_drilldown, a filter by mpn, or a spec of a search without hits",
+    "unsupported": "it follows from what the Nexar API lacks or does in its own way: what X-V3-Unsupported names, "
+    "specs that spec_drilldown suggests, a filter by mpn, a spec of a search without hits, hits of a number with *",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
     "unknown uid requested": "the request is by a uid that one service lacks; `v3bridge uids learn` makes a table",
     "latency": "the candidate takes longer than the settings allow",

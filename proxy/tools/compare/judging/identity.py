@@ -12,10 +12,10 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from proxy.tools.compare.judging import equality
+from proxy.tools.compare.judging import equality, unknown_uids
 
 Key = Callable[[Any], Hashable]  # returns None where the element lacks the identifying fields
-USUAL = ("uid", "url", "listing_url", "sku", "mpn", "name", "value", "key", "id")
+USUAL = ("url", "listing_url", "sku", "mpn", "name", "value", "key", "id")
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,12 @@ def _at(element: Any, *names: str) -> Any:
 
 def _field(name: str, element: Any) -> Hashable:
     return text(_at(element, name))
+
+
+def _uid(element: Any) -> Hashable:
+    """Key by uid; none for one that v3bridge computed, which no element of the baseline has."""
+    uid = _field("uid", element)
+    return None if unknown_uids.computed(None, uid) else uid
 
 
 def _maker(part: Any) -> Hashable:
@@ -101,8 +107,8 @@ def _image(element: Any) -> Hashable:
     return next((url for size in sizes if (url := text(_at(element, size, "url")))), None)
 
 
-def _seller_name(element: Any) -> Hashable:
-    return text(_at(element, "seller", "name"))
+def _seller(field: str, element: Any) -> Hashable:
+    return text(_at(element, "seller", field))
 
 
 def _source(element: Any) -> Hashable:
@@ -133,9 +139,9 @@ def _nowhere(_: Any) -> None:
     """Label of elements that are identified by position: none."""
 
 
-USUAL_KEYS: tuple[Key, ...] = tuple(partial(_field, name) for name in USUAL)
+USUAL_KEYS: tuple[Key, ...] = (_uid, *(partial(_field, name) for name in USUAL))
 VARIANT = ("packaging", "eligible_region")
-PART: tuple[Key, ...] = (partial(_field, "uid"), _maker)
+PART: tuple[Key, ...] = (_uid, _maker)
 BREAKS = _identity(_quantity, label=_quantity_label)
 ASKED = _identity(partial(_field, "reference"), label=_nowhere, by_position=True)
 NUMBERED: Key = partial(_field, "id")
@@ -153,7 +159,8 @@ NAMED = {
         label=_offer_label,
     ),
     "imagesets": _identity(_image),
-    "sources": _identity(partial(_field, "uid"), _source),
-    "broker_listings": _identity(_seller_name, *USUAL_KEYS),
+    "sources": _identity(_uid, _source),
+    # Not by listing_url, a click link that differs in each response: without a seller they are compared in order.
+    "broker_listings": _identity(partial(_seller, "name"), partial(_seller, "id")),
 }
 ANYTHING = _identity(*USUAL_KEYS)

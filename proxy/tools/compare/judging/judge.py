@@ -122,7 +122,12 @@ class Judge:
         moved = self._moved((baseline, candidate), later, applied.left)
         refused = baseline.body.refused and candidate.body.refused
         used = unsupported_uses.UnsupportedUses(
-            request, self.causes, candidate.response, all_uids_known=self._has_table
+            request,
+            self.causes,
+            candidate.response.unsupported,
+            baseline=baseline.body.document.value,
+            candidate=candidate.body.document.value,
+            all_uids_known=self._has_table,
         )
         found = [
             self._finding(each, used.cause(each, self.causes.of(request.endpoint, each, refused=refused)))

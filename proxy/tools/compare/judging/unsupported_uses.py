@@ -1,72 +1,161 @@
-"""Causes of differences in the response to a search that lie in the request: it uses a field without a source, or what
-the Nexar API lacks or does in its own way. Pure."""
+"""Causes of differences that lie in the request: a search uses a field without a source, or what the Nexar API lacks or
+does in its own way; a match has a number with `*`. Each explains only what follows from it. Pure."""
 
 import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from proxy.tools.compare.judging import paths
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Cause, Difference
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import SideResponse
 from proxy.v3 import endpoints
 from proxy.v3.parameters import TRUE
 
 COUNTS = ("facet_results", "stats_results", "spec_metadata")
 OPEN: tuple[Cause, ...] = ("unexplained", "order", "missing part", "extra part")  # causes that do not say why
 DRILLDOWN = "spec_drilldown[include]"
-NO_HITS = re.compile(rb'"hits": ?0\b')
+RESULTS = ("results", "results[*]")  # order and choice of results
+# Names in X-V3-Unsupported, each with the path of what it empties.
+EMPTIED = (
+    (re.compile(r"facet\[fields\]\[(.*)\]", re.DOTALL), "facet_results.fields"),
+    (re.compile(r"facet\[queries\]=(.*)", re.DOTALL), "facet_results.queries"),
+    (re.compile(r"stats\[(.*)\]", re.DOTALL), "stats_results"),
+)
+NUMBERS = ("mpn", "mpn_or_sku")
+_RESULT = re.compile(r"results\[([^]]*)\]")
+_QUERY_HITS = re.compile(r"results\[(\d+)\]\.hits")
 _FIELD = re.compile(r"(?:filter\[fields\]|facet\[fields\]|stats)\[([\w.]+)\]")
-_CLAUSE = re.compile(r"([\w.]+):")
+_CLAUSE = re.compile(r'([\w.]+):("(?:[^"\\]|\\.)*"|\S*)')
+
+
+class FieldUse(NamedTuple):
+    """Use of a field by a search: the parameter's first word, the field, and the value of a filter."""
+
+    way: str
+    field: str
+    value: str = ""
 
 
 class UnsupportedUses:
-    """Unsupported uses of a request, by the candidate's response to it. `all_uids_known`: the sides have the same
-    uids."""
+    """Unsupported uses of a request, by the responses to it. `unsupported` are the names that the candidate gives;
+    `all_uids_known`: the sides have the same uids."""
 
-    def __init__(self, request: V3Request, causes: Causes, candidate: SideResponse, *, all_uids_known: bool) -> None:
-        endpoint, unsupported = endpoints.of(request.path), candidate.unsupported
+    def __init__(
+        self,
+        request: V3Request,
+        causes: Causes,
+        unsupported: tuple[str, ...],
+        *,
+        baseline: Any,
+        candidate: Any,
+        all_uids_known: bool,
+    ) -> None:
+        endpoint = endpoints.of(request.path)
         self._is_search = endpoint is not None and endpoint.action == "search"
-        # Which specs a spec_drilldown suggests, and what it counts of ranges, is the service's own choice.
-        drilled = (value for name, value in request.query if name == DRILLDOWN)
-        self._counts = bool(unsupported) or any(value.lower() in TRUE for value in drilled)
-        self._results = any(name.startswith(("sortby=", "filter[")) for name in unsupported)
-        named = _fields(request) if self._is_search else ()
-        without = [(way, field) for way, field in named if causes.has_no_source(request.endpoint, field)]
-        self._chosen = any(way in ("filter", "sortby") for way, _ in without)
-        self._counted = [field for way, field in without if way in ("facet", "stats")]
-        # The service describes no spec where it is not asked, or asked by number.
-        self._undescribed = ("filter", "mpn") in named or NO_HITS.search(candidate.body) is not None
-        # The order of uids, and which of them a page of counts has, depend on the uids.
-        self._by_uid = not all_uids_known and any(
-            way != "filter" and field.endswith(("uid", "uids")) for way, field in named
-        )
+        self._queries = _queries(baseline) if endpoint is not None and endpoint.action == "match" else []
+        used = list(_uses(request)) if self._is_search else []
+        without = [each for each in used if causes.has_no_source(request.endpoint, each.field)]
+        self._chosen = any(each.way in ("filter", "sortby") for each in without)
+        self._counted = [each.field for each in without if each.way in ("facet", "stats")]
+        hits, shown = _hits(baseline), _shown(baseline)
+        self._more = isinstance(hits, int) and hits > len(shown)
+        self._fewer_hits = isinstance(hits, int) and (_hits(candidate) or 0) < hits
+        # Those with another uid, or without one, may be other parts that are taken for the same.
+        self._shared = {each["uid"] for each in _shown(candidate) if "uid" in each}
+        mpns = [each for each in used if each == FieldUse("filter", "mpn", each.value)]
+        # The service finds each number apart from others, without a common order, without counts, and without specs.
+        self._sorted_otherwise = any(name.startswith("sortby=") for name in unsupported) or len(mpns) > 1
+        self._upper_bound = bool(mpns) and request.values("limit") == ["0"]
+        # The service describes no spec where it is not asked.
+        self._undescribed = bool(mpns) or _hits(candidate) == 0
+        self._filter_ignored = any(name.startswith("filter[") for name in unsupported)
+        matches = ((pattern.fullmatch(name), path) for name in unsupported for pattern, path in EMPTIED)
+        self._emptied = tuple(paths.field(path, match[1]) for match, path in matches if match)
+        # Which specs a spec_drilldown suggests is the service's own choice.
+        self._drilled = any(name == DRILLDOWN and value.lower() in TRUE for name, value in request.query)
+        self._asked = {each.field for each in used if each.way in ("facet", "stats") and each.value.lower() in TRUE}
+        self._filtered = {each.field for each in used if each.way == "filter"}
+        # The order of uids, and which of them a page of counts has, depend on the uids; so does what a pattern matches.
+        by_uid = [each for each in used if not all_uids_known and each.field.endswith(("uid", "uids"))]
+        self._by_uid = any(each.way != "filter" for each in by_uid)
+        self._by_pattern = any(each.way == "filter" and "*" in each.value for each in by_uid)
 
     def cause(self, difference: Difference, cause: Cause) -> Cause:
         """Return the cause that lies in the request, else the given one."""
         path = difference.path
         in_counts = path.startswith(COUNTS)
-        if not self._is_search or cause not in OPEN:
+        if cause not in OPEN:
             return cause
-        # Another order or choice of results: any of them may be compared with another one.
-        if path.startswith("results") and (self._chosen or self._results):
-            return "no source" if self._chosen else "unsupported"
-        if not in_counts and path not in ("hits", "results", "results[*]"):
-            return cause
-        if self._chosen or (in_counts and any(field in path for field in self._counted)):
+        if not self._is_search:
+            return "unsupported" if self._is_bound_of_pattern(difference) else cause
+        if self._chosen and (in_counts or path == "hits" or path.startswith("results")):
             return "no source"
-        if self._results or (in_counts and self._counts) or (self._undescribed and path.startswith("spec_metadata")):
+        if in_counts and any(field in path for field in self._counted):
+            return "no source"
+        if self._is_unsupported(difference):
             return "unsupported"
-        return "unknown uid requested" if self._by_uid else cause
+        found = in_counts or path == "hits" or path in RESULTS
+        return "unknown uid requested" if found and (self._by_pattern or (self._by_uid and path != "hits")) else cause
+
+    def _is_bound_of_pattern(self, difference: Difference) -> bool:
+        """Return true if the candidate counts more hits of a number with `*`: it cannot count those it does not see."""
+        place = _QUERY_HITS.fullmatch(difference.place)
+        if place is None or int(place[1]) >= len(self._queries) or difference.path != "results[*].hits":
+            return False
+        query = self._queries[int(place[1])]
+        return difference.candidate > difference.baseline and any("*" in (query.get(name) or "") for name in NUMBERS)
+
+    def _is_unsupported(self, difference: Difference) -> bool:
+        """Return true if the difference follows from an unsupported use."""
+        path, kind = difference.path, difference.kind
+        if self._filter_ignored and self._fewer_hits and (path in ("hits", *RESULTS) or path.startswith(COUNTS)):
+            return True  # the service lacks the name or uid, and finds nothing by it
+        if path.startswith("results"):
+            label = _RESULT.match(difference.place)
+            another = self._more and (path in RESULTS or label is None or label[1] not in self._shared)
+            return self._sorted_otherwise and (another or (path in RESULTS and kind == "order"))
+        if path == "hits":
+            return self._upper_bound and difference.candidate > difference.baseline
+        if kind == "missing" and self._undescribed and re.fullmatch(r"spec_metadata(\.[^.]+|\[[^]]+\])", path):
+            return True
+        if any(path.startswith(each) for each in self._emptied):
+            return True
+        return self._drilled and self._is_suggestion(path)
+
+    def _is_suggestion(self, path: str) -> bool:
+        """Return true if a path is about a spec that the request does not name, or about a spec's rank."""
+        if not path.startswith(COUNTS):
+            return False
+        asked = (paths.field(at, name) for name in self._asked for at in ("facet_results.fields", "stats_results"))
+        named = (name for name in self._asked | self._filtered if name.startswith("specs."))
+        keys = (paths.field("spec_metadata", name.split(".")[1]) for name in named)
+        return path.endswith(".spec_drilldown_rank") or not path.startswith((*asked, *keys, "facet_results.queries"))
 
 
-def _fields(request: V3Request) -> list[tuple[str, str]]:
-    """Return the fields that a search uses, each with the parameter's first word."""
-    found: list[tuple[str, str]] = []
+def _uses(request: V3Request) -> Iterator[FieldUse]:
+    """Yield the uses of fields by a search."""
     for name, value in request.query:
         way = name.partition("[")[0]
-        if match := _FIELD.match(name):
-            found.append((way, match[1]))
+        if (match := _FIELD.match(name)) and (way == "filter" or name.endswith("[include]")):
+            yield FieldUse(way, match[1], value)
         elif "[queries]" in name:
-            found += [(way, field) for field in _CLAUSE.findall(value)]
+            yield from (FieldUse(way, field, text) for field, text in _CLAUSE.findall(value))
         elif way == "sortby":
-            found += [(way, each.split()[0]) for each in value.split(",") if each.strip()]
-    return found
+            yield from (FieldUse(way, each.split()[0]) for each in value.split(",") if each.strip())
+
+
+def _queries(response: Any) -> list[dict[str, Any]]:
+    """Return the queries that a match's response repeats."""
+    return response["request"]["queries"] if isinstance(response, dict) and "request" in response else []
+
+
+def _hits(response: Any) -> Any:
+    return response.get("hits") if isinstance(response, dict) else None
+
+
+def _shown(response: Any) -> list[dict[str, Any]]:
+    """Return the objects of a search's response."""
+    results = response.get("results") if isinstance(response, dict) else None
+    items = [each.get("item") for each in results or () if isinstance(each, dict)]
+    return [item for item in items if isinstance(item, dict)]

@@ -228,6 +228,31 @@ def test_search_results_are_matched_by_their_item() -> None:
     ]
 
 
+def test_brands_with_computed_uids_and_no_names_are_compared_in_order() -> None:
+    def response(*brands: tuple[str, str]) -> Any:
+        found = [{"item": {"__class__": "Brand", "uid": uid, "homepage_url": url}} for uid, url in brands]
+        return {"results": found, "hits": len(found)}
+
+    known = ("2239e3330e2df5fe", "http://ti.com")
+    baseline = response(("03342567f14e6eb4", "http://a.com"), known, ("0db60eafd68822e8", "http://b.com"))
+    candidate = response(("b4a2d0000000001e", "http://a.com"), known, ("b4a2d0000000002e", "http://c.com"))
+    assert [(kind, path) for kind, path, _ in seen(baseline, candidate)] == [
+        ("uid not known", "results[*].item.uid"),
+        ("uid not known", "results[*].item.uid"),
+        ("value", "results[*].item.homepage_url"),
+    ]
+
+
+def test_broker_listings_without_sellers_are_compared_in_order() -> None:
+    """Links differ in each response, and identify nothing."""
+
+    def listings(*links: str) -> Any:
+        return part(broker_listings=[{"__class__": "BrokerListing", "listing_url": link} for link in links])
+
+    path = "broker_listings[*].listing_url"
+    assert [each[:2] for each in seen(listings("a", "b"), listings("c", "d"))] == [("value", path), ("value", path)]
+
+
 def test_uids_of_get_multi_are_data() -> None:
     one, other = part(), part("aa00000000000002")
     baseline = {one["uid"]: one, "bb00000000000009": other}

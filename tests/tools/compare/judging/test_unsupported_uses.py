@@ -7,15 +7,27 @@ from support.comparison_server import request_from_target
 
 from proxy.tools.compare.judging.findings import Difference
 from proxy.tools.compare.judging.unsupported_uses import UnsupportedUses
-from proxy.traffic.v3_response import SideResponse
 
-SELLERS, PARTS = "/v3/sellers/search?", "/v3/parts/search?"
-HITS, RESULT, ITEM, COUNT = "hits", "results[*]", "results[*].item.mpn", "facet_results.fields.has_ecommerce.missing"
-METADATA, FACET = "spec_metadata.resistance", 'facet_results.fields["specs.resistance.value"].facets[*]'
+SELLERS, PARTS, MATCH = "/v3/sellers/search?", "/v3/parts/search?", "/v3/parts/match?queries=[]"
+HITS, RESULT, ITEM = "hits", "results[*]", "results[*].item.mpn"
+COUNT, QUERY = "facet_results.fields.has_ecommerce.missing", "facet_results.queries.x.count"
+METADATA, STATS = "spec_metadata.resistance", "stats_results.avg_price.min"
+FACET = 'facet_results.fields["specs.resistance.value"].facets[*]'
+RANK = 'facet_results.fields["specs.resistance.value"].spec_drilldown_rank'
+DRILLED, ASKED = "spec_drilldown[include]=1", "facet[fields][specs.resistance.value][include]=1"
+A, B = ({"item": {"uid": uid, "mpn": "X1"}} for uid in ("aa", "bb"))
+SHOWN = {"hits": 10, "results": [A]}
+
+
+def cause(causes: Any, target: str, difference: Difference, *unsupported: str, **more: Any) -> str:
+    given = {"baseline": SHOWN, "candidate": SHOWN, "all_uids_known": False, **more}
+    uses = UnsupportedUses(request_from_target(target), causes, unsupported, **given)
+    assert uses.cause(difference, "derived") == "derived"
+    return uses.cause(difference, "unexplained")
 
 
 @pytest.mark.parametrize(
-    "target, unsupported, path, cause",
+    "target, unsupported, path, expected",
     [
         (f"{SELLERS}filter[fields][has_ecommerce][]=true", (), HITS, "no source"),
         (f"{SELLERS}filter[queries][]=name:x AND has_ecommerce:true", (), RESULT, "no source"),
@@ -24,35 +36,81 @@ METADATA, FACET = "spec_metadata.resistance", 'facet_results.fields["specs.resis
         (f"{SELLERS}facet[fields][has_ecommerce][include]=1", (), HITS, "unexplained"),
         (f"{SELLERS}filter[fields][name][]=x", (), HITS, "unexplained"),
         (f"{SELLERS}facet[fields][uid][include]=1", (), "facet_results.fields.uid.facets[*]", "unknown uid requested"),
-        (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), ITEM, "unsupported"),
+        (f"{SELLERS}facet[fields][uid][include]=1", (), HITS, "unexplained"),
+        (f'{SELLERS}filter[queries][]=uid:"5e1*"', (), HITS, "unknown uid requested"),
+        (f"{SELLERS}filter[queries][]=name:5e1*", (), HITS, "unexplained"),
+        (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), RESULT, "unsupported"),
+        (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), FACET, "unexplained"),
+        (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), HITS, "unexplained"),
         (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), "request.q", "unexplained"),
-        (f"{PARTS}sortby=mpn", (), ITEM, "unexplained"),
-        (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), FACET, "unsupported"),
+        (f"{PARTS}sortby=mpn", (), RESULT, "unexplained"),
+        (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), STATS, "unsupported"),
+        (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), FACET, "unexplained"),
         (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), RESULT, "unexplained"),
-        (f"{PARTS}spec_drilldown[include]=true", (), FACET, "unsupported"),
+        (f"{PARTS}facet[queries][]=x", ("facet[queries]=x",), QUERY, "unsupported"),
+        (f"{PARTS}facet[queries][]=x", ("facet[queries]=y",), QUERY, "unexplained"),
+        (f"{PARTS}{ASKED}", ("facet[fields][specs.resistance.value]",), FACET, "unsupported"),
+        (f"{PARTS}{DRILLED}", (), FACET, "unsupported"),
+        (f"{PARTS}{DRILLED}", (), HITS, "unexplained"),
+        (f"{PARTS}{DRILLED}&facet[queries][]=x", (), QUERY, "unexplained"),
+        (f"{PARTS}{DRILLED}&{ASKED}", (), FACET, "unexplained"),
+        (f"{PARTS}{DRILLED}&{ASKED}", (), METADATA, "unexplained"),
+        (f"{PARTS}{DRILLED}&{ASKED}", (), RANK, "unsupported"),
         (f"{PARTS}spec_drilldown[include]=0", (), FACET, "unexplained"),
-        (f"{PARTS}filter[fields][mpn][]=x", (), METADATA, "unsupported"),
         (f"{PARTS}filter[fields][mpn][]=x", (), FACET, "unexplained"),
-        ("/v3/parts/match?queries=[]", ("sortby=x",), RESULT, "unexplained"),
+        (f"{PARTS}filter[fields][mpn][]=x", (), HITS, "unexplained"),
+        (f"{PARTS}filter[fields][mpn][]=x&limit=0", (), HITS, "unsupported"),
+        (f"{PARTS}filter[fields][mpn][]=x", (), RESULT, "unexplained"),
+        (f"{PARTS}filter[fields][mpn][]=x&filter[fields][mpn][]=y", (), RESULT, "unsupported"),
+        (MATCH, ("sortby=x",), RESULT, "unexplained"),
     ],
 )
 def test_cause_lies_in_the_request(
-    causes: Any, target: str, unsupported: tuple[str, ...], path: str, cause: str
+    causes: Any, target: str, unsupported: tuple[str, ...], path: str, expected: str
 ) -> None:
-    response = SideResponse(200, b'{"hits": 3}', 0.1, unsupported=unsupported)
-    uses = UnsupportedUses(request_from_target(target), causes, response, all_uids_known=False)
-    assert uses.cause(Difference("value", path, path, 1, 2), "unexplained") == cause
-    assert uses.cause(Difference("value", path, path, 1, 2), "derived") == "derived"
+    assert cause(causes, target, Difference("value", path, path, 1, 2), *unsupported) == expected
 
 
-def test_specs_of_a_search_without_hits_are_not_described(causes: Any) -> None:
-    for hits, cause in ((0, "unsupported"), (10, "unexplained")):
-        response = SideResponse(200, b'{"hits":%d}' % hits, 0.1)
-        uses = UnsupportedUses(request_from_target(PARTS), causes, response, all_uids_known=True)
-        assert uses.cause(Difference("missing", METADATA, METADATA), "unexplained") == cause
+def test_specs_are_not_described_without_hits_or_by_number(causes: Any) -> None:
+    missing, other = Difference("missing", METADATA, METADATA), Difference("value", METADATA, METADATA, 1, 2)
+    assert cause(causes, PARTS, missing) == "unexplained"
+    assert cause(causes, PARTS, missing, candidate={"hits": 0, "results": []}) == "unsupported"
+    assert cause(causes, f"{PARTS}filter[fields][mpn][]=x", missing) == "unsupported"
+    assert cause(causes, f"{PARTS}filter[fields][mpn][]=x", other) == "unexplained"
+
+
+def test_ignored_order_changes_a_whole_result_only_in_order(causes: Any) -> None:
+    whole, page = {"hits": 1, "results": [A]}, {"hits": 2, "results": [A]}
+    order, missing = Difference("order", "results", "results"), Difference("missing", RESULT, "results[aa]")
+    for response, choice in ((whole, "unexplained"), (page, "unsupported")):
+        both = {"baseline": response, "candidate": response}
+        assert cause(causes, f"{PARTS}sortby=x", order, "sortby=x", **both) == "unsupported"
+        assert cause(causes, f"{PARTS}sortby=x", missing, "sortby=x", **both) == choice
+
+
+def test_ignored_order_excuses_other_parts_but_not_the_same(causes: Any) -> None:
+    """Two parts of one number are taken for one; a field of one that both pages have may not differ."""
+    difference = Difference("value", ITEM, "results[aa].item.mpn", "X1", "X2")
+    for other, expected in ((A, "unexplained"), (B, "unsupported")):
+        found = cause(causes, f"{PARTS}sortby=x", difference, "sortby=x", candidate={"hits": 10, "results": [other]})
+        assert found == expected
+
+
+def test_ignored_filter_explains_fewer_hits_only(causes: Any) -> None:
+    named, hits = "filter[fields][brand.name]=x", Difference("value", HITS, HITS, 10, 0)
+    target = f"{PARTS}filter[fields][brand.name][]=x"
+    assert cause(causes, target, hits, named, candidate={"hits": 0, "results": []}) == "unsupported"
+    assert cause(causes, target, hits, named, candidate={"hits": 11, "results": [A]}) == "unexplained"
+
+
+def test_hits_of_a_number_with_a_wildcard_are_an_upper_bound(causes: Any) -> None:
+    response = {"request": {"queries": [{"mpn": "SN74S74N"}, {"mpn": None, "mpn_or_sku": "SN74*"}]}, "results": []}
+    for place, more, expected in ((0, 2, "unexplained"), (1, 2, "unsupported"), (1, 0, "unexplained")):
+        difference = Difference("value", "results[*].hits", f"results[{place}].hits", 1, more)
+        assert cause(causes, MATCH, difference, baseline=response) == expected
 
 
 def test_order_of_known_uids_is_no_excuse(causes: Any) -> None:
-    request, response = request_from_target(f"{SELLERS}sortby=uid"), SideResponse(200, b"{}", 0.1)
-    uses = UnsupportedUses(request, causes, response, all_uids_known=True)
-    assert uses.cause(Difference("order", "results", "results"), "order") == "order"
+    order = Difference("order", "results", "results")
+    assert cause(causes, f"{SELLERS}sortby=uid", order) == "unknown uid requested"
+    assert cause(causes, f"{SELLERS}sortby=uid", order, all_uids_known=True) == "unexplained"
