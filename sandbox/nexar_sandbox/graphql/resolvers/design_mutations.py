@@ -6,6 +6,7 @@ which the schema has no errors, is an error of the field.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
@@ -15,6 +16,7 @@ from nexar_sandbox.graphql import context, errors
 from nexar_sandbox.graphql.resolvers import design_access as access
 
 Input: TypeAlias = dict[str, Any]
+TASK_FIELDS = ("name", "description", "priority", "status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,18 @@ def _segment(id_: str) -> str:
     return id_
 
 
-def _create_comment(path: Callable[[context.Info, Input], Awaitable[str]]) -> Mutation:
-    async def create(info: context.Info, fields: Input) -> records.Record:
-        request = f"POST collaboration {await path(info, fields)}/comments"
-        return await _send(info, request, records.Comment, text=fields["text"])
-
-    return create
-
-
-def _change_comment(method: str, path: Callable[[context.Info, Input], Awaitable[str]]) -> Mutation:
-    """Replace the text of a comment (PATCH), or remove it (DELETE)."""
+def _change(
+    method: str, path: Callable[[context.Info, Input], Awaitable[str]], of: Any, names: tuple[str, ...] = ()
+) -> Mutation:
+    """Return the mutation that sends the fields with these names to a thread or task, or to a comment of it."""
 
     async def change(info: context.Info, fields: Input) -> records.Record:
-        request = f"{method} collaboration {await path(info, fields)}/comments/{_segment(fields['commentId'])}"
-        return await _send(info, request, records.Comment, **_given(fields, "text"))
+        request = f"{method} collaboration {await path(info, fields)}"
+        if of is records.Comment:
+            request += "/comments"
+        if "commentId" in fields:
+            request += f"/{_segment(fields['commentId'])}"
+        return await _send(info, request, of, **_given(fields, *names))
 
     return change
 
@@ -117,10 +117,6 @@ async def create_thread(info: context.Info, fields: Input) -> records.Record:
     )
 
 
-async def delete_thread(info: context.Info, fields: Input) -> records.Record:
-    return await _send(info, f"DELETE collaboration {await _thread_path(info, fields)}", records.CommentThread)
-
-
 async def create_project_task(info: context.Info, fields: Input) -> records.Record:
     project = await access.require(info, "DesProject", fields["projectId"], "project")
     return await _create_task(info, fields["task"], workspace_id=project.workspace_id, project_id=project.id)
@@ -132,18 +128,7 @@ async def create_workspace_task(info: context.Info, fields: Input) -> records.Re
 
 
 async def _create_task(info: context.Info, fields: Input, **place: str) -> records.Record:
-    given = _given(fields, "name", "description", "priority", "status")
-    return await _send(info, "POST collaboration /tasks", records.Task, **place, **given)
-
-
-async def update_task(info: context.Info, fields: Input) -> records.Record:
-    """Update a task; null fields stay as they are."""
-    given = _given(fields, "name", "description", "priority", "status")
-    return await _send(info, f"PATCH collaboration {await _task_path(info, fields)}", records.Task, **given)
-
-
-async def delete_task(info: context.Info, fields: Input) -> records.Record:
-    return await _send(info, f"DELETE collaboration {await _task_path(info, fields)}", records.Task)
+    return await _send(info, "POST collaboration /tasks", records.Task, **place, **_given(fields, *TASK_FIELDS))
 
 
 async def update_parameters(info: context.Info, fields: Input) -> records.Record:
@@ -261,53 +246,32 @@ async def _create_job(info: context.Info, fields: Input, name: str, kind: str, *
     )
 
 
-def _created(attribute: str, missing: str | None = "") -> GraphQLFieldResolver:
+def _created(read: Callable[[Any], str], missing: str | None = "") -> GraphQLFieldResolver:
     """Return the resolver of an id of a payload: `missing` if nothing was created."""
-
-    def resolve(payload: MutationPayload, _info: context.Info) -> Any:
-        return missing if payload.record is None else getattr(payload.record, attribute)
-
-    return resolve
+    return lambda payload, _: missing if payload.record is None else read(payload.record)
 
 
-def first_comment(payload: MutationPayload, _info: context.Info) -> str:
-    return "" if payload.record is None else str(payload.record.comments[0].comment_id)
-
-
-def _record(payload: MutationPayload) -> records.Record:
+def _record(payload: MutationPayload) -> Any:
     """Return the record. Raises DesignError if the mutation was rejected: the payload shows no errors."""
     if payload.record is None:
         raise errors.DesignError(payload.errors[0].message)
-    record: records.Record = payload.record
-    return record
-
-
-def created_task(payload: MutationPayload, _info: context.Info) -> records.Record:
-    return _record(payload)
-
-
-def workflow_id(payload: MutationPayload, _info: context.Info) -> str:
-    return str(_record(payload).workflow_id)
-
-
-def workflow_status(payload: MutationPayload, _info: context.Info) -> int:
-    """0 if the workflow was started, else 1. The contract has no values."""
-    return 1 if payload.errors else 0
+    return payload.record
 
 
 MUTATIONS: dict[str, Mutation] = {
-    "desCreateComment": _create_comment(_thread_path),
-    "desUpdateComment": _change_comment("PATCH", _thread_path),
-    "desDeleteComment": _change_comment("DELETE", _thread_path),
+    "desCreateComment": _change("POST", _thread_path, records.Comment, ("text",)),
+    "desUpdateComment": _change("PATCH", _thread_path, records.Comment, ("text",)),
+    "desDeleteComment": _change("DELETE", _thread_path, records.Comment),
     "desCreateCommentThread": create_thread,
-    "desDeleteCommentThread": delete_thread,
+    "desDeleteCommentThread": _change("DELETE", _thread_path, records.CommentThread),
     "desCreateProjectTask": create_project_task,
     "desCreateWorkspaceTask": create_workspace_task,
-    "desUpdateTask": update_task,
-    "desDeleteTask": delete_task,
-    "desCreateTaskComment": _create_comment(_task_path),
-    "desUpdateTaskComment": _change_comment("PATCH", _task_path),
-    "desDeleteTaskComment": _change_comment("DELETE", _task_path),
+    # Null fields stay as they are.
+    "desUpdateTask": _change("PATCH", _task_path, records.Task, TASK_FIELDS),
+    "desDeleteTask": _change("DELETE", _task_path, records.Task),
+    "desCreateTaskComment": _change("POST", _task_path, records.Comment, ("text",)),
+    "desUpdateTaskComment": _change("PATCH", _task_path, records.Comment, ("text",)),
+    "desDeleteTaskComment": _change("DELETE", _task_path, records.Comment),
     "desUpdateProjectParameters": update_parameters,
     "desUploadProject": upload_project,
     "desReleaseComponent": release_component,
@@ -320,13 +284,14 @@ MUTATIONS: dict[str, Mutation] = {
 ATTRIBUTES = {"DesCreateTaskCommentPayload.comment": "record"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     **{f"Mutation.{name}": _mutation(change) for name, change in MUTATIONS.items()},
-    "DesCreateCommentPayload.commentId": _created("comment_id"),
-    "DesCreateCommentThreadPayload.commentThreadId": _created("id"),
-    "DesCreateCommentThreadPayload.commentId": first_comment,
-    "DesCreateTaskPayload.task": created_task,
-    "DesUploadProjectPayload.projectId": _created("id"),
-    "DesLaunchWorkflowPayload.id": workflow_id,
-    "DesLaunchWorkflowPayload.status": workflow_status,
-    "DesCreateProjectExportJobPayload.projectExportJobId": _created("id", None),
-    "DesCreateManufacturePackagePayload.jobId": _created("id"),
+    "DesCreateCommentPayload.commentId": _created(attrgetter("comment_id")),
+    "DesCreateCommentThreadPayload.commentThreadId": _created(attrgetter("id")),
+    "DesCreateCommentThreadPayload.commentId": _created(lambda thread: str(thread.comments[0].comment_id)),
+    "DesCreateTaskPayload.task": lambda payload, _: _record(payload),
+    "DesUploadProjectPayload.projectId": _created(attrgetter("id")),
+    "DesLaunchWorkflowPayload.id": lambda payload, _: _record(payload).workflow_id,
+    # 0 if the workflow was started, else 1. The contract has no values.
+    "DesLaunchWorkflowPayload.status": lambda payload, _: 1 if payload.errors else 0,
+    "DesCreateProjectExportJobPayload.projectExportJobId": _created(attrgetter("id"), None),
+    "DesCreateManufacturePackagePayload.jobId": _created(attrgetter("id")),
 }
