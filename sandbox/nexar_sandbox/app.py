@@ -8,11 +8,11 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from aiohttp import http_exceptions, web
 
@@ -214,19 +214,22 @@ class _Services:
     ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
         self._state_store = state.StateStore(settings.state)
-        with ExitStack() as on_failure:
-            on_failure.callback(self._state_store.close)
+        with ExitStack() as opened:
+            opened.callback(self._state_store.close)
             self._catalog = catalog or store.open_catalog(
                 settings.parts, settings.catalog, settings.seed, file=settings.prepared
             )
-            self._assemble(key)
             if catalog is None:
-                self.app.on_cleanup.append(_close_on_cleanup(self._catalog))
+                opened.callback(self._catalog.close)
+            self._assemble(key)
             self._state_store.complete_creation()
-            # After the cleanup contexts, which write their last values.
-            self.app.on_cleanup.append(_close_on_cleanup(self._state_store))
             # From here on the application closes what was opened.
-            on_failure.pop_all()
+            self._opened = opened.pop_all()
+        # After the cleanup contexts, which write their last values.
+        self.app.on_cleanup.append(self._close)
+
+    async def _close(self, _app: web.Application) -> None:
+        self._opened.close()
 
     def running_at(self, url: str, port: int) -> Sandbox:
         return Sandbox(
@@ -354,14 +357,3 @@ class _Services:
             self._legacy.apikeys,
             lambda: self._design.client.urls,
         ).add_routes(router)
-
-
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-def _close_on_cleanup(resource: _Closable) -> Callable[[web.Application], Awaitable[None]]:
-    async def close(_app: web.Application) -> None:
-        resource.close()
-
-    return close

@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import sqlite3
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,18 +66,17 @@ def read(path: Path, source: CatalogSource) -> tuple[sqlite3.Connection, referen
 
     Raises source_files.CatalogError for a file that is not a catalog or has another source.
     """
-    connection: sqlite3.Connection | None = None
-    try:
-        connection = database.open_read_only(path)
-        properties = dict(connection.execute("SELECT name, value FROM properties").fetchall())
-        _check(path, properties, source.properties())
-        return connection, reference_data.ReferenceData(*msgspec.json.decode(properties["reference"], type=_Packed))
-    except (sqlite3.Error, KeyError) as error:
-        _close(connection)
-        raise source_files.CatalogError(f"{path}: is not a prepared catalog; name another file") from error
-    except source_files.CatalogError:
-        _close(connection)
-        raise
+    with ExitStack() as on_failure:
+        try:
+            connection = database.open_read_only(path)
+            on_failure.callback(connection.close)
+            properties = dict(connection.execute("SELECT name, value FROM properties").fetchall())
+            _check(path, properties, source.properties())
+            reference = reference_data.ReferenceData(*msgspec.json.decode(properties["reference"], type=_Packed))
+        except (sqlite3.Error, KeyError) as error:
+            raise source_files.CatalogError(f"{path}: is not a prepared catalog; name another file") from error
+        on_failure.pop_all()
+    return connection, reference
 
 
 def _fill(part: Path, source: CatalogSource, progress: loader.Progress | None) -> None:
@@ -125,8 +125,3 @@ def _digest(files: list[Path]) -> str:
             raise source_files.CatalogError(f"{file}: cannot be read: {error.strerror}") from error
         digest.update(f"{file.name}:{len(content)}:".encode() + content)
     return digest.hexdigest()
-
-
-def _close(connection: sqlite3.Connection | None) -> None:
-    if connection is not None:
-        connection.close()
