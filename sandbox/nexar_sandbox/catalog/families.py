@@ -89,13 +89,9 @@ def _short_letters(mantissa: int, exponent: int) -> str:
     return integer_digits + letter + decimals.rstrip("0")
 
 
-def _decade(steps: int) -> tuple[int, ...]:
-    return _E24 if steps == 24 else fine(steps)
-
-
 def _resistors(family: PartFamily) -> Iterator[PartDraft]:
     for chip, (letter, percent, steps), end in product(_TABLE.chips, family.tolerances, family.ends):
-        for mantissa, exponent in _ohms(_decade(steps), range(*family.decades)):
+        for mantissa, exponent in _ohms(_E24 if steps == 24 else fine(steps), range(*family.decades)):
             value, short = _letters(mantissa, exponent), _short_letters(mantissa, exponent)
             mpn = family.number.format(size=chip.code, letter=letter, end=end, value=value, short=short)
             yield _resistor(mpn, chip, mantissa * 10.0**exponent, percent, family.film)

@@ -285,7 +285,9 @@ class QueryService:
         if not result.errors:
             return {"data": result.data}
         for error in result.errors:
-            _log_failure(error)
+            # What no service reports is a bug of the sandbox.
+            if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
+                _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
         return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
 
 
@@ -364,12 +366,6 @@ async def _with_timeout(waiting: Any, seconds: float) -> ExecutionResult:
     except TimeoutError:
         raise errors.timed_out(seconds) from None
     return result
-
-
-def _log_failure(error: GraphQLError) -> None:
-    """Log an unexpected error of a resolver, which is a bug of the sandbox."""
-    if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
-        _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
 
 
 def _token_error(

@@ -97,8 +97,8 @@ class TokenGrant(BaseGrant):
 
     def validate_requested_scope(self) -> None:
         """Raise InvalidScopeError for a scope that the application may not have."""
-        client = self.request.client
-        if client is None or scopes.granted(client.application, self._asked(), user=self.BY_USERS) is None:
+        client, requested = self.request.client, self.request.payload.data.get("scope")
+        if client is None or scopes.granted(client.application, requested, user=self.BY_USERS) is None:
             raise InvalidScopeError
 
     def generate_token(self, user: Any = None, scope: str | None = None, *_unused: Any, **_unused_options: Any) -> Any:
@@ -109,9 +109,6 @@ class TokenGrant(BaseGrant):
     def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
         """Return the user authorization of the token; None without a user."""
         return None
-
-    def _asked(self) -> str | None:
-        return self.request.payload.data.get("scope")
 
 
 class ClientCredentialsGrant(TokenGrant, authlib_grants.ClientCredentialsGrant):

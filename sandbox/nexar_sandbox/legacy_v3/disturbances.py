@@ -12,7 +12,6 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import msgspec
 
 from nexar_sandbox import declaration_syntax
-from nexar_sandbox import declaration_syntax as words
 from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.legacy_v3 import projection
 
@@ -88,11 +87,7 @@ PARSER: declaration_syntax.DeclarationParser[Disturbance] = declaration_syntax.D
     "disturbance",
     (PriceDrift, StockDrift, Flapping, ReorderedOffers, FewerParts, MoreParts, Slowness, Errors),
 )
-
-
-def parse_disturbance(text: str) -> Disturbance:
-    """Parse a declaration such as `price-drift share=0.5`. Raises ValueError."""
-    return PARSER.parse(text)
+parse_disturbance = PARSER.parse
 
 
 D = TypeVar("D", bound=Disturbance)
@@ -127,7 +122,7 @@ class DisturbanceInjector:
         kinds = [type(each) for each in declared if not isinstance(each, Flapping)]
         for kind in kinds:
             if kinds.count(kind) > 1:
-                raise ValueError(f"disturbance {words.kind_name(kind)}: only one is allowed")
+                raise ValueError(f"disturbance {declaration_syntax.kind_name(kind)}: only one is allowed")
         self.declared = tuple(declared)
 
     def lift(self) -> None:
@@ -195,7 +190,7 @@ class RequestDisturbances:
         return disturbances if isinstance(disturbances, kind) else None
 
     def _strikes(self, disturbance: Disturbance, *place: object) -> bool:
-        return seeded_fraction(self._seed, words.kind_name(type(disturbance)), *place) < disturbance.share
+        return seeded_fraction(self._seed, declaration_syntax.kind_name(type(disturbance)), *place) < disturbance.share
 
     def _drifted(self, drift: PriceDrift | StockDrift | None, offer_id: str) -> float:
         if drift is None:

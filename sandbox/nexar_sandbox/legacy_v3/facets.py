@@ -1,6 +1,6 @@
 """Facets and statistics as v3 objects (contract v3-rest.md §3.6), and ordering of values."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -73,9 +73,5 @@ def ordered(objects: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
             continue
         with_value = [each for each in objects if key(each) is not None]
         without = [each for each in objects if key(each) is None]
-        objects = sorted(with_value, key=_by(key), reverse=downwards) + without
+        objects = sorted(with_value, key=lambda each: sort_key(key(each)), reverse=downwards) + without
     return objects
-
-
-def _by(key: Callable[[Any], Any]) -> Callable[[Any], tuple[int, float, str]]:
-    return lambda each: sort_key(key(each))

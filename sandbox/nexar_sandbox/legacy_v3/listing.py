@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter, methodcaller
+from operator import methodcaller
 from typing import Any
 
 from nexar_sandbox.legacy_v3 import criteria, errors, facets, search_request
@@ -27,7 +27,8 @@ class LegacyListing:
     def __init__(self, objects: Iterable[tuple[Object, Iterable[str], tuple[str, ...]]]) -> None:
         """Objects with their aliases and other names in filters."""
         self._all = [
-            ListedObject(each, _lower(each["name"], (*aliases, *also)), also) for each, aliases, also in objects
+            ListedObject(each, tuple(map(str.casefold, (each["name"], *aliases, *also))), also)
+            for each, aliases, also in objects
         ]
         self._by_uid = {each.object["uid"]: each.object for each in self._all}
 
@@ -75,11 +76,11 @@ class LegacyListing:
     def _passing(self, objects: list[ListedObject], filters_: list[criteria.Criterion]) -> list[ListedObject]:
         for each in filters_:
             values = self._value(each.field)
-            also = attrgetter("also") if each.field == "name" else _nothing
             objects = [
                 object_
                 for object_ in objects
-                if any(map(each.holds, (*facets.several(values(object_)), *also(object_))))
+                if any(map(each.holds, facets.several(values(object_))))
+                or (each.field == "name" and any(map(each.holds, object_.also)))
             ]
         return objects
 
@@ -101,14 +102,6 @@ class LegacyListing:
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
             raise errors.bad_request(f"stats: {field[:60]} has no numbers")
         return facets.stats(Counter(values), len(over) - len(values))
-
-
-def _nothing(_listed: ListedObject) -> tuple[str, ...]:
-    return ()
-
-
-def _lower(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
-    return tuple(each.casefold() for each in (name, *aliases))
 
 
 def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:

@@ -1,7 +1,7 @@
 """v3 objects of one catalog: Parts with the fields of include[] (contract v3-rest.md §3.1, §3.5), and listings."""
 
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -192,17 +192,12 @@ def _downloads(cad: records.Cad) -> list[str]:
 def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
     for each in draws.flapping:
         # The values that the path reaches are numbered, so that each flaps for itself.
-        part_object = _emptied(part_object, each.field.split("."), partial(_strikes, draws, each, part_id, count()))
+        strikes = (draws.flaps(each, (part_id, place)) for place in count())
+        part_object = _emptied(part_object, each.field.split("."), strikes)
     return part_object
 
 
-def _strikes(
-    draws: disturbances.RequestDisturbances, each: disturbances.Flapping, part_id: str, places: Iterator[int]
-) -> bool:
-    return draws.flaps(each, (part_id, next(places)))
-
-
-def _emptied(value: Any, path: list[str], strikes: Callable[[], bool]) -> Any:
+def _emptied(value: Any, path: list[str], strikes: Iterator[bool]) -> Any:
     if isinstance(value, list):
         return [_emptied(each, path, strikes) for each in value]
     if not isinstance(value, dict) or path[0] not in value:
@@ -210,7 +205,7 @@ def _emptied(value: Any, path: list[str], strikes: Callable[[], bool]) -> Any:
     name, *below = path
     if below:
         return {**value, name: _emptied(value[name], below, strikes)}
-    return {**value, name: _EMPTY.get(type(value[name]), lambda: None)()} if strikes() else value
+    return {**value, name: _EMPTY.get(type(value[name]), lambda: None)()} if next(strikes) else value
 
 
 class LegacyObjects:

@@ -146,7 +146,9 @@ class PartFields:
         if not field.key or (field.count_kind != "spec" and criterion.is_range):
             return None
         if field.count_kind == "spec":
-            return None if criterion.has_wildcard or field.spec is None else _spec_filter(_only(field.spec), criterion)
+            if criterion.has_wildcard or field.spec is None:
+                return None
+            return _spec_filter(field.spec.sources[0].attribute, criterion)
         named: dict[Counted, Iterable[Named]] = {
             "maker": self._catalog.manufacturers(),
             "seller": self._catalog.sellers(),
@@ -232,7 +234,8 @@ class PartFields:
         ]
         for name, text_of in makers:
             sort = "manufacturer.displayname" if name.endswith("name") else ""
-            yield SearchField(name, "maker", "manufacturer_id", sort, text_of, values=partial(_of_maker, text_of))
+            read = partial(lambda text_of, part: [text_of(part.manufacturer)], text_of)
+            yield SearchField(name, "maker", "manufacturer_id", sort, text_of, values=read)
         sellers: list[tuple[str, Callable[[records.Company], str]]] = [
             ("offers.seller.name", company_objects.seller_name),
             ("offers.seller.uid", lambda company: str(company_objects.seller(company)["uid"])),
@@ -270,14 +273,6 @@ class PartFields:
 
 def _union(sets: Iterable[Iterable[int]]) -> frozenset[int]:
     return frozenset().union(*sets)
-
-
-def _of_maker(text_of: Callable[[records.Company], str], part: records.Part) -> list[str]:
-    return [text_of(part.manufacturer)]
-
-
-def _only(spec: spec_names.SpecDefinition) -> records.CatalogAttribute:
-    return spec.sources[0].attribute
 
 
 def _spec_filter(attribute: records.CatalogAttribute, criterion: Criterion) -> CatalogFilter:

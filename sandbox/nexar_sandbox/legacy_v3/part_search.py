@@ -129,14 +129,11 @@ class PartSearch:
         return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
 
     def _spec_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
-        counts = [
-            (_value(attribute, *bucket[:2]), bucket[2])
-            for attribute, some in self._fields.by_source(field, hits)
-            for bucket in self._catalog.spec_counts(some, attribute.shortname).buckets
-        ]
         merged: Counter[str] = Counter()
-        for value, count in counts:
-            merged[value] += count
+        for attribute, some in self._fields.by_source(field, hits):
+            for display, number, count in self._catalog.spec_counts(some, attribute.shortname).buckets:
+                # Numbers as v3 wrote them, texts as they are.
+                merged[display if number is None else spec_names.number(attribute, number)] += count
         return merged.most_common()
 
     def _values(
@@ -194,8 +191,3 @@ class PartSearch:
 
 def _is_spec(field: str) -> bool:
     return field.startswith("specs.")
-
-
-def _value(attribute: records.CatalogAttribute, display: str, number: float | None) -> str:
-    """Numbers as v3 wrote them, texts as they are."""
-    return display if number is None else spec_names.number(attribute, number)

@@ -92,7 +92,7 @@ def read(parameters: query_string.QueryString) -> LegacySearch:
         start=parameters.number("start", 0, MAX_START),
         limit=parameters.number("limit", DEFAULT_LIMIT, MAX_RESULTS),
         sortby=sortby,
-        order=_order(sortby),
+        order=tuple(_sort_key(each.split()) for each in sortby.split(",") if each.strip()),
         filters=_filters(parameters),
         filter_queries=parameters.all("filter[queries]"),
         facets={name[len("facet[fields][") : -1]: _count(parameters, name) for name in facet_names},
@@ -100,10 +100,6 @@ def read(parameters: query_string.QueryString) -> LegacySearch:
         stats={field: _count(parameters, f"stats[{field}]", paged=False) for field in _named(parameters, _STATS)},
         drilldown=_count(parameters, "spec_drilldown") if parameters.like(_DRILLDOWN) else None,
     )
-
-
-def _order(sortby: str) -> tuple[tuple[str, bool], ...]:
-    return tuple(_sort_key(each.split()) for each in sortby.split(",") if each.strip())
 
 
 def _sort_key(words: list[str]) -> tuple[str, bool]:

@@ -83,7 +83,9 @@ class SpecNames:
     def __init__(self, attributes: Iterable[records.CatalogAttribute]) -> None:
         self._attributes = {each.shortname: each for each in attributes}
         own = [
-            (name, _alone(each)) for each in self._attributes.values() for name in (each.shortname, _spelled(each.name))
+            (name, SpecDefinition(key(each), (SpecSource(each),), each))
+            for each in self._attributes.values()
+            for name in (each.shortname, _spelled(each.name))
         ]
         v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
         self._definitions = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
@@ -230,10 +232,6 @@ def metadata(spec_key: str, attribute: records.CatalogAttribute) -> dict[str, ob
 
 def is_end(attribute: records.CatalogAttribute) -> bool:
     return attribute.shortname in _ENDS
-
-
-def _alone(attribute: records.CatalogAttribute) -> SpecDefinition:
-    return SpecDefinition(key(attribute), (SpecSource(attribute),), attribute)
 
 
 def _spelled(name: str) -> str:

@@ -21,7 +21,8 @@ def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
 def on_order_eta(offer: records.Offer) -> str | None:
     if offer.on_order_quantity is None:
         return None
-    return _day(_EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id))))
+    day = _EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id)))
+    return f"{day:%Y-%m-%dT00:00:00Z}"
 
 
 def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
@@ -48,8 +49,8 @@ def document_seen(document: records.CatalogDocument) -> str | None:
     """Time at which a document was last fetched."""
     if document.created_at is None:
         return None
-    first = datetime.fromisoformat(document.created_at)
-    return _time(first + timedelta(seconds=int(3_000_000 * disturbances.seeded_fraction("seen", document.url))))
+    later = timedelta(seconds=int(3_000_000 * disturbances.seeded_fraction("seen", document.url)))
+    return f"{datetime.fromisoformat(document.created_at) + later:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def design_description(design: records.ReferenceDesign) -> str:
@@ -78,11 +79,3 @@ def category_pictures(category: records.Category) -> list[dict[str, object]]:
             "credit_url": _SITE,
         }
     ]
-
-
-def _day(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT00:00:00Z")
-
-
-def _time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -81,14 +81,6 @@ def cad_levels(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     return [{"level": level, "displayName": CAD_NAMES[level], "count": count} for level, count in sorted(counts)]
 
 
-def suggested_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
-    return attributes_of(result.hits, info)[:SUGGESTED]
-
-
-def all_filters(result: views.SupPartResultSet, info: context.Info) -> list[records.CatalogAttribute]:
-    return attributes_of(result.hits, info)
-
-
 def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> Buckets:
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
@@ -105,10 +97,9 @@ def specs(
 ) -> Buckets:
     """Hits by value, for the named attributes and those that the selection adds."""
     behavior = info.context.behavior
-    if attributeSelection == "WITH_SUGGESTED" and not behavior.suggested_specs_added:
-        attributeSelection = "EXPLICIT"  # noqa: N806
-    added = {"WITH_SUGGESTED": suggested_filters, "ALL": all_filters}.get(attributeSelection)
-    more = [attribute.shortname for attribute in added(result, info)] if added else []
+    suggested = SUGGESTED if behavior.suggested_specs_added else 0
+    most = {"WITH_SUGGESTED": suggested, "ALL": None}.get(attributeSelection, 0)
+    more = [] if most == 0 else [attribute.shortname for attribute in attributes_of(result.hits, info)[:most]]
     try:
         aggregations = [
             info.context.catalog.spec_counts(result.hits, name)
@@ -125,7 +116,9 @@ def _spec_agg(counts: records.SpecCounts, size: int, behavior: behaviors.SupplyB
     buckets = [
         {
             "displayValue": display,
-            "floatValue": number if behavior.bucket_values_in_si else _in_displayed_unit(number, attribute),
+            "floatValue": number
+            if number is None or behavior.bucket_values_in_si
+            else float(_displayed(number, attribute).value),
             "count": count,
         }
         for display, number, count in first(counts.buckets, size, behavior)
@@ -142,10 +135,6 @@ def _spec_agg(counts: records.SpecCounts, size: int, behavior: behaviors.SupplyB
         "unitsName": attribute.units_name,
         "unitsSymbol": attribute.units_symbol,
     }
-
-
-def _in_displayed_unit(number: float | None, attribute: records.CatalogAttribute) -> float | None:
-    return None if number is None else float(_displayed(number, attribute).value)
 
 
 def _displayed(number: float, attribute: records.CatalogAttribute) -> units.DisplayedNumber:
@@ -199,8 +188,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         "isInStock", info.context.catalog.in_stock_counts(result.hits)
     ),
     "SupPartResultSet.suggestedCategories": suggested_categories,
-    "SupPartResultSet.suggestedFilters": suggested_filters,
-    "SupPartResultSet.allFilters": all_filters,
+    "SupPartResultSet.suggestedFilters": lambda result, info: attributes_of(result.hits, info)[:SUGGESTED],
+    "SupPartResultSet.allFilters": lambda result, info: attributes_of(result.hits, info),
     "SupPartResultSet.appliedCategory": applied_category,
     "SupPartResultSet.appliedFilters": applied_filters,
 }

@@ -51,11 +51,6 @@ def _is_selected_workflow(_project: records.Record, workflow: records.Record, ar
     )
 
 
-def _is_on_board(_board: records.Record, item: records.Record, arguments: Mapping[str, Any]) -> bool:
-    """Return true unless other designators are asked for: a board has the items of all sheets."""
-    return arguments.get("designators") is None or item.designator in arguments["designators"]
-
-
 def _is_about_document(document: records.Record, thread: records.Record, _arguments: Mapping[str, Any]) -> bool:
     return bool(thread.context.document_id == document.document_id)
 
@@ -66,7 +61,10 @@ SELECTED: dict[str, Selection] = {
     "DesWorkspace.workflows": lambda _, workflow, given: _has_variable(workflow, given.get("withVariable")),
     "DesProject.workflows": _is_selected_workflow,
     "DesRelease.manufacturePackages": lambda _release, job, _given: bool(job.is_package),
-    "DesPcb.designItems": _is_on_board,
+    # A board has the items of all sheets.
+    "DesPcb.designItems": lambda _, item, given: (
+        given.get("designators") is None or item.designator in given["designators"]
+    ),
     "DesPcb.commentThreads": _is_about_document,
     "DesSchematic.designItems": lambda document, item, _: bool(item.sheet_id == document.document_id),
     "DesSchematic.commentThreads": _is_about_document,
@@ -101,7 +99,7 @@ def _field_resolver(type_name: str, name: str, field: graphql.GraphQLField) -> g
             return _stored_list(attribute, field, target) if field.args else None
         return _related_list(place, field, target) if type_name in RELATIONS else None
     if kind is records.KINDS[type_name] and target != type_name:
-        return _same_record
+        return lambda record, _: record  # another view of the same record
     return _reference(target, f"{records.snake_case(name)}_id") if kind.table else None
 
 
@@ -124,11 +122,6 @@ def _target(field: graphql.GraphQLField) -> tuple[str, bool]:
     )
 
 
-def _same_record(record: records.Record, _info: context.Info) -> records.Record:
-    """Resolve a field whose type is another view of the same record."""
-    return record
-
-
 def _reference(target: str, attribute: str) -> graphql.GraphQLFieldResolver:
     read = attrgetter(attribute)
 
@@ -145,7 +138,7 @@ def _stored_list(attribute: str, field: graphql.GraphQLField, target: str) -> gr
     def resolve(record: records.Record, _info: context.Info, **arguments: Any) -> Any:
         names = arguments.get("names")
         items = [item for item in read(record) if names is None or item.name in names]
-        return _page(_matching(items, arguments), field, target, arguments)
+        return _page(items, field, target, arguments)
 
     return resolve
 
@@ -155,7 +148,7 @@ def _related_list(place: str, field: graphql.GraphQLField, target: str) -> graph
     is_selected = SELECTED.get(place)
 
     async def resolve(record: records.Record, info: context.Info, **arguments: Any) -> Any:
-        items = _matching(await access.loaders(info).where(target, foreign, getattr(record, own)), arguments)
+        items = await access.loaders(info).where(target, foreign, getattr(record, own))
         if is_selected is not None:
             items = [item for item in items if is_selected(record, item, arguments)]
         return _page(items, field, target, arguments)
@@ -179,20 +172,19 @@ def _list_in(place: str, field: graphql.GraphQLField, target: str) -> graphql.Gr
         else:
             owner = await access.require(info, "DesProject", arguments["projectId"], "project")
         items = await access.loaders(info).where(target, f"{place}_id", owner.id)
-        return _page(_matching(items, arguments), field, target, arguments)
+        return _page(items, field, target, arguments)
 
     return resolve
 
 
-def _matching(items: Sequence[records.Record], arguments: Mapping[str, Any]) -> list[records.Record]:
-    return design_filters.matching_records(items, arguments.get("where"))
-
-
-def _page(items: list[records.Record], field: graphql.GraphQLField, target: str, arguments: Mapping[str, Any]) -> Any:
-    """Return the page that the arguments select; all items if the field has no pages."""
+def _page(
+    items: Sequence[records.Record], field: graphql.GraphQLField, target: str, arguments: Mapping[str, Any]
+) -> Any:
+    """Return the page that the arguments select of the items that match; all of these if the field has no pages."""
+    matching = design_filters.matching_records(items, arguments.get("where"))
     if "first" not in field.args:
-        return items
-    return page(items, arguments, attrgetter(records.KINDS[target].key))
+        return matching
+    return page(matching, arguments, attrgetter(records.KINDS[target].key))
 
 
 # Items of a page (contract graphql.md §5.3). The contract has no sizes: the default is that of Hot Chocolate, the

@@ -3,7 +3,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -155,19 +155,12 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     if record is None:
         return None
     part = views.PartView(record, market)
-    for seller, listed_offer in _offers(info, record, market.country):
-        if listed_offer.id == offer_id:
-            seen = offer(listed_offer, views.SellerView(seller, part), info.context.behavior)
-            return SupPartOffer(part_id, seller.company.id, seen)
+    for seller in listed(part, info):
+        for listed_offer in seller.offers:
+            if listed_offer.id == offer_id:
+                seen = offer(listed_offer, views.SellerView(seller, part), info.context.behavior)
+                return SupPartOffer(part_id, seller.company.id, seen)
     return None
-
-
-def _offers(
-    info: context.Info, part: records.Part, country: str
-) -> Iterator[tuple[records.SellerOffers, records.Offer]]:
-    for seller in info.context.catalog.sellers_of(part, country):
-        for offer in seller.offers:
-            yield seller, offer
 
 
 def octocart(
