@@ -213,7 +213,7 @@ class _Services:
         key: keys.SigningKey | None,
     ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
-        self._state_store = state.StateStore(settings.state)
+        self._state_store = state.StateFile(settings.state) if settings.state else state.StateStore()
         with ExitStack() as opened:
             opened.callback(self._state_store.close)
             self._catalog = catalog or store.open_catalog(

@@ -28,12 +28,37 @@ class StateError(Exception):
     """A change could not be written (disk full, folder missing). Nothing has changed."""
 
 
-class StateFile:
-    """An open state file. A change is written when the call returns, or StateError is raised.
+T = TypeVar("T")
+
+
+class StateStore:
+    """The state of one sandbox, in memory only. `is_new`: it is empty, so that initial values have to be added."""
+
+    is_new, is_persistent = True, False
+
+    def rows(self, _kind: str, _of: type[T]) -> MutableMapping[str, T]:
+        """Return the rows of a kind by key, oldest first. Raises ValueError for an unreadable row."""
+        return {}
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Yield a transaction around the block. Nested blocks join the outer one."""
+        return nullcontext()
+
+    def complete_creation(self) -> None:
+        """Commit the initial content of a new store; without it a file counts as empty."""
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+
+
+class StateFile(StateStore):
+    """A state in memory and in a file. A change is written when the call returns, or StateError is raised.
 
     The constructor raises ValueError, which names the file, if the file is another program's or another version's,
     is not writable, or is locked by another sandbox.
     """
+
+    is_persistent = True
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -45,11 +70,10 @@ class StateFile:
             self._database.close()
             raise ValueError(f"{path}: {_reason(error)}") from None
 
-    def rows(self, kind: str) -> list[tuple[str, bytes]]:
-        """Keys and values of a kind, oldest first."""
+    def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
         try:
             rows = self._database.execute("SELECT key, value FROM row WHERE kind = ? ORDER BY rowid", (kind,))
-            return rows.fetchall()
+            return PersistentRows(self, kind, {key: self._read(kind, key, value, of) for key, value in rows.fetchall()})
         except sqlite3.Error as error:
             raise ValueError(f"{self._path}: {_reason(error)}") from None
 
@@ -61,7 +85,6 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Yield a transaction around the block. Nested blocks join the outer one."""
         if self._database.in_transaction:
             yield
             return
@@ -75,7 +98,6 @@ class StateFile:
             raise
 
     def complete_creation(self) -> None:
-        """Commit the initial content of a new file; without it the file counts as empty."""
         if self._database.in_transaction:
             self._database.execute("COMMIT")
 
@@ -87,6 +109,12 @@ class StateFile:
             self._database.execute(statement, values)
         except sqlite3.Error as error:
             raise StateError(f"{self._path} {_reason(error)}") from None
+
+    def _read(self, kind: str, key: str, value: bytes, of: type[T]) -> T:
+        try:
+            return msgspec.json.decode(value, type=of)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"{self._path}: {kind} {key} cannot be read: {error}") from None
 
     def _take(self) -> bool:
         """Return true if it is new: then a transaction has begun, which `complete_creation` ends."""
@@ -132,51 +160,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot be written: {error.strerror}"
     return f"cannot be used: {error}" if isinstance(error, sqlite3.Error) else str(error)
-
-
-T = TypeVar("T")
-
-
-class StateStore:
-    """The state of one sandbox; without a path in memory only. Raises as `StateFile` does."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._file = None if path is None else StateFile(path)
-
-    @property
-    def is_new(self) -> bool:
-        """True if the store is empty, so that initial values have to be added."""
-        return self._file is None or self._file.is_new
-
-    @property
-    def is_persistent(self) -> bool:
-        return self._file is not None
-
-    def rows(self, kind: str, of: type[T]) -> MutableMapping[str, T]:
-        """Return the rows of a kind by key, oldest first. Raises ValueError for an unreadable row."""
-        if self._file is None:
-            return {}
-        return PersistentRows(
-            self._file, kind, {key: self._read(kind, key, value, of) for key, value in self._file.rows(kind)}
-        )
-
-    def transaction(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._file is None else self._file.transaction()
-
-    def complete_creation(self) -> None:
-        if self._file is not None:
-            self._file.complete_creation()
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def _read(self, kind: str, key: str, value: bytes, of: type[T]) -> T:
-        try:
-            return msgspec.json.decode(value, type=of)
-        except msgspec.DecodeError as error:
-            raise ValueError(f"{self._path}: {kind} {key} cannot be read: {error}") from None
 
 
 class PersistentRows(MutableMapping[str, T]):

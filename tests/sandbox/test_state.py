@@ -148,7 +148,7 @@ async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, pa
 
 
 async def test_part_usage_is_written_in_the_background(path: Path) -> None:
-    state_store = state.StateStore(path)
+    state_store = state.StateFile(path)
     usage = part_usage.PartUsage(clock.ManualClock(), state_store=state_store)
     state_store.complete_creation()
     writing = usage.background_writes(web.Application())
@@ -226,7 +226,7 @@ def _foreign(path: Path) -> None:
 
 
 def _begun(path: Path) -> None:
-    state_store = state.StateStore(path)
+    state_store = state.StateFile(path)
     state_store.complete_creation()
     state_store.close()
 
@@ -258,7 +258,7 @@ def _no_key(path: Path) -> None:
 
 
 def _torn(path: Path) -> None:
-    state_store = state.StateStore(path)
+    state_store = state.StateFile(path)
     rows = state_store.rows("user", user_directory.SandboxUser)
     for number in range(200):
         rows[f"u-{number}"] = replace(user_directory.DEFAULT_USERS[0], name="N" * 500)
@@ -317,7 +317,7 @@ async def test_a_change_is_written_before_the_response(start: StartSandbox, path
         left.mkdir()
         for one in tmp_path.glob(f"{path.name}*"):
             shutil.copy(one, left)
-    state_store = state.StateStore(left / path.name)
+    state_store = state.StateFile(left / path.name)
     assert [one.name for one in state_store.rows("application", applications.SandboxApplication).values()] == [
         applications.DEFAULT_APPLICATION.name,
         "Just made",
@@ -362,7 +362,7 @@ def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.Manual
 
 
 def test_a_transaction_is_atomic(path: Path) -> None:
-    state_store = state.StateStore(path)
+    state_store = state.StateFile(path)
     rows = state_store.rows("number", int)
     state_store.complete_creation()
     with contextlib.suppress(ZeroDivisionError), state_store.transaction():
