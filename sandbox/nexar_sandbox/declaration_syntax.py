@@ -4,7 +4,7 @@ Used for faults and for disturbances of the legacy v3 service; their structs def
 is a ValueError that names the parameter and the value.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -19,7 +19,8 @@ def kind_name(kind: type[msgspec.Struct]) -> str:
 def accepted_values(kind: type[msgspec.Struct], figure: str) -> str:
     """Return the description of a parameter's accepted values, from its Meta."""
     hint = get_type_hints(kind, include_extras=True)[figure]
-    return next(description for description in _descriptions(hint) if description)
+    metas = (meta for part in (hint, *getattr(hint, "__args__", ())) for meta in getattr(part, "__metadata__", ()))
+    return next(str(meta.description) for meta in metas if meta.description)
 
 
 class DeclarationParser(Generic[K]):
@@ -68,30 +69,19 @@ def _parse_declaration(declaration: type[K], figures: Mapping[str, Any], source:
     for name in figures:
         if name not in field_names:
             raise ValueError(f"{source}: it has no {name!r}; it has {', '.join(field_names)}")
+    values = {}
     for field in msgspec.structs.fields(declaration):
-        if field.required and field.name not in figures:
+        if field.name in figures:
+            value = figures[field.name]
+            try:
+                values[field.name] = msgspec.convert(value, field.type, strict=strict)
+            except msgspec.ValidationError:
+                accepted = accepted_values(declaration, field.name)
+                raise ValueError(f"{source}: {field.name} must be {accepted}; it is {value!r}") from None
+        elif field.required:
             raise ValueError(f"{source}: it needs {field.name}, {accepted_values(declaration, field.name)}")
-    values = {
-        field.name: _value(declaration, field, figures[field.name], source, strict=strict)
-        for field in msgspec.structs.fields(declaration)
-        if field.name in figures
-    }
     return declaration(**values)
-
-
-def _value(declaration: type[K], field: msgspec.structs.FieldInfo, value: Any, source: str, *, strict: bool) -> Any:
-    try:
-        return msgspec.convert(value, field.type, strict=strict)
-    except msgspec.ValidationError:
-        accepted = accepted_values(declaration, field.name)
-        raise ValueError(f"{source}: {field.name} must be {accepted}; it is {value!r}") from None
 
 
 def _value_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _descriptions(hint: object) -> Iterator[str | None]:
-    for part in (hint, *getattr(hint, "__args__", ())):
-        for meta in getattr(part, "__metadata__", ()):
-            yield meta.description

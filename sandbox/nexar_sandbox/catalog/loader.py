@@ -38,18 +38,6 @@ _FIRST_OWN_ID = 900_000_001
 _FIRST_GENERATED_ID = 1_000_000_001
 
 
-def load(
-    parts: int | None, extra: Path | None, seed: int, data: Path = SHIPPED
-) -> tuple[sqlite3.Connection, reference_data.ReferenceData]:
-    """The filled database and the reference data of its parts.
-
-    `parts`: fill up with generated parts to this total; `extra`: the user's own parts file.
-    Raises source_files.CatalogError for a line that cannot be used and ValueError for more than MOST_PARTS.
-    """
-    connection = database.create()
-    return connection, fill(connection, parts, extra, seed, data)
-
-
 def fill(
     connection: sqlite3.Connection,
     parts: int | None,
@@ -59,7 +47,12 @@ def fill(
     *,
     progress: Progress | None = None,
 ) -> reference_data.ReferenceData:
-    """Fill an empty database as `load` does. `progress` is called with the number of parts added and the total."""
+    """Fill an empty database; return the reference data of its parts.
+
+    `parts`: fill up with generated parts to this total; `extra`: the user's own parts file. `progress` is called with
+    the number of parts added and the total. Raises source_files.CatalogError for a line that cannot be used and
+    ValueError for more than MOST_PARTS.
+    """
     reference = reference_data.read(data)
     validator = PartsValidator(reference)
     real = list(validator.read(data / "parts.jsonl"))

@@ -45,8 +45,12 @@ def stock(seller: records.SellerOffers) -> int:
 
 def prices(sellers: Iterable[records.SellerOffers], quantity: int = BULK) -> list[float]:
     """For each seller, without brokers, the unit price in USD of its cheapest offer that sells `quantity` pieces."""
-    best = (_cheapest(seller.offers, quantity) for seller in sellers if not seller.is_broker)
-    return [price for price in best if price is not None]
+    priced = (
+        [price for offer in seller.offers if (price := _at(offer.prices, quantity)) is not None]
+        for seller in sellers
+        if not seller.is_broker
+    )
+    return [min(own) for own in priced if own]
 
 
 def median(values: Sequence[float]) -> float | None:
@@ -65,10 +69,6 @@ def dollars(price: float, currency: str) -> float | None:
     """`price` in USD; None for a currency without an exchange rate."""
     factor = currencies.exchange_rate(currency, "USD")
     return None if factor is None else price * factor
-
-
-def _cheapest(offers: Iterable[records.Offer], quantity: int) -> float | None:
-    return min((price for offer in offers if (price := _at(offer.prices, quantity)) is not None), default=None)
 
 
 def _at(breaks: Iterable[records.PriceBreak], quantity: int) -> float | None:

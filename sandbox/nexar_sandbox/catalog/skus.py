@@ -49,10 +49,6 @@ def _newark(source: SkuInput) -> str:
     return f"{lead:02}{chr(ord('A') + rest // 10_000)}{rest % 10_000:04}"
 
 
-def _from_newark(hit: re.Match[str]) -> int:
-    return int(hit[1]) * 260_000 + (ord(hit[2]) - ord("A")) * 10_000 + int(hit[3])
-
-
 def _farnell(source: SkuInput) -> str:
     return f"{source.part_id + 1_000_000}{'RL' if source.variant else ''}"
 
@@ -77,7 +73,10 @@ _FORMATS: dict[str, Callable[[SkuInput], str]] = {
 # A code with more digits is no id: it would not fit the database's integers.
 _PARSERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], int | None]], ...] = (
     (re.compile(r"[0-9]{3}([0-9]{1,15})[126]ND"), lambda hit: int(hit[1])),
-    (re.compile(r"([0-9]{2,10})([A-Z])([0-9]{4})"), _from_newark),
+    (
+        re.compile(r"([0-9]{2,10})([A-Z])([0-9]{4})"),
+        lambda hit: int(hit[1]) * 260_000 + (ord(hit[2]) - ord("A")) * 10_000 + int(hit[3]),
+    ),
     (re.compile(r"([0-9]{1,15})(RL)?"), lambda hit: int(hit[1]) - 1_000_000),
     (re.compile(r"[0-9]{1,15}"), lambda hit: int(hit[0])),
     (re.compile(r"[0-9]{1,15}"), _from_future),

@@ -52,8 +52,8 @@ def open_catalog(
     Raises source_files.CatalogError for a file that cannot be used, ValueError for more parts than `loader.MOST_PARTS`.
     """
     if file is None:
-        connection, reference = loader.load(parts, extra, seed, data)
-        return Catalog(connection, reference, seed)
+        connection = database.create()
+        return Catalog(connection, loader.fill(connection, parts, extra, seed, data), seed)
     source = catalog_file.CatalogSource(parts, extra, seed, data)
     if not file.exists():
         catalog_file.create(file, source)
@@ -88,8 +88,10 @@ class Catalog:
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_text)
-        self._column = cache(self._read_column)
-        self._codes = cache(self._read_codes)
+        # The columns are named by this module.
+        self._column = cache(lambda name: dict(connection.execute(f"SELECT id, {name} FROM parts")))  # noqa: S608
+        codes = "SELECT part, code FROM specs WHERE attribute = ?"
+        self._codes = cache(lambda shortname: dict(connection.execute(codes, (shortname,))))
         self._listings = cache(self._read_listings)
         self._parts_by_category = cache(lambda: Counter(self._column("category").values()))
 
@@ -238,13 +240,6 @@ class Catalog:
         numbers = [value for code in totals if not isinstance(value := labels[code], str)]
         buckets = tuple(_bucket(labels[code], count, attribute) for code, count in totals.most_common())
         return records.SpecCounts(attribute, buckets, min(numbers, default=None), max(numbers, default=None))
-
-    def _read_column(self, name: str) -> dict[int, Any]:
-        return dict(self._connection.execute(f"SELECT id, {name} FROM parts").fetchall())  # noqa: S608 - of this module
-
-    def _read_codes(self, shortname: str) -> dict[int, int]:
-        rows = self._connection.execute("SELECT part, code FROM specs WHERE attribute = ?", (shortname,))
-        return dict(rows.fetchall())
 
     def _read_listings(self) -> dict[int, list[int]]:
         """The positions of the sellers of each part."""

@@ -67,7 +67,7 @@ class DesignClient:
         async with self._session.get(f"{self.urls['collaboration']}/events", timeout=STREAM_TIMEOUT) as response:
             # The empty line says that the subscription has begun.
             await response.content.readline()
-            yield _lines(response)
+            yield (msgspec.json.decode(line, type=records.CommentEvent) async for line in response.content)
 
     async def _request(self, method: str, url: str, of: Any, **options: Any) -> Any:
         async with self._session.request(method, url, **options) as response:
@@ -75,11 +75,6 @@ class DesignClient:
             if response.status >= 400:
                 raise DesignServiceError(msgspec.json.decode(body, type=dict[str, str])["error"])
             return msgspec.json.decode(body, type=of)
-
-
-async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[records.Record]:
-    async for line in response.content:
-        yield msgspec.json.decode(line, type=records.CommentEvent)
 
 
 class PortError(OSError):

@@ -7,16 +7,13 @@ from typing import Any
 from nexar_sandbox.design import records
 from nexar_sandbox.graphql import errors
 
-_TEXT_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
+_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda actual, operand: actual == operand,
     "contains": lambda actual, operand: operand is not None and operand in (actual or ""),
     "in": lambda actual, operand: actual in (operand or ()),
     "startsWith": lambda actual, operand: operand is not None and (actual or "").startswith(operand),
     "endsWith": lambda actual, operand: operand is not None and (actual or "").endswith(operand),
-}
-_TIME_OPERATIONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda actual, operand: actual == operand,
-    "in": lambda actual, operand: actual in (operand or ()),
+    # Of times only, as the others are of texts.
     "gt": lambda actual, operand: None not in (actual, operand) and actual > operand,
     "gte": lambda actual, operand: None not in (actual, operand) and actual >= operand,
     "lt": lambda actual, operand: None not in (actual, operand) and actual < operand,
@@ -41,24 +38,21 @@ def _matches_condition(record: Any, name: str, value: Any) -> bool:
         return not value or any(_matches(record, condition) for condition in value)
     actual = getattr(record, records.snake_case(name))
     if name in TIME_FIELDS:
-        return _matches_operations(
-            _moment(actual), {operation: _moments(time) for operation, time in (value or {}).items()}, _TIME_OPERATIONS
-        )
-    return _matches_operations(actual, value or {}, _TEXT_OPERATIONS)
+        times = {operation: _moments(time) for operation, time in (value or {}).items()}
+        return _matches_operations(_moment(actual), times)
+    return _matches_operations(actual, value or {})
 
 
-def _matches_operations(
-    actual: Any, operand: Mapping[str, Any], operations: Mapping[str, Callable[[Any, Any], bool]]
-) -> bool:
+def _matches_operations(actual: Any, operand: Mapping[str, Any]) -> bool:
     for operation, value in operand.items():
         if operation == "and":
-            passed = all(_matches_operations(actual, part_operand, operations) for part_operand in value or ())
+            passed = all(_matches_operations(actual, part_operand) for part_operand in value or ())
         elif operation == "or":
-            passed = not value or any(_matches_operations(actual, part_operand, operations) for part_operand in value)
-        elif operation in operations:
-            passed = operations[operation](actual, value)
+            passed = not value or any(_matches_operations(actual, part_operand) for part_operand in value)
+        elif operation in _OPERATIONS:
+            passed = _OPERATIONS[operation](actual, value)
         else:  # neq, nin, ncontains, ngt: negations, with an n before the name
-            passed = not operations["eq" if operation == "neq" else operation[1:]](actual, value)
+            passed = not _OPERATIONS["eq" if operation == "neq" else operation[1:]](actual, value)
         if not passed:
             return False
     return True
@@ -67,7 +61,7 @@ def _matches_operations(
 def is_later(time: str, than: Any) -> bool:
     """Return true if a record's time is after another one, which comes from the client. Raises DesignError if that is
     invalid."""
-    return _TIME_OPERATIONS["gt"](_moment(time), _moment(than))
+    return _OPERATIONS["gt"](_moment(time), _moment(than))
 
 
 def _moments(value: Any) -> Any:

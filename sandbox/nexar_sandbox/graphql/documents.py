@@ -129,13 +129,11 @@ class DocumentCache:
         # Validation takes time in proportion to the size, so a document over the limits is not validated.
         errors_ = size_errors(node) or graphql.validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
         formatted = tuple({**error.formatted} for error in errors_)
-        return ParsedDocument(node, formatted, _operations(node), len(text), _is_async(node))
-
-
-def _operations(node: graphql.DocumentNode) -> dict[str, tuple[str, ...]]:
-    return {
-        operation.name.value if operation.name else "": _root_names(operation) for operation in _operation_nodes(node)
-    }
+        operations = {
+            operation.name.value if operation.name else "": _root_names(operation)
+            for operation in _operation_nodes(node)
+        }
+        return ParsedDocument(node, formatted, operations, len(text), _is_async(node))
 
 
 def _is_async(document: graphql.DocumentNode) -> bool:

@@ -158,10 +158,7 @@ def _attach(kind: graphql.GraphQLObjectType, resolvers: Mapping[tuple[str, str],
 
 
 def _reader(read: Callable[[Any], Any]) -> graphql.GraphQLFieldResolver:
-    def resolve(source: Any, _info: context.Info, **_arguments: Any) -> Any:
-        return read(source)
-
-    return resolve
+    return lambda source, _info, **_arguments: read(source)
 
 
 def _open_object(value: Any) -> Any:

@@ -59,7 +59,9 @@ class WebSocketTransport:
         except ConnectionError:
             return socket
         except CloseError as broken:
-            await socket.close(code=broken.code, message=_close_reason(broken.reason))
+            # Cut between characters to the maximum of a close frame (RFC 6455 §5.5).
+            reason = broken.reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
+            await socket.close(code=broken.code, message=reason)
         finally:
             self._sockets.discard(socket)
             await connection.cancel()
@@ -192,11 +194,6 @@ class _Connection:
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self._socket.send_str(orjson.dumps(message).decode())
-
-
-def _close_reason(reason: str) -> bytes:
-    """Return the reason, cut between characters to the maximum of a close frame (RFC 6455 §5.5)."""
-    return reason.encode()[:MAX_REASON].decode(errors="ignore").encode()
 
 
 def _read(message: Any) -> dict[str, Any]:

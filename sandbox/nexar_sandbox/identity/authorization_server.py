@@ -7,7 +7,6 @@ from Authlib.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from authlib.oauth2 import OAuth2Error
@@ -191,31 +190,15 @@ class OAuthServer(AuthorizationServer):
         return body | {"scope": " ".join(granted)}
 
 
-@dataclass(frozen=True, slots=True)
-class FoundToken:
-    access: tokens.AccessToken | None = None
-    refresh: authorizations.IssuedRefreshToken | None = None
-
-    def check_client(self, client: OAuthClient) -> bool:
-        if self.refresh is not None:
-            return self.refresh.check_client(client)
-        return self.access is not None and self.access.client_id == client.get_client_id()
-
-    def is_expired(self) -> bool:
-        """Return false: only valid tokens are found."""
-        return False
-
-    def is_revoked(self) -> bool:
-        """Return false: only valid tokens are found."""
-        return False
+FoundToken = tokens.AccessToken | authorizations.IssuedRefreshToken
 
 
 def find_token(server: OAuthServer, text: str) -> FoundToken | None:
+    """Return a valid token; None for any other."""
     try:
-        return FoundToken(access=server.token_issuer.access(text))
+        return server.token_issuer.access(text)
     except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
-        refresh = server.authorization_store.look_up(text)
-        return None if refresh is None else FoundToken(refresh=refresh)
+        return server.authorization_store.look_up(text)
 
 
 class TokenRevocation(RevocationEndpoint):
@@ -227,10 +210,10 @@ class TokenRevocation(RevocationEndpoint):
         return find_token(self.server, token_string)
 
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
-        if token.refresh is not None:
-            self.server.authorization_store.end(token.refresh.authorization)
-        if token.access is not None:
-            self.server.token_issuer.end_id(token.access.jti)
+        if isinstance(token, tokens.AccessToken):
+            self.server.token_issuer.end_id(token.jti)
+        else:
+            self.server.authorization_store.end(token.authorization)
 
 
 class TokenIntrospection(IntrospectionEndpoint):
@@ -242,17 +225,19 @@ class TokenIntrospection(IntrospectionEndpoint):
     def check_permission(self, token: FoundToken, client: OAuthClient, _request: OAuthRequest) -> bool:
         return token.check_client(client)
 
-    def introspect_token(self, token: FoundToken) -> dict[str, Any]:
-        if token.refresh is not None:
-            authorization = token.refresh.authorization
-            claims = {
-                "client_id": authorization.client_id,
-                "sub": authorization.sign_in.user,
-                "exp": int(token.refresh.expires),
-            }
-            return {"active": True, **claims, "scope": token.refresh.get_scope()}
-        claims = {} if token.access is None else _introspected_claims(token.access)
-        return {"active": True, **claims}
+    def create_introspection_payload(self, token: FoundToken | None) -> dict[str, Any]:
+        if token is None:
+            return {"active": False}
+        if isinstance(token, tokens.AccessToken):
+            return {"active": True, **_introspected_claims(token)}
+        authorization = token.authorization
+        return {
+            "active": True,
+            "client_id": authorization.client_id,
+            "sub": authorization.sign_in.user,
+            "exp": int(token.expires),
+            "scope": token.get_scope(),
+        }
 
 
 class SessionEnd(EndSessionEndpoint):

@@ -58,6 +58,10 @@ class AccessToken:
     issued_at: int
     expires: int | None
 
+    def check_client(self, client: Any) -> bool:
+        """Return true if it was issued to this client of Authlib."""
+        return bool(client.get_client_id() == self.client_id)
+
 
 class TokenIssuer:
     """Issues and verifies RS256 tokens, whose lifetime and claims are those of a `behavior`. `is_user` and

@@ -110,13 +110,10 @@ def _project(value: Any, show: Paths, hide: Paths, cuts: Cuts) -> Any:
         shown_paths, hidden = _WHOLE if shows_all else _below(show, key), _below(hide, key)
         # hide[] prevails over show[].
         if shown_paths and () not in hidden:
-            projected[key] = _project(each, shown_paths, hidden, _cuts_below(cuts, key))
+            below = {path[1:]: cut for path, cut in cuts.items() if path and path[0] in (key, ANY)}
+            projected[key] = _project(each, shown_paths, hidden, below)
     return projected
 
 
 def _below(paths: Paths, key: str) -> Paths:
     return frozenset(path[1:] for path in paths if path and path[0] in (key, ANY))
-
-
-def _cuts_below(cuts: Cuts, key: str) -> Cuts:
-    return {path[1:]: cut for path, cut in cuts.items() if path and path[0] in (key, ANY)}
