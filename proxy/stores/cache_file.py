@@ -47,8 +47,9 @@ _READ = (
     "SELECT stored, until, content FROM entries WHERE key = ?1 UNION ALL "
     "SELECT stored, until, content FROM aliases JOIN entries USING (key) WHERE alias = ?1 ORDER BY stored DESC LIMIT 1"
 )
-_STORE = "INSERT OR REPLACE INTO entries (key, application, stored, until, size, content) VALUES (?, ?, ?, ?, ?, ?)"
-_STORE_ALIAS = "INSERT OR REPLACE INTO aliases VALUES (?, ?)"
+_STORE = "INSERT OR REPLACE INTO entries (key, application, stored, until, size, content) VALUES "
+_STORE_ALIAS = "INSERT OR REPLACE INTO aliases VALUES "
+_ROWS_MAX = 1_000  # that one statement stores
 _DAMAGES = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR", "SQLITE_IOERR_SHORT_READ")  # the third: no such table
 
 _LOCK = struct.Struct("hhqqi0q")  # struct flock on 64-bit Linux: type, whence, start, length, process
@@ -257,10 +258,17 @@ class _File:
         stored = [record for record in records if len(record.content) <= size // CACHE_SHARE]
         with self._transaction("IMMEDIATE"):
             self._make_room(size - sum(_bytes_of(record.content) for record in stored))
-            self._connection.executemany(_STORE, [(*each[:4], len(each.content), each.content) for each in stored])
-            self._connection.executemany(_STORE_ALIAS, [(alias, each.key) for each in stored for alias in each.aliases])
+            self._insert(_STORE, [(*each[:4], len(each.content), each.content) for each in stored])
+            self._insert(_STORE_ALIAS, [(alias, each.key) for each in stored for alias in each.aliases])
         if self._pragma("page_count") * PAGE_BYTES > size:  # it was made for another size
             self._connection.execute("VACUUM")
+
+    def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Insert rows by one statement, not by one for each: the event loop would wait for its thread at each of them."""
+        for first in range(0, len(rows), _ROWS_MAX):
+            some = rows[first : first + _ROWS_MAX]
+            values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
+            self._connection.execute(statement + values, [value for row in some for value in row])
 
     def expire(self, now: float) -> None:
         """Delete what has expired, and what was stored before the clock was set back."""
