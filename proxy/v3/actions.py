@@ -59,8 +59,11 @@ class V3Actions:
 
         Raises the errors that become error responses.
         """
-        response_format = received.parameters.response_format()
-        received.metadata.sourceless = self._sourceless_fields(received)
+        parameters, features = received.parameters, received.client.application.features
+        response_format = parameters.once("format", parameters.response_format)
+        received.metadata.sourceless = parameters.once(
+            ("sourceless", features), lambda: self._sourceless_fields(received)
+        )
         result = await self._actions[received.endpoint.action](received)
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
@@ -118,8 +121,10 @@ class V3Actions:
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        application = received.client.application
-        projection = received.parameters.projection(application.features, self._mappings, received.endpoint.object)
+        parameters, features = received.parameters, received.client.application.features
+        projection = parameters.once(
+            ("projection", features), lambda: parameters.projection(features, self._mappings, received.endpoint.object)
+        )
         self._metrics.observe_stage("parse", received.started)
         steps.lap("parse")
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
