@@ -35,6 +35,7 @@ LOOP_MAX = 64  # keys that the event loop looks up without a pause: about 1 ms i
 BUSY_SECONDS = 4.0  # that a thread waits for a writer of another process
 PAGE_BYTES, ROW_BYTES = 4_096, 200  # of the file; of an entry without its content, in table and indexes
 ORPHANS_MAX = 1_000  # entries that may be deleted for others before their aliases are
+DELETED_MAX = 3  # damaged files, or files that others delete, one after the other, before the cache is given up for now
 PAGES_KIB = 256  # of the file that each connection keeps in memory; the system keeps the rest
 
 _SCHEMA = (
@@ -185,15 +186,17 @@ class CacheFile:
         """Do work in a thread, with its connection to the file; once more, with a new file, where it is damaged."""
 
         def in_thread() -> R:
-            sqlite_schema.make(self._path)
-            status = self._path.stat()
-            try:
-                return work(self._opened(threads))
-            except sqlite3.DatabaseError as error:
-                if not getattr(error, "sqlite_errorname", "").startswith(_DAMAGES):
-                    raise
-                log.warning("shared cache deleted", file=str(self._path), exc_info=error)
-            _delete(self._path, status)
+            for _ in range(DELETED_MAX):
+                try:
+                    return work(self._opened(threads))
+                except FileNotFoundError:  # another process has just deleted a damaged one
+                    continue
+                except sqlite3.DatabaseError as error:
+                    if not _is_damage(error):
+                        raise
+                    log.warning("shared cache deleted", file=str(self._path), exc_info=error)
+                    if (damaged := self._files.pop(threads, None)) is not None:
+                        damaged.delete()
             return work(self._opened(threads))
 
         return await self._in_thread(threads, in_thread)
@@ -231,13 +234,26 @@ class _File:
             self._prepare()
             if not waits:
                 self._connection.execute("PRAGMA busy_timeout = 0")
-        except BaseException:
+        except BaseException as error:
+            if _is_damage(error):
+                self.delete()
             self.close()
             raise
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def delete(self) -> None:
+        """Delete the file, unless another process has done so and has begun a new one. To be called while it is open:
+        no new file has its inode."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.is_replaced():
+                return
+            with self._path.open("rb") as damaged:
+                fcntl.flock(damaged, fcntl.LOCK_EX)  # until it is closed: no two processes compare and delete
+                if not self.is_replaced():
+                    self._path.unlink()
 
     def is_replaced(self) -> bool:
         """Return whether the file was deleted: what is stored in it, nobody else would find."""
@@ -264,7 +280,7 @@ class _File:
             self._connection.execute("VACUUM")
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """Insert rows by one statement, not by one for each: the event loop would wait for its thread at each of them."""
+        """Insert rows by one statement. With one for each the event loop would wait for this thread each time."""
         for first in range(0, len(rows), _ROWS_MAX):
             some = rows[first : first + _ROWS_MAX]
             values = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
@@ -349,12 +365,8 @@ class _File:
                 self._connection.execute("ROLLBACK")
 
 
-def _delete(path: Path, status: os.stat_result) -> None:
-    """Delete the file with this status, unless another process has done so and has begun a new one."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as damaged:
-        fcntl.flock(damaged, fcntl.LOCK_EX)  # until it is closed: no two processes compare and delete
-        if sqlite_schema.has_path(damaged.fileno(), path) and os.path.samestat(path.stat(), status):
-            path.unlink()
+def _is_damage(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and getattr(error, "sqlite_errorname", "").startswith(_DAMAGES)
 
 
 def _bytes_of(content: bytes) -> int:

@@ -19,7 +19,6 @@ from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.headers import X_EXPLAIN, X_STRICT, X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
-from proxy.v3.parsing.request_shapes import RequestShapes
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import (
@@ -57,15 +56,9 @@ class KeyPlaces(NamedTuple):
 
     def client(self, authenticator: Authenticator, request: web.Request, parameters: RequestParameters) -> Client:
         """Return the client of a request. Raises the errors of `Authenticator.client`."""
-        if not self.header and (known := parameters.once("clients", list[Client])):
-            authenticator.check(request, known[0])
-            return known[0]
         apikey = self.in_header(request) or next(filter(None, map(parameters.text, self.parameters)), None)
         try:
-            client = authenticator.client(request, apikey)
-            if not self.header:
-                known.append(client)
-            return client
+            return authenticator.client(request, apikey)
         except errors.MissingKey:
             if self.missing is None:
                 raise
@@ -99,7 +92,6 @@ class V3Routes:
         self._cache = cache
         self._hits = hits
         self._in_flight = RequestCoalescing(coalesces)
-        self._shapes = RequestShapes()
         self._authenticator = authenticator
         self._pipeline = pipeline
         self._v3 = Dialect(V3Actions(pipeline, mappings, metrics).execute, KeyPlaces())
@@ -156,7 +148,7 @@ class V3Routes:
         """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
         authenticated and counted before."""
         started = self._clock.monotonic()
-        parameters = self._shapes.parse(request.raw_path)
+        parameters = RequestParameters(request.raw_path)
         if admitted is None:
             client = dialect.keys.client(self._authenticator, request, parameters)
             self._identify(request, client)
