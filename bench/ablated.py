@@ -15,6 +15,8 @@ from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.upstream import batching
+from proxy.v3.parsing import request_shapes
+from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache, unparsed
 
@@ -53,6 +55,11 @@ def _route_everything() -> None:
 @_optimization("prepared responses", "distinct queries")
 def _prepare_by_aiohttp() -> None:
     response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
+
+
+@_optimization("shapes of requests", "distinct queries")
+def _parse_all_parameters() -> None:
+    request_shapes.RequestShapes.parse = lambda _, target: RequestParameters(target)  # type: ignore[assignment,method-assign]
 
 
 @_optimization("batches over several turns of the event loop", "distinct queries")

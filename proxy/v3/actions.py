@@ -37,6 +37,11 @@ class AuthenticatedRequest(NamedTuple):
     path: str = ""
     uid: str = ""
 
+    @property
+    def scope(self) -> tuple[frozenset[str], str]:
+        """What a field name means depends on: the features of the client's plan, and the object."""
+        return self.client.application.features, self.endpoint.object
+
 
 ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
 
@@ -59,11 +64,9 @@ class V3Actions:
 
         Raises the errors that become error responses.
         """
-        parameters, features = received.parameters, received.client.application.features
+        parameters, scope = received.parameters, received.scope
         response_format = parameters.once("format", parameters.response_format)
-        received.metadata.sourceless = parameters.once(
-            ("sourceless", features), lambda: self._sourceless_fields(received)
-        )
+        received.metadata.sourceless = parameters.once(("sourceless", scope), lambda: self._sourceless_fields(received))
         result = await self._actions[received.endpoint.action](received)
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
@@ -121,9 +124,9 @@ class V3Actions:
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        parameters, features = received.parameters, received.client.application.features
+        parameters, (features, name) = received.parameters, received.scope
         projection = parameters.once(
-            ("projection", features), lambda: parameters.projection(features, self._mappings, received.endpoint.object)
+            ("projection", received.scope), lambda: parameters.projection(features, self._mappings, name)
         )
         self._metrics.observe_stage("parse", received.started)
         steps.lap("parse")
@@ -132,7 +135,7 @@ class V3Actions:
     def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:
         """Fields without source that the client names, with the reasons. Others of the default response do not count,
         or every request would fail."""
-        features, name = received.client.application.features, received.endpoint.object
+        features, name = received.scope
         return tuple(
             f"{parameter} ({reason})"
             for parameter, field in received.parameters.named_fields()

@@ -1,4 +1,4 @@
-"""Shapes of requests: programs send few of them, which differ only in what they look for.
+"""Shapes of requests: programs send few of them, which differ only in their API key and in what they look for.
 
 All other parameters are parsed once for a shape, and so is what depends on them only.
 """
@@ -10,7 +10,8 @@ from proxy.v3.parsing.request_parameters import RequestParameters
 
 SHAPES_MAX = 512  # clients choose them, so their number must have a bound, and
 LENGTH_MAX = 2_000  # so must their length, in characters
-VARYING = ("queries", "uid", "uids")
+# No shape holds an API key: in clear, keys are only in requests under way and in the last ones.
+VARYING = ("apikey", "token", "queries", "uid", "uids")
 _VARYING = tuple(f"{name}{spelled}=" for name in VARYING for spelled in ("", "[]", "%5B%5D", "%5b%5d"))
 
 
@@ -24,17 +25,13 @@ class RequestShapes:
     def parse(self, target: str) -> RequestParameters:
         """Return the parameters of a request target, as `RequestParameters(target)` does. Raises BadRequest for too
         many."""
-        path, _, query = target.partition("?")
-        pairs = query.split("&")
-        varying = [pair for pair in pairs if pair.startswith(_VARYING)]
-        if not varying:
-            return RequestParameters(target)
+        pairs = target.partition("?")[2].split("&")
         bounds.PARAMETERS.check(len(pairs))
-        others = f"{path}?{'&'.join([pair for pair in pairs if not pair.startswith(_VARYING)])}"
+        others = "&".join([pair for pair in pairs if not pair.startswith(_VARYING)])
         shape = self._shapes.get(others)
         if shape is None:
-            shape = RequestParameters(others)
+            shape = RequestParameters(f"?{others}")
             if len(others) > LENGTH_MAX or any(map(shape.has, VARYING)):  # spelled in another way
                 return RequestParameters(target)
             self._shapes[others] = shape
-        return shape.including("&".join(varying))
+        return shape.including("&".join([pair for pair in pairs if pair.startswith(_VARYING)]))

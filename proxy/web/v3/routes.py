@@ -19,6 +19,7 @@ from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.headers import X_EXPLAIN, X_STRICT, X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
+from proxy.v3.parsing.request_shapes import RequestShapes
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import (
@@ -92,6 +93,7 @@ class V3Routes:
         self._cache = cache
         self._hits = hits
         self._in_flight = RequestCoalescing(coalesces)
+        self._shapes = RequestShapes()
         self._authenticator = authenticator
         self._pipeline = pipeline
         self._v3 = Dialect(V3Actions(pipeline, mappings, metrics).execute, KeyPlaces())
@@ -148,7 +150,7 @@ class V3Routes:
         """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
         authenticated and counted before."""
         started = self._clock.monotonic()
-        parameters = RequestParameters(request.raw_path)
+        parameters = self._shapes.parse(request.raw_path)
         if admitted is None:
             client = dialect.keys.client(self._authenticator, request, parameters)
             self._identify(request, client)
