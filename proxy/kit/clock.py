@@ -1,5 +1,6 @@
 """Clocks, passed to constructors so that tests control the time."""
 
+import functools
 import time
 from typing import Protocol
 
@@ -11,14 +12,17 @@ class Clock(Protocol):
         """Seconds since 1970-01-01 UTC."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary start; never goes backwards."""
+        """Seconds since an arbitrary start, also those of a suspended machine; never goes backwards."""
 
 
 class SystemClock:
     """Clock of the operating system. A request reads it forty times, so that a method of its own would count."""
 
     now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
+    # Linux stops `time.monotonic` while the machine is suspended: what is kept would not age.
+    monotonic = staticmethod(
+        functools.partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    )
 
 
 class ManualClock:

@@ -10,6 +10,7 @@ from proxy.stores import journal, sqlite
 from proxy.stores.protocols import Settlement
 from proxy.upstream import batching
 from proxy.upstream.auth import token_cache, token_store
+from support.simulation import stores
 
 
 async def _nothing(*_: Any, **__: Any) -> None:
@@ -97,7 +98,7 @@ MUTANTS = {
     "a reservation is not stored": Mutant(ledger.Ledger, "reserve", _nothing),
     "an intent is not recorded": Mutant(journal.FileJournal, "open_intent", lambda *_: 0, seed=1),
     "usage is not recorded in the journal": Mutant(journal.FileJournal, "record_usage", lambda *_: None, seed=6),
-    "intents of the dead are not settled": Mutant(journal, "_intents", lambda _: (), seed=25),
+    "intents of the dead are not settled": Mutant(journal, "_intents", lambda _: (), seed=75),
     "usage of the dead is not settled": Mutant(journal, "_usage", lambda _: (), seed=6),
     "nothing is uncertain after an error": Mutant(reservations, "may_be_billed", lambda _: False, seed=3),
     "a settlement sent again has another number": Mutant(ledger.Ledger, "_settle", _settle_as_new, seed=4),
@@ -114,13 +115,16 @@ MUTANTS = {
     "a result wakes nobody": Mutant(coalescing._Work, "finish", _finish_without_waking),
     "an error wakes nobody": Mutant(coalescing._Work, "fail", lambda self, _: self._close(), seed=20),
     "a connection is not given back": Mutant(batching.Batcher, "_connection_freed", lambda _: None, seed=5),
+    "results do not age while the machine is suspended": Mutant(
+        *(stores.ProcessClock, "monotonic"), lambda clock: clock.process.world.awake()
+    ),
     "a result is not stored for others": Mutant(shared.SharedCache, "put", lambda *_: None, seed=3),
     # tokens and windows
     "each worker requests a token": Mutant(token_store.FallbackTokenStore, "lock", _yes, seed=7),
     "token requests are not counted": Mutant(token_store.FallbackTokenStore, "take", _zero, seed=2),
     "a window allows one more": Mutant(sqlite, "_take", _count_one_more, seed=1),
     "only the shortest window counts": Mutant(sqlite, "_take", _take_shortest, seed=6),
-    "stored tokens are not used": Mutant(token_store.FallbackTokenStore, "token", _nothing, seed=5),
+    "stored tokens are not used": Mutant(token_store.FallbackTokenStore, "token", _nothing, seed=7),
     "a refused token is used again": Mutant(token_cache.TokenCache, "invalidate", _nothing, seed=18),
 }
 

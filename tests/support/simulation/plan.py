@@ -30,7 +30,7 @@ KINDS = {
     "disk": 0.3,
 }
 CALM = ("request", "start", "reload")
-DOUBTFUL = ("kill", "cancel", "upstream")  # what leaves usage uncertain
+DOUBTFUL = ("kill", "cancel", "upstream", "suspend")  # what leaves usage uncertain
 TOKEN_LIMITS = ((2, 200, 3_000, 40_000), (2, 3, 4, 5))
 PAUSES = ((20, 600), (3_600, 80_000), (3_600, 80_000), (80_000, 600_000))  # seconds between two bursts
 ANCHORS = ("2027-12-31", "2028-02-28", "2028-02-29", "2027-02-28", "2026-11-30", "2027-03-28", "2027-06-15")
@@ -115,7 +115,7 @@ def _events(rng: random.Random, at: float, slots: int, kind: str) -> list[Event]
     if kind == "step":
         return [Event(at, kind, 0, "", rng.choice((-7200, -30, -0.5, 0.5, 30, 7200, 86_400, -86_400)))]
     if kind == "suspend":
-        return [Event(at, kind, 0, "", rng.choice((2, 15, 60, 7200)))]
+        return [Event(at, kind, 0, "", rng.choice((2, 15, 60, 100_000)))]
     if kind in FAULTS:
         return [Event(at, kind, 0, rng.choice(FAULTS[kind]), round(rng.choice((0.5, 5, 20)) * rng.random(), 3))]
     if kind == "cancel":  # a client that goes while another one waits for the same part

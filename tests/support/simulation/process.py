@@ -76,7 +76,7 @@ class Process:
         self.version = version
         self.name = f"process {number}"
         self.rng = random.Random(f"{world.plan.seed} {number}")
-        self.loop = SimulatedLoop(world.monotonic, self.thread_delay)
+        self.loop = SimulatedLoop(world.awake, self.thread_delay)
         self.clock = ProcessClock(self)
         self.is_dead = self.is_torn = self.is_over = False
         self.steps_left: float = float("inf")
@@ -119,7 +119,7 @@ class Process:
             return
         _, key, *numbers = detail.split()
         task = self._run(self._respond(gateway, key, numbers, must_succeed or self.world.plan.is_calm))
-        self.requests[task] = self.world.monotonic(), gateway
+        self.requests[task] = self.world.awake(), gateway
         task.add_done_callback(lambda task: self.requests.pop(task, None))
 
     def cancel(self, which: str) -> None:
@@ -140,7 +140,7 @@ class Process:
     def check(self) -> None:
         """Check that no request takes longer than any may."""
         for begun, _ in self.requests.values():
-            if self.world.monotonic() - begun > GRACE_SECONDS:
+            if self.world.awake() - begun > GRACE_SECONDS:
                 self.world.violate(f"a request of {self.name} does not end")
         for failure in self.loop.failures:
             self.world.violate(f"{self.name}: {failure}")
@@ -230,6 +230,7 @@ class Process:
         client = gateway.applications.client(key)
         request = GatewayRequest.of(client, SHOWN, {}, ResponseMetadata(self.clock.monotonic()))
         queries = tuple(model.PartsMatchQuery(mpn=number, limit=3) for number in numbers)
+        suspended = self.world.suspended
         try:
             await gateway.pipeline.admit(client)
             results = await gateway.pipeline.match_parts(request, model.PartsMatchRequest(queries))
@@ -239,7 +240,7 @@ class Process:
             failures = [result.failure for result in results if result.failure is not None]
             for number, result in zip(numbers, results, strict=True):
                 if result.failure is None:
-                    self.world.check_result(number, parts_of(number), json.loads(result.items))
+                    self.world.check_result(number, parts_of(number), json.loads(result.items), suspended)
         for failure in failures:
             if must_succeed and not isinstance(failure, errors.QuotaExhausted | errors.TokenLimit):
                 self.world.violate(f"{failure!r}, though nothing is wrong")

@@ -35,7 +35,7 @@ class ProcessClock:
         return self.process.world.now()
 
     def monotonic(self) -> float:
-        return self.process.world.monotonic()
+        return self.process.world.true
 
 
 class SimulatedStore(SqliteStore):
@@ -206,7 +206,7 @@ class SimulatedCache:
         await self._wait()
         for key in keys:
             if self._owner(key) is self:
-                self._content.claims[key] = _CacheClaim(self, self._world.monotonic() + self._lease)
+                self._content.claims[key] = _CacheClaim(self, self._world.true + self._lease)
 
     async def release(self, keys: Sequence[bytes]) -> None:
         if not self._world.plan.has_journal:  # the end of a lock cannot fail
@@ -232,7 +232,7 @@ class SimulatedCache:
 
     def _owner(self, key: bytes) -> "SimulatedCache | None":
         claim = self._content.claims.get(key)
-        is_held = claim is not None and claim.until >= self._world.monotonic()
+        is_held = claim is not None and claim.until >= self._world.true
         if claim is None or not is_held or (claim.until == float("inf") and claim.owner.is_dead):
             return None
         return claim.owner
@@ -250,7 +250,7 @@ class SimulatedCache:
                 record = None
             is_claimed = claim and (record is None or record.stored < fresh_from) and self._owner(key) is None
             if is_claimed:
-                self._content.claims[key] = _CacheClaim(self, self._world.monotonic() + self._lease)
+                self._content.claims[key] = _CacheClaim(self, self._world.true + self._lease)
             found.append(CacheLookup(None if record is None else record.content, is_claimed))
         return found
 

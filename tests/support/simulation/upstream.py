@@ -205,10 +205,11 @@ class SimulatedSession:
     def _send(self, arrival: "asyncio.Future[Reply]", is_identity: bool, data: bytes, token: str, fault: str) -> None:
         """Let the service execute the request, and its response arrive. Both go on without the process."""
         process, world, rng, sent = self._process, self._world, self._process.rng, self._world.true
+        suspended = world.suspended
 
         def arrive(reply: Reply) -> None:
             if not arrival.done() and not process.is_dead:
-                arrival.set_result(reply)
+                arrival.set_result(reply if world.suspended == suspended else Reply(0))  # connections end by it
 
         def execute() -> None:
             if is_identity:
