@@ -197,24 +197,6 @@ async def test_killed_owner_is_replaced_by_one_of_those_that_wait(
         await asyncio.gather(lost, return_exceptions=True)
 
 
-async def test_stopped_owner_keeps_nobody_waiting(sandbox: nexar_sandbox.Sandbox, cached: Path, store: str) -> None:
-    """A process that is alive, but does nothing, keeps its claims in a file; those that wait go on without it."""
-    with serving(cached) as (owner, first), serving(cached) as (_, second):
-        async with client(first) as one, client(second) as two:
-            await two.match({"mpn": "1N4007", "limit": 1})
-            sandbox.faults.replace(nexar_sandbox.parse_faults(f"latency ms={SECONDS * 1000} count=1"))
-            before = sandbox.part_usage.used(NAME)
-            lost = asyncio.create_task(one.match({"mpn": "SN74S74N"}))
-            async with asyncio.timeout(SECONDS):
-                while sandbox.part_usage.used(NAME) == before:
-                    await asyncio.sleep(0.005)
-            os.kill(owner.pid, signal.SIGSTOP)
-            async with asyncio.timeout(shared.WAIT_SECONDS + SECONDS / 2):
-                assert len((await two.match({"mpn": "SN74S74N"}))[0]["items"]) == 3
-            os.kill(owner.pid, signal.SIGKILL)
-            await asyncio.gather(lost, return_exceptions=True)
-
-
 async def test_workers_in_front_of_the_embedded_sandbox_share_results(tmp_path: Path) -> None:
     """Nothing is stored for good there: the workers share a temporary file."""
     file = tmp_path / "config.yaml"
