@@ -1,5 +1,6 @@
 """Mixed traffic of many programs to a sandbox, and its exchanges as passive checks read them."""
 
+import itertools
 import random
 import time
 from collections.abc import AsyncIterator
@@ -132,7 +133,7 @@ class Traffic:
     """Requests in random order; `exchanges` sends so many of them."""
 
     def __init__(self, sandbox: nexar_sandbox.Sandbox, seed: int, kinds: tuple[str, ...] = KINDS) -> None:
-        self._kinds = kinds
+        self._kinds, self._searches = kinds, itertools.cycle(SEARCHES)
         self._sandbox, self._random, self._token = sandbox, random.Random(seed), ""
         self._poor_token = ""  # of an application without parts
 
@@ -206,7 +207,7 @@ class Traffic:
                 queries += [{"mpn": "SN74S74N", "manufacturer": "AMD", "limit": 3}]
                 return OPTIONS, {"queries": queries, "options": options}
             case "search":
-                return SEARCH, pick(SEARCHES)
+                return SEARCH, next(self._searches)
             case "number":
                 return MPN_SEARCH, {"q": pick(("MBR1020V", "MBR1020VL", "SN74S74N")), "start": pick((0, 1)), "limit": 3}
             case "aggregations":
