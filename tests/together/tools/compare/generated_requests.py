@@ -4,11 +4,12 @@
 `covering_pairs` chooses those that differ in more than their objects.
 """
 
+import heapq
 import itertools
 import json
 import random
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -22,7 +23,7 @@ INCLUDES = (
 )  # fmt: skip
 SHOWN = ("uid", "mpn", "brand", "brand.name", "offers", "offers.sku", "offers.prices", "offers.seller.name", "none")
 PAGE = 100
-EACH = 20  # requests for an endpoint that are chosen in any case, for objects of which few features are known
+EACH = 10  # requests for an endpoint that are chosen in any case, for objects of which few features are known
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -205,22 +206,28 @@ class RequestGenerator:
         return self._rng.random() < share
 
 
-def covering_pairs(requests: Iterable[V3Request]) -> list[V3Request]:
-    """Choose requests that have, of all pairs of features, each at least once, and some for each endpoint.
+def covering_pairs(requests: Sequence[V3Request]) -> list[V3Request]:
+    """Choose few requests that have, of all pairs of features, each at least once, and some for each endpoint.
 
     A mistake that depends on more than two features is rare; the other requests repeat what these prove.
     """
-    chosen: list[V3Request] = []
-    known = set[tuple[str, ...]]()
-    endpoints = Counter[str]()
-    for request in requests:
-        features = sorted({request.endpoint, *_features(request)})
-        pairs = {*itertools.combinations(features, 2), (request.endpoint,)}
-        if not pairs <= known or endpoints[request.endpoint] < EACH:
-            chosen.append(request)
-            known |= pairs
-            endpoints[request.endpoint] += 1
-    return chosen
+    pairs = [set(itertools.combinations(sorted({each.endpoint, *_features(each)}), 2)) for each in requests]
+    by_endpoint: defaultdict[str, list[int]] = defaultdict(list)
+    for number, request in enumerate(requests):
+        by_endpoint[request.endpoint].append(number)
+    chosen = {number for numbers in by_endpoint.values() for number in numbers[:EACH]}
+    known = set().union(*(pairs[number] for number in chosen))
+    waiting = [(-len(pairs[number]), number) for number in range(len(requests))]
+    heapq.heapify(waiting)
+    while waiting:
+        most, number = heapq.heappop(waiting)
+        if (more := len(pairs[number] - known)) < -most:  # others have what it had when it was counted
+            if more:
+                heapq.heappush(waiting, (-more, number))
+        elif more:
+            chosen.add(number)
+            known |= pairs[number]
+    return [requests[number] for number in sorted(chosen)]
 
 
 def _features(request: V3Request) -> Iterator[str]:
