@@ -77,7 +77,7 @@ async def check(start: StartEnvironment, make: Callable[[Callable[[str], RawResp
 
 
 bounded = settings(
-    max_examples=200,
+    max_examples=80,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

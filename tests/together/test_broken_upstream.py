@@ -269,7 +269,7 @@ async def test_any_value_at_any_path_gives_a_v3_response(name: str) -> None:
         async with running_proxy.running(chosen) as proxy:
             port = int(proxy.url.rpartition(":")[2])
 
-            @settings(max_examples=150, database=None)
+            @settings(max_examples=60, database=None)
             @given(st.lists(st.tuples(st.sampled_from(list(places(good))), wrong), min_size=1, max_size=3))
             def asks(changes: Changes) -> None:
                 upstream.respond_with(broken(good, changes))

@@ -33,7 +33,7 @@ def damaged_targets(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(damaged_targets())
 def test_a_damaged_request_is_explained_or_refused(target: str) -> None:
     try:

@@ -193,7 +193,7 @@ texts = st.text(max_size=100) | targets | targets.map(lambda target: f"curl -G '
 async def test_any_text_gets_a_page(admin: AdminClient) -> None:
     loop = asyncio.get_running_loop()
 
-    @settings(max_examples=100, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=50, database=None, suppress_health_check=[HealthCheck.too_slow])
     @given(texts)
     @example("/v3/%ff?%ff=%ff")
     @example('/v3/parts/match?queries=[{"mpn":"\\ud800"}]')

@@ -15,7 +15,7 @@ import pytest
 from support import commands
 from together import service_manager
 
-WATCHDOG_SECONDS = 4.0
+WATCHDOG_SECONDS = 2.0
 
 
 @pytest.fixture

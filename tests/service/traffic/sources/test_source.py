@@ -207,7 +207,7 @@ def test_any_bytes_give_requests_or_a_clear_error(read_source: Any, kind: Any, c
 
 
 @pytest.mark.parametrize("kind, good", GOOD.items())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(seed=st.integers(0, 2**32))
 def test_damaged_file_gives_requests_or_a_clear_error(read_source: Any, kind: Any, good: Any, seed: Any) -> None:
     random = Random(seed)
@@ -218,7 +218,7 @@ def test_damaged_file_gives_requests_or_a_clear_error(read_source: Any, kind: An
     attempt(read_source, bytes(content), random.choice([kind, None]))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
 def test_any_json_gives_requests_or_a_clear_error(read_source: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))

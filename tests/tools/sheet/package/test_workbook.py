@@ -65,7 +65,7 @@ def expected(old: cells.Cell | None, place: Place, change: cells.CellChange) -> 
 
 
 @given(st.dictionaries(places, changes, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_exactly_the_changed_cells_differ(
     tmp_path_factory: pytest.TempPathFactory, book: Path, changed: dict[Place, cells.CellChange]
 ) -> None:
@@ -400,7 +400,7 @@ DAMAGE = (
 
 
 @given(st.sampled_from(DAMAGED), st.floats(0, 1), st.integers(0, 12), st.sampled_from(DAMAGE))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_damage_at_any_place_is_refused_in_one_line_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, part: str, share: float, removed: int, inserted: bytes
 ) -> None:
