@@ -19,11 +19,13 @@ from typing import NamedTuple
 from bench.goals import Goal
 from bench.moved_clock import moving
 from bench.processes import Server, day_floor, day_upstream, pin, service
+from bench.team_day import programs
 
 ROUNDS = 3
 DAY_SECONDS = 600.0  # that a day may take at most
 CACHE_BYTES = 64 * 1024 * 1024  # as cache.bytes of the service
 SERVICE, FLOOR, CACHED = "v3bridge", "floor", "floor with an LRU cache"
+FEWEST = "fewest parts with which any program can serve the day"
 GOALS = {
     f"{SERVICE} / {FLOOR}: CPU time": Goal("≤", 0.25),
     f"{SERVICE} / {FLOOR}: parts": Goal("≤", 0.15),
@@ -50,6 +52,7 @@ def run() -> dict[str, float]:
     days = {name: Day(*map(median, zip(*(days[name] for days in rounds), strict=True))) for name in rounds[0]}
     return {
         **{f"{name}: {figure}": value for name, day in days.items() for figure, value in _figures(day).items()},
+        FEWEST: programs.fewest_parts(),
         **{
             f"{SERVICE} / {other}: {figure}": median(read(days[SERVICE]) / read(days[other]) for days in rounds)
             for other in (FLOOR, CACHED)

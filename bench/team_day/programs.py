@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 TRACE = Path(__file__).with_name("trace.jsonl")
 NUMBERS, QUERIES, SEED = 5_000, 20, 20261124
+FOUND = 10  # parts that a search for a word finds on its first page
 HOUR = 3_600.0
 WORDS = tuple(f"word{number}" for number in range(60))
 
@@ -72,6 +73,37 @@ def mpn(number: int) -> str:
 def uid(number: int, part: int = 0) -> str:
     """Return the v3 uid of a part that the number matches."""
     return f"{number:012x}{part:04x}"
+
+
+def matching(number: int) -> int:
+    """Return how many parts a number matches: 1.7 on average."""
+    return 1 + (number % 3 == 0) + (number % 5 == 0) + (number % 7 == 0)
+
+
+def fewest_parts() -> int:
+    """Return how many parts the day costs whoever pays for none of them twice, and knows in the morning what will be
+    requested: of each number as many as some program shows, and those of each search. A part that is requested by uid
+    only is free where some search finds its number."""
+    shown: dict[int, int] = {}
+    words: set[int] = set()
+    by_uid: set[int] = set()
+    for line in TRACE.read_text().splitlines():
+        _, name, named = json.loads(line)
+        program = PROGRAMS[name]
+        if program.kind == "search":
+            words |= set(named)
+        elif program.kind == "match":
+            limit = json.loads(program.query.replace("{}", "")).get("limit", 3)
+            shown |= {number: max(shown.get(number, 0), min(limit, matching(number))) for number in named}
+        else:
+            by_uid |= set(named)
+    found = {found_number(word, place) for word in words for place in range(FOUND)}
+    return sum(shown.values()) + FOUND * len(words) + len(by_uid - shown.keys() - found)
+
+
+def found_number(word: int, place: int) -> int:
+    """Return the part number that a search finds at a place."""
+    return (word * 83 + place * 7) % NUMBERS
 
 
 def trace() -> list[tuple[float, str, list[int]]]:

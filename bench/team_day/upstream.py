@@ -9,13 +9,7 @@ from typing import Any
 from bench import canned, upstream
 from bench.team_day import programs
 
-FOUND = 10  # parts that a search for a word finds on its first page
 HITS = 250
-
-
-def matching(number: int) -> int:
-    """Return how many parts a number matches: 1.7 on average."""
-    return 1 + (number % 3 == 0) + (number % 5 == 0) + (number % 7 == 0)
 
 
 class DayUpstream(upstream.CannedUpstream):
@@ -25,12 +19,12 @@ class DayUpstream(upstream.CannedUpstream):
         """Return the number of parts of a response, and its bytes."""
         if "queries" in variables:
             results = [
-                _parts(number := int(query["mpn"][2:]), query["start"], query["limit"], matching(number), body)
+                _parts(number := int(query["mpn"][2:]), query["start"], query["limit"], programs.matching(number), body)
                 for query in variables["queries"]
             ]
             numbers = [int(query["mpn"][2:]) for query in variables["queries"]]
             matches = [
-                b'{"error":null,"hits":%d,"parts":[%s]}' % (matching(number), b",".join(parts))
+                b'{"error":null,"hits":%d,"parts":[%s]}' % (programs.matching(number), b",".join(parts))
                 for number, parts in zip(numbers, results, strict=True)
             ]
             return sum(map(len, results)), _data(b"supMultiMatch", b"[%s]" % b",".join(matches))
@@ -41,12 +35,12 @@ class DayUpstream(upstream.CannedUpstream):
             return 0, _data(b"supCategories", b"[]")  # the readiness probe
         if variables["q"].startswith("TD"):
             number = int(variables["q"][2:])
-            hits, name = matching(number), b"supSearchMpn"
+            hits, name = programs.matching(number), b"supSearchMpn"
             parts = _parts(number, variables["start"], variables["limit"], hits, body)
         else:
             word, hits, name = int(variables["q"][4:]), HITS, b"supSearch"
             places = range(variables["start"], variables["start"] + variables["limit"])
-            parts = [_part((word * 83 + place * 7) % programs.NUMBERS, 0, body) for place in places]
+            parts = [_part(programs.found_number(word, place), 0, body) for place in places]
         results_ = b",".join(b'{"akaMpn":null,"description":"","part":%s}' % part for part in parts)
         return len(parts), _data(name, b'{"hits":%d,"results":[%s]}' % (hits, results_))
 
