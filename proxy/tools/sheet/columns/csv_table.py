@@ -60,7 +60,9 @@ class CsvTable:
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""
         for number, raw, _ in self._records():
-            yield number, [_readable(_unquoted(cell)) for cell in raw]
+            texts = [_unquoted(cell) for cell in raw]
+            # What cannot be sent, bytes that the encoding does not define, become question marks.
+            yield number, [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in texts]
 
     def save(
         self,
@@ -70,7 +72,8 @@ class CsvTable:
         summary: Iterable[Sequence[CellValue]] | None,
         looks: Mapping[int, ColumnLook],
     ) -> None:
-        """Write the filled table, and a second file of offers beside it."""
+        """Write the table with changed cells, by row and column index, and a second file of offers beside it, if there
+        are to be."""
         del summary, looks
         self._write(target, self._changed(changes))
         if offers is None:
@@ -178,8 +181,3 @@ def _unquoted(raw: str) -> str:
         return raw
     end = len(raw) if raw.endswith('"') else raw.rfind('"') + 1
     return raw[1 : end - 1].replace('""', '"') + raw[end:] if end > 1 else raw
-
-
-def _readable(text: str) -> str:
-    """Return text that can be sent: bytes that the encoding does not define become question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -6,51 +6,40 @@ of the data.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from proxy import errors
-from proxy.tools.sheet.columns import lines, offers_sheet, recognition, statuses
+from proxy.tools.sheet.columns import csv_table, lines, offers_sheet, recognition, statuses, workbook_table
 from proxy.tools.sheet.columns.kinds import KINDS, LinePart, number
-from proxy.tools.sheet.columns.lines import Line, TableRow
+from proxy.tools.sheet.columns.lines import Line
 from proxy.tools.sheet.columns.results import ColumnResults, as_sku
 from proxy.tools.sheet.columns.specs import NEEDED, PREFIX, STATUS, ColumnSet, ColumnSpec
 from proxy.tools.sheet.columns.statuses import FOUND_AS_SKU, NOT_FETCHED, OUTCOMES, Status
 from proxy.tools.sheet.columns.summary_sheet import ListTotals
 from proxy.tools.sheet.fill import COMPLETE
-from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue, ColumnLook
+from proxy.tools.sheet.package import workbook
+from proxy.tools.sheet.package.cells import COLUMNS_MAX, CellValue
 from proxy.tools.sheet.parts import Part, PartQuery, PartResult
 
+WORKBOOKS = (".xlsx", ".xlsm")
+OTHERS = (".xls", ".xlsb", ".ods", ".numbers")
+Table = csv_table.CsvTable | workbook_table.WorkbookTable
 
-class Table(Protocol):
-    """A file that is filled."""
 
-    @property
-    def offers_max(self) -> int | None:
-        """The most offers that it can hold; None for any number."""
-
-    @property
-    def place(self) -> str:
-        """Name in messages: file and sheet."""
-
-    @property
-    def sheet(self) -> str | None:
-        """Name of the sheet; None for a file without sheets."""
-
-    def rows(self) -> Iterator[TableRow]:
-        """Yield the rows with their numbers, as texts."""
-
-    def save(
-        self,
-        target: Path,
-        changes: Mapping[int, Mapping[int, CellValue]],
-        offers: Iterable[Sequence[CellValue]] | None,
-        summary: Iterable[Sequence[CellValue]] | None,
-        looks: Mapping[int, ColumnLook],
-    ) -> None:
-        """Write the table with changed cells, by row and column index, and the rows of offers and of the summary, if
-        there are to be. `looks` are those of the changed columns."""
+@contextmanager
+def opened(path: Path, sheet: str | None, reading: lines.TableReading) -> Iterator[Table]:
+    """Open a file by what it is: a workbook, or else CSV. Raises SheetError."""
+    suffix = path.suffix.lower()
+    if suffix in WORKBOOKS:
+        with workbook.open_package(path) as package:
+            yield workbook_table.choose(package, sheet, reading)
+    elif suffix in OTHERS:
+        raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
+    elif sheet is not None:
+        raise errors.SheetError(f"{path}: has no sheets; --sheet is for workbooks")
+    else:
+        yield csv_table.CsvTable(path, reading.named)
 
 
 class ColumnsJob:
@@ -203,9 +192,8 @@ class ColumnsJob:
         results = [self._results.get(query) for query in self._queries(line)]
         if None in results:
             return Status(NOT_FETCHED, NOT_FETCHED)
-        return max(
-            (statuses.result_status(each, self._now) for each in results if each is not None), key=attrgetter("gravity")
-        )
+        own = (statuses.result_status(each, self._now) for each in results if each is not None)
+        return max(own, key=lambda status: OUTCOMES.index(status.outcome))  # the gravest is last
 
     def _values(self, line: Line, status: Status) -> dict[int, CellValue]:
         """Return the cells of a line but for its status. Values of an earlier run stay where there are no new ones."""

@@ -21,11 +21,6 @@ class Status(NamedTuple):
     text: str
     reasons: Sequence[str] = ()
 
-    @property
-    def gravity(self) -> int:
-        """Place among the outcomes, the gravest last."""
-        return OUTCOMES.index(self.outcome)
-
     def without(self, headings: Sequence[str]) -> "Status":
         """Return the status of a line that lacks values of these columns."""
         if self.outcome != FOUND or not headings:

@@ -81,11 +81,11 @@ class FillRun:
     @contextmanager
     def _opened_columns(self) -> Iterator[fill.FillJob]:
         """Open the file, and find out what is to be filled."""
-        from proxy.tools.sheet.columns import csv_table, job, tables
+        from proxy.tools.sheet.columns import csv_table, job
 
         options = self.options
         columns = self._columns = _columns(options)
-        with tables.opened(options.file, options.sheet, options.reading) as table:
+        with job.opened(options.file, options.sheet, options.reading) as table:
             if isinstance(table, csv_table.CsvTable) and columns.offers != 0:
                 self.files.add_offers()
             columns_job = job.ColumnsJob(
