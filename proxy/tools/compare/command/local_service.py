@@ -97,7 +97,11 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
             entry,
             rate=0,
             shadow=config.ApplicationShadowSettings(),
-            apikeys=(*map(_unhurried, entry.apikeys), config.ApiKeySettings(config.digest(keys[name]), NAME)),
+            apikeys=(
+                # Without a rate limit: the run has rate limits of its own.
+                *(msgspec.structs.replace(key, rate=0) for key in entry.apikeys),
+                config.ApiKeySettings(config.digest(keys[name]), NAME),
+            ),
         )
         for name, entry in settings.applications.items()
     }
@@ -114,11 +118,6 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         shadow=config.ShadowSettings(),
     )
     return local, keys
-
-
-def _unhurried(key: config.ApiKeySettings) -> config.ApiKeySettings:
-    """Return the key without a rate limit: the run has rate limits of its own."""
-    return msgspec.structs.replace(key, rate=0)
 
 
 def _unlimited(entry: config.ApplicationSettings) -> config.ApplicationSettings:

@@ -1,7 +1,7 @@
 """Set-up of a run: the requests to send, both sides opened, and all keys known before anything is compared."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -154,16 +154,6 @@ def _place(given: str | None, side: ComparedSide | None) -> str | None:
     return given or (None if side is None else side.place)
 
 
-def _twice(ready: ComparisonSetup, left: RemainingRequests) -> Iterator[str]:
-    if not ready.ready.free and any(map(ready.costs.baseline, left.requests)):
-        yield "a document is paid for twice: to the upstream itself, and through v3bridge, which has no cache here"
-
-
-def _again(parts: int, free: bool) -> Iterator[str]:
-    if parts and not free:
-        yield f"differences that are found are shrunk, for at most {counted(parts, 'part')} more"
-
-
 async def execute(
     ready: ComparisonSetup,
     left: RemainingRequests,
@@ -182,6 +172,15 @@ async def execute(
     if after is not None:
         most = 2 * most
         limit = left.spent + most if limit is None else limit
+    costly = []
+    if not free and any(map(ready.costs.baseline, left.requests)):
+        costly.append(
+            "a document is paid for twice: to the upstream itself, and through v3bridge, which has no cache here"
+        )
+    if not free and most > left.estimate.parts:
+        costly.append(
+            f"differences that are found are shrunk, for at most {counted(most - left.estimate.parts, 'part')} more"
+        )
     output.show_plan(
         source.name,
         left.estimate,
@@ -189,11 +188,7 @@ async def execute(
         budget=ready.limit,
         spent=left.spent,
         free=free,
-        notes=(
-            *map(ready.redaction.text, source.notes),
-            *_twice(ready, left),
-            *_again(most - left.estimate.parts, free),
-        ),
+        notes=(*map(ready.redaction.text, source.notes), *costly),
     )
     # Nothing that costs a part has been sent so far: declining costs nothing.
     if not spending.confirm_cost(most, ready.limit, left.spent, yes=chosen.yes, free=free):

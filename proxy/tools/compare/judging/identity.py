@@ -90,10 +90,6 @@ def _quantity(element: Any) -> Hashable:
     return found and equality.spelling_key(found)
 
 
-def _quantity_label(element: Any) -> str | None:
-    return text(element[0]) if type(element) is list and element else None
-
-
 def _scalar(element: Any) -> Hashable:
     """Key of a scalar; two spellings of a spec value, such as `22` and `22.0`, have the same key."""
     if type(element) in (dict, list):
@@ -142,7 +138,7 @@ def _nowhere(_: Any) -> None:
 USUAL_KEYS: tuple[Key, ...] = (_uid, *(partial(_field, name) for name in USUAL))
 VARIANT = ("packaging", "eligible_region")
 PART: tuple[Key, ...] = (_uid, _maker)
-BREAKS = _identity(_quantity, label=_quantity_label)
+BREAKS = _identity(_quantity, label=lambda element: text(element[0]) if type(element) is list and element else None)
 ASKED = _identity(partial(_field, "reference"), label=_nowhere, by_position=True)
 NUMBERED: Key = partial(_field, "id")
 FOUND = _identity(*(partial(_found, key) for key in (*PART, NUMBERED, *USUAL_KEYS)))

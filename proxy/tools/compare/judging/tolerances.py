@@ -113,10 +113,6 @@ def _encoded(value: Any) -> str:
     return repr(sorted(value.items())) if isinstance(value, dict) else repr(value)
 
 
-def _empty(value: Any) -> Any:
-    return None if value is ABSENT or value is None or value in ("", [], {}) else value
-
-
 _FUNCTIONS: dict[NormalForm, Callable[[Any], Any]] = {
     "lower-case": _each_text(str.casefold),
     "trim": _each_text(lambda text: _BLANKS.sub(" ", text).strip()),
@@ -125,7 +121,7 @@ _FUNCTIONS: dict[NormalForm, Callable[[Any], Any]] = {
     "day": _day,
     "url": _each_text(_url),
     "sorted": _sorted,
-    "empty": _empty,
+    "empty": lambda value: None if value is ABSENT or value is None or value in ("", [], {}) else value,
 }
 
 

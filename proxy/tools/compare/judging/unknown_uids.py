@@ -126,13 +126,9 @@ def _facet_contradicted(found: Sequence[UidPair], difference: Difference, names:
     return one != other
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if type(value) is list else [value]
-
-
 def _values(value: Any) -> list[Any]:
     """Return the uids of a field, a list or a facet."""
-    return [each.get("value") if type(each) is dict else each for each in _listed(value)]
+    return [each.get("value") if type(each) is dict else each for each in (value if type(value) is list else [value])]
 
 
 def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:

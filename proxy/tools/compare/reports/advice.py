@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from proxy.tools.compare.judging.findings import Cause
 from proxy.tools.compare.reports import ordering, visible, words
-from proxy.tools.compare.results import ComparisonResult, FailedRequests
+from proxy.tools.compare.results import ComparisonResult
 from proxy.traffic.v3_response import KEY_REFUSED
 
 NAMED = 3  # items listed in one sentence
@@ -33,7 +33,8 @@ def next_steps(result: ComparisonResult) -> list[str]:
 def _keys(result: ComparisonResult) -> Iterator[str]:
     """Yield steps for refused API keys; their requests could not be compared at all."""
     names = {key.client: words.key(key) for key in result.keys}
-    for failure in _refused(result)[:NAMED]:
+    refused = [failure for failure in result.failures if KEY_REFUSED in failure.reason]
+    for failure in refused[:NAMED]:
         client = failure.reason.partition(KEY_REFUSED)[2].partition(" (HTTP")[0].strip()
         key, requests = visible.line(names.get(client, client)), words.count(failure.requests, "request")
         if "baseline" in failure.reason.partition(KEY_REFUSED)[0]:
@@ -46,10 +47,6 @@ def _keys(result: ComparisonResult) -> Iterator[str]:
                 f"The candidate {KEY_REFUSED} {key}: add the key to the apikeys of an application, or set "
                 f"keys[].candidate or --candidate-key to one that it accepts. {requests} could not be compared."
             )
-
-
-def _refused(result: ComparisonResult) -> list[FailedRequests]:
-    return [failure for failure in result.failures if KEY_REFUSED in failure.reason]
 
 
 def _incomplete_run(result: ComparisonResult) -> Iterator[str]:

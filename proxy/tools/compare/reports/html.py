@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,7 +167,11 @@ def _templates() -> jinja2.Environment:
     )
     environment.globals.update(words=words, pair=highlight.highlight_pair, whisker=whisker)
     environment.filters.update(
-        line=visible.line, block=visible.block, names=_names, command=_command, share=words.share
+        line=visible.line,
+        block=visible.block,
+        names=_names,
+        command=partial(visible.line, most=LONG),
+        share=words.share,
     )
     return environment
 
@@ -214,7 +218,3 @@ def _choices(result: ComparisonResult) -> dict[str, list[str]]:
 def _names(values: tuple[str, ...]) -> str:
     """Join names to an attribute that the script splits."""
     return json.dumps([visible.line(value) for value in values], ensure_ascii=False)
-
-
-def _command(curl: str) -> str:
-    return visible.line(curl, LONG)

@@ -66,15 +66,11 @@ def _told(group: DifferenceGroup, result: ComparisonResult) -> str:
     for sample in group.samples[:1]:
         lines.append(f"  seen at {visible.line(sample.place)} ({visible.line(sample.origin)})")
         lines += [
-            f"  {side}: {_side(text)}"
+            f"  {side}: {'nothing' if text is None else visible.line(text)}"
             for side, text in (("baseline", sample.baseline), ("candidate", sample.candidate))
         ]
         lines += [f"  message: {visible.line(sample.message)}"] if sample.message else []
     return "\n".join(lines)
-
-
-def _side(text: str | None) -> str:
-    return "nothing" if text is None else visible.line(text)
 
 
 def _suite(name: str) -> Element:

@@ -23,7 +23,8 @@ def render(result: ComparisonResult, console: Console) -> None:
         _section(console, "Clients and endpoints", [_rows(result, console.width >= WIDE)])
     _section(console, "Differences", _group_parts(result))
     _section(console, "Rules", _rules(result))
-    _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in _costs(result)])
+    costs = words.spent(result.cost), words.per_month(result.cost)
+    _section(console, "Cost", [Text(f"{line[0].upper()}{line[1:]}.") for line in costs])
     _section(console, "API keys without a name in the settings", _lines(Text(words.key(key)) for key in result.keys))
     _section(console, "Notes", _lines(Text(visible.line(note)) for note in result.notes))
     _section(console, "Next steps", _steps(result))
@@ -89,10 +90,6 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
         rest = (Text(visible.line(text)) for text in (rule.expires or "–", rule.reason))
         table.add_row(Text(visible.line(rule.name)), Text(words.used(rule), style=style), *rest)
     yield table
-
-
-def _costs(result: ComparisonResult) -> tuple[str, str]:
-    return words.spent(result.cost), words.per_month(result.cost)
 
 
 def _failures(result: ComparisonResult) -> Iterator[Text]:

@@ -7,6 +7,7 @@ saved, and the same run resumes from there. Files of requests and reports are ha
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -106,7 +107,7 @@ class ComparisonRun:
         spent: Callable[[], int],
     ) -> None:
         self._exchanger = exchanger
-        self._lookups = lookups.NameLookups(exchanger, self._record_lookup)
+        self._lookups = lookups.NameLookups(exchanger, partial(self._record, lookup=True))
         self._judge = judge
         self._notes = notes
         self._redaction = redaction
@@ -210,9 +211,6 @@ class ComparisonRun:
             self._notes.note(request.id, comparison)
         if self._notes.add is not None:
             self._notes.add(comparison)
-
-    def _record_lookup(self, request: V3Request, exchange: exchanging.Exchange) -> None:
-        self._record(request, exchange, lookup=True)
 
     def _record(self, request: V3Request, exchange: exchanging.Exchange, *, lookup: bool = False) -> None:
         recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder

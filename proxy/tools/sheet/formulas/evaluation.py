@@ -186,7 +186,8 @@ class CallEvaluation:
 
     def _evaluate_call(self, cell: CallCell, call: FunctionCall, key: CallKey) -> None:
         context = self._context(cell, key.target)
-        if any(inner.span.start not in context.calls for inner in _inner(cell.parsed.calls, call)):
+        inner = [other for other in cell.parsed.calls if call.span.start < other.span.start < call.span.end]
+        if any(other.span.start not in context.calls for other in inner):
             return
         try:
             request = requests.part_request(cell.parsed, call, context, self._calculated.get(key, {}))

@@ -67,15 +67,6 @@ def _stock(matching: Sequence[Offer], _: PartRequest) -> CellValue:
     return offers.stock_text(max(levels)) if levels else NOT_AVAILABLE
 
 
-def _industry_stock(matching: Sequence[Offer], _: PartRequest) -> CellValue:
-    return Decimal(sum(offer.stock for offer in matching if offer.stock is not None and offer.stock > 0))
-
-
-def _stock_updated(matching: Sequence[Offer], _: PartRequest) -> CellValue:
-    # ISO 8601 in UTC sorts by time.
-    return max((offer.updated for offer in matching if offer.updated), default="")
-
-
 _OfOffers = Callable[[Sequence[Offer], PartRequest], CellValue]
 
 
@@ -109,8 +100,9 @@ _OF_OFFERS: dict[str, _OfOffers] = {
     "price": _least_price,
     "average_price": _average_price,
     "stock": _stock,
-    "industry_stock": _industry_stock,
-    "stock_updated": _stock_updated,
+    "industry_stock": lambda matching, _: Decimal(sum(max(offer.stock or 0, 0) for offer in matching)),
+    # ISO 8601 in UTC sorts by time.
+    "stock_updated": lambda matching, _: max((offer.updated for offer in matching if offer.updated), default=""),
     "moq": _least(lambda offer: offer.moq, 0),
     "order_multiple": _least(lambda offer: offer.order_multiple, 0),
     "lead_time": _least(lambda offer: offer.lead_days, -1),
