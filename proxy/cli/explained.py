@@ -23,7 +23,6 @@ from proxy.explain.explanation import (
     ExplainedFile,
     ExplainedOperation,
     Explanation,
-    ParameterValue,
     RequestKind,
     UnderstoodQuery,
     ranges,
@@ -158,9 +157,13 @@ def _understood(explanation: Explanation) -> Iterator[RenderableType]:
         if not value.is_default:
             table.add_row(visible(value.name), visible(shown_value(value.value)))
     yield table
-    defaults = ", ".join(_default(value) for value in explanation.parameters if value.is_default)
+    defaults = [
+        f"{value.name} {'none' if value.value in (None, [], '') else shown_value(value.value)}"
+        for value in explanation.parameters
+        if value.is_default
+    ]
     if defaults:
-        yield visible(f"defaults: {defaults}", "dim")
+        yield visible(f"defaults: {', '.join(defaults)}", "dim")
     for each in explanation.ignored:
         yield visible(f"ignored: {each.name[:VALUE_MAX]}: {each.reason}", "yellow")
 
@@ -177,10 +180,6 @@ def _query(query: UnderstoodQuery) -> Text:
     if query.error is not None:
         return text.append(printable(f"error: {query.error}"), "red")
     return text.append(printable(f"(default {', '.join(sorted(defaults))})" if defaults else ""), "dim")
-
-
-def _default(value: ParameterValue) -> str:
-    return f"{value.name} {'none' if value.value in (None, [], '') else shown_value(value.value)}"
 
 
 def _operations(explanation: Explanation, queries: bool, colors: bool) -> Iterator[RenderableType]:

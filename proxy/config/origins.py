@@ -100,7 +100,8 @@ class _Walk:
             if isinstance(parent, dict) and at[-1] in PLANS.get(str(parent.get("plan")), {}):
                 return self._place((*at[:-1], "plan"))
             return AT_START if isinstance(parent, dict) or parent is _MISSING else place
-        references = [each for each in (raw if isinstance(raw, list) else [raw]) if _is_reference(each)]
+        given = raw if isinstance(raw, list) else [raw]
+        references = [each for each in given if isinstance(each, str) and each.startswith(("env:", "file:"))]
         return ", ".join((*references, place))
 
     def _place(self, at: Trail) -> str:
@@ -115,10 +116,6 @@ class _Walk:
         except (KeyError, IndexError, TypeError):  # the last one: a block may be written as one value
             return _MISSING
         return data
-
-
-def _is_reference(raw: Any) -> bool:
-    return isinstance(raw, str) and raw.startswith(("env:", "file:"))
 
 
 def _is_secret(value: Any) -> bool:

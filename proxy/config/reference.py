@@ -42,7 +42,13 @@ def rows() -> list[ReferenceRow]:
     meanings = located_yaml.read(Path(__file__).with_name("meanings.yaml"), ValueError).data
     common, others = meanings["common"], meanings["others"]
     return [
-        ReferenceRow(name, _default(field), _accepted(kind, name), (common | others)[name], name in common)
+        ReferenceRow(
+            name,
+            _default(field),
+            ACCEPTED.get(name) or mistakes.accepted(kind, field.name),
+            (common | others)[name],
+            name in common,
+        )
         for name, field, kind in _settings(Config, "")
     ]
 
@@ -74,10 +80,6 @@ def _block(kind: type[Settings], name: str) -> type[Settings] | None:
     hint = get_type_hints(kind)[name]
     choices = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
     return next((each for each in choices if isinstance(each, type) and issubclass(each, Settings)), None)
-
-
-def _accepted(kind: type[Settings], name: str) -> str:
-    return ACCEPTED.get(name) or mistakes.accepted(kind, name.rpartition(".")[2])
 
 
 def _default(field: Any) -> str:

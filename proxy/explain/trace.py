@@ -178,7 +178,9 @@ class _Execution:
             application=client.application.name if client else None,
             api_key=client.key if client else None,
             status=status,
-            error=None if error is None else _explained(error),
+            error=None
+            if error is None
+            else ExplainedError(status=error.status, v3_class=error.v3_class, message=error.message),
             retry_after=error.retry_after if error else None,
             duration_ms=root.duration_ms or 0.0,
             parts=metadata.cost - uncertain,
@@ -207,21 +209,17 @@ class _Execution:
         """Return position and text of each query, in the pipeline's order. They have been parsed before."""
         if self._endpoint.action == "match":
             _, request = requests.parse_match(self._parameters)
-            return [(n, _text(query.criteria)) for n, query in enumerate(request.queries) if query.error is None]
+            return [
+                (position, ", ".join(value for value in query.criteria if value and isinstance(value, str)))
+                for position, query in enumerate(request.queries)
+                if query.error is None
+            ]
         if self._endpoint.action == "search":
             return [(0, self._parameters.text("q") or "search")]
         uids = [self._request.path.rpartition("/")[2]]
         if self._endpoint.action == "get_multi":
             uids = requests.parse_uids(self._parameters)
         return [(uids.index(uid), uid) for uid in parts.valid_uids(uids)]
-
-
-def _explained(error: errors.BridgeError) -> ExplainedError:
-    return ExplainedError(status=error.status, v3_class=error.v3_class, message=error.message)
-
-
-def _text(criteria: tuple[Any, ...]) -> str:
-    return ", ".join(value for value in criteria if value and isinstance(value, str))
 
 
 def _traced_step(step: steps.RecordedStep, start: float) -> TracedStep:

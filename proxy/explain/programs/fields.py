@@ -88,7 +88,11 @@ def _responses(file: Path, request: V3Request) -> Iterator[Any]:
     except ValueError:
         yield from _recorded(file, request)  # a recording, which is compressed or has several lines
     else:
-        yield from _har_bodies(document["log"]["entries"], request) if _is_har(document) else [document]
+        log = document.get("log") if isinstance(document, dict) else None
+        if isinstance(log, dict) and "entries" in log:
+            yield from _har_bodies(log["entries"], request)
+        else:
+            yield document
 
 
 def _recorded(file: Path, request: V3Request) -> Iterator[Any]:
@@ -101,10 +105,6 @@ def _recorded(file: Path, request: V3Request) -> Iterator[Any]:
                 yield json.loads(response.response().body)
     finally:
         recording.close()
-
-
-def _is_har(document: Any) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("log"), dict) and "entries" in document["log"]
 
 
 def _har_bodies(entries: Any, request: V3Request) -> Iterator[Any]:

@@ -33,7 +33,8 @@ def source(node: ast.expr | None) -> str:
         case ast.Tuple(elts=elements):
             text = _bracketed("(", map(source, elements), ")")
         case ast.Dict(keys=keys, values=values):
-            text = _bracketed("{", _pairs(keys, values), "}")
+            pairs = (f"{source(key)}: {source(value)}" for key, value in zip(keys, values, strict=True))
+            text = _bracketed("{", pairs, "}")
         case ast.ListComp(elt=entry, generators=loops):
             text = _lines([source(entry), *_clauses(loops)], "[", "]")
         case ast.DictComp(key=key, value=entry, generators=loops):
@@ -97,10 +98,6 @@ def quoted(value: Any) -> str:
 
 def _enclosed(node: ast.expr) -> str:
     return f"({source(node)})" if isinstance(node, ast.BoolOp) else source(node)
-
-
-def _pairs(keys: Iterable[ast.expr | None], values: Iterable[ast.expr]) -> Iterable[str]:
-    return (f"{source(key)}: {source(value)}" for key, value in zip(keys, values, strict=True))
 
 
 def _clauses(loops: Sequence[ast.comprehension]) -> list[str]:

@@ -142,7 +142,9 @@ class PythonProgram:
 
     def _constant(self, name: str, value: Any) -> str:
         is_document = name.startswith(("QUERY", "COUNT_QUERY")) and isinstance(value, str)
-        return f"{name} = {_document(value) if is_document else printer.literal(value)}"
+        if is_document and '"""' not in value and "\\" not in value:
+            return f'{name} = """\n{value}\n"""'
+        return f"{name} = {quoted(value) if is_document else printer.literal(value)}"
 
     def _table(self, name: str, table: Any) -> str:
         """Return a table with its note, in as few lines as have room for it."""
@@ -153,10 +155,6 @@ class PythonProgram:
             items = [*map(quoted, table)]
             opening, closing = "[", "]"
         return f"# {rows.NOTES[name]}\n{name} = {opening}\n{indented(filled(items))}\n{closing}"
-
-
-def _document(text: str) -> str:
-    return quoted(text) if '"""' in text or "\\" in text else f'"""\n{text}\n"""'
 
 
 def comments(paragraphs: Iterable[str]) -> str:

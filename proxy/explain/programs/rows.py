@@ -35,7 +35,7 @@ def table_rows(tables: Tables) -> dict[str, Any]:
             f"{kind.upper()}_UIDS": _uids(tables.uids[kind]) for kind in ("Seller", "Brand", "Manufacturer", "Category")
         },
         "SOURCE_UIDS": source_uids(tables.uids),
-        "SELLER_NAMES": _seller_names(tables.uids["Seller"]),
+        "SELLER_NAMES": {k: name for k, name in tables.uids["Seller"].recorded().names.items() if k != name},
         "SOURCE_NAMES": _source_names(tables),
         **_specs(tables.specs),
     }
@@ -45,10 +45,6 @@ def _uids(uids: Uids) -> dict[str, str]:
     recorded = uids.recorded()
     # One table for both: no company's name is a number.
     return {**recorded.by_id, **recorded.by_name}
-
-
-def _seller_names(sellers: Uids) -> dict[str, str]:
-    return {key: name for key, name in sellers.recorded().names.items() if key != name}
 
 
 def _source_names(tables: Tables) -> dict[str, str]:
