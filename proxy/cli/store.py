@@ -3,16 +3,18 @@
 import csv
 import sys
 import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
 
 from proxy import config, errors
-from proxy.cli import option_fields, store_records, used_store
+from proxy.cli import option_fields, used_store
 from proxy.kit import event_loop
-from proxy.kit.wording import counted, printable
+from proxy.kit.wording import counted, printable, rfc3339
 
 if TYPE_CHECKING:
     from proxy.stores.protocols import Store
@@ -20,13 +22,87 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The store: export, backup, restore.", no_args_is_help=True)
 
 LINES_MAX = 10  # quota accounts that a restore lists
+DAYS = 400  # more than the service keeps
+
+Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys", "alerts", "audit"]
+Rows = Iterable[Sequence[Any]]
+
+
+async def _usage(store: "Store") -> Rows:
+    return [(*each.entry, each.used, each.uncertain, each.reserved) for each in await store.all_usage()]
+
+
+async def _exhausted(store: "Store") -> Rows:
+    return [(each.account, rfc3339(each.until), each.reason) for each in await store.exhausted_quotas()]
+
+
+async def _months(store: "Store") -> Rows:
+    today = datetime.now(UTC).date()
+    months = sorted({f"{today - timedelta(days):%Y-%m}" for days in range(DAYS)})
+    return [row for month in months for row in await store.monthly_requests(month)]
+
+
+async def _callers(store: "Store") -> Rows:
+    return [(*each.caller, rfc3339(each.first), rfc3339(each.last)) for each in sorted(await store.callers())]
+
+
+async def _days(store: "Store") -> Rows:
+    today = int(time.time() // 86_400)
+    _, counts = await store.caller_usage(today - DAYS, today)
+    epoch = date(1970, 1, 1)
+    return [
+        (f"{epoch + timedelta(each.day)}", *each.caller, each.requests, each.errors, each.parts)
+        for each in sorted(counts)
+    ]
+
+
+async def _unsupported(store: "Store") -> Rows:
+    return [(*each[:4], rfc3339(each.first), rfc3339(each.last)) for each in await store.unsupported_uses()]
+
+
+async def _unknown_keys(store: "Store") -> Rows:
+    return [
+        (each.digest, each.address, each.user_agent, rfc3339(each.first), rfc3339(each.last), each.requests)
+        for each in await store.unknown_keys()
+    ]
+
+
+async def _alerts(store: "Store") -> Rows:
+    from proxy.alerts import records
+
+    return [
+        (record.alert.at, record.alert.event, record.alert.status, record.alert.severity, record.alert.title)
+        for record in await records.recent(store)
+    ]
+
+
+async def _audit(store: "Store") -> Rows:
+    from proxy.stores.protocols import AUDIT_MAX
+
+    return [(rfc3339(each.at), *each[1:]) for each in await store.audit_entries(0, AUDIT_MAX)]
+
+
+_CALLER = ("application", "key", "endpoint", "user_agent")
+
+KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] = {
+    "usage": (("account", "period", "used", "uncertain", "reserved"), _usage),
+    "exhausted": (("account", "until", "reason"), _exhausted),
+    "months": (("month", "application", "key", "requests", "hits", "cached", "coalesced"), _months),
+    "callers": ((*_CALLER, "first_seen", "last_seen"), _callers),
+    "days": (("day", *_CALLER, "requests", "errors", "parts"), _days),
+    "unsupported": (("application", "key", "name", "requests", "first_seen", "last_seen"), _unsupported),
+    "unknown-keys": (("digest", "address", "user_agent", "first_seen", "last_seen", "requests"), _unknown_keys),
+    "alerts": (("at", "event", "status", "severity", "title"), _alerts),
+    "audit": (("at", "who", "address", "action", "parameters", "result"), _audit),
+}
+"""Columns and reader of each kind of records."""
 
 
 @app.command("export")
 def export(
     config_file: option_fields.ConfigFile = None,
     as_csv: Annotated[
-        store_records.Kind | None,
+        Kind | None,
         typer.Option("--csv", help="Print CSV, of one kind of records."),
     ] = None,
 ) -> None:
@@ -118,10 +194,10 @@ def _file(settings: config.Config) -> Path:
     return file
 
 
-async def _export(store: "Store", as_csv: store_records.Kind | None) -> None:
+async def _export(store: "Store", as_csv: Kind | None) -> None:
     from proxy.gateway.client_report import inert
 
-    for kind, (columns, read) in store_records.KINDS.items():
+    for kind, (columns, read) in KINDS.items():
         if as_csv is None:
             for row in await read(store):
                 typer.echo(msgspec.json.encode({"record": kind, **dict(zip(columns, row, strict=True))}))

@@ -4,7 +4,8 @@ API keys come as a bearer token, in the header `token`, or in the URL; also as a
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +16,6 @@ from proxy import config, errors
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.graphql import credentials as caller_credentials
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.preparation import DocumentRequest
@@ -242,7 +242,7 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
 
 def _hide_credentials(sent: _Body) -> Redaction | None:
     """Hide credentials of the caller in what is logged from now on; return what hides them, None without any."""
-    secrets, redaction = caller_credentials.secrets(sent.query or "", sent.variables), REDACTION.get()
+    secrets, redaction = _secrets(sent.query or "", sent.variables), REDACTION.get()
     if not secrets:
         return None
     hiding = (redaction or Redaction()).hiding(secrets)
@@ -271,3 +271,27 @@ def _response(request: web.Request, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
     encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
     return responses.response(encoded, status)
+
+
+# The argument in the names of both APIs. Names in GraphQL have one spelling, so that no document with it is missed.
+_PRICING_CREDENTIALS = re.compile(r"custom_?pricing_?credentials", re.IGNORECASE)
+_STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
+
+
+def _secrets(document: str, variables: Mapping[str, Any] | None) -> set[str]:
+    """Return all strings of a request that has such credentials, valid or not; none of another one."""
+    if not _PRICING_CREDENTIALS.search(document):
+        return set()
+    literals = {string for pair in _STRINGS.findall(document) for string in pair}
+    return (literals | set(_strings(variables))) - {""}
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
