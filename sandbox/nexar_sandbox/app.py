@@ -30,7 +30,7 @@ from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
-from nexar_sandbox.portal import application_pages, organization_pages, responder
+from nexar_sandbox.portal import portal_pages, responder
 
 MAX_BODY = 8 * 2**20
 # Bytes of a request line or header: the old service says by itself what is too long for it.
@@ -288,10 +288,10 @@ class _Services:
         """Add the portal. Its ids and secrets come from the operating system's random source."""
         identity, clock, rng = self._identity, self._clock, random.SystemRandom()
         portal = responder.PortalResponder(self.app.router, self._users, identity.sessions, identity.pages, clock)
-        application_pages.ApplicationPages(
+        portal_pages.ApplicationPages(
             self._applications, self._part_usage, identity.authorization_store, clock, rng
         ).add_routes(portal)
-        organization_pages.OrganizationPages(self._users, clock, rng).add_routes(portal)
+        portal_pages.OrganizationPages(self._users, clock, rng).add_routes(portal)
 
     def _add_design(self) -> None:
         design_data = design_store.DesignStore(

@@ -62,7 +62,10 @@ class StateFile(StateStore):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _make(path)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
+        except OSError as error:
+            raise ValueError(f"{path}: {_reason(error)}") from None
         self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             self.is_new = self._take()
@@ -141,14 +144,6 @@ class StateFile(StateStore):
         run(f"PRAGMA user_version = {VERSION}")
         run(_TABLE)
         return True
-
-
-def _make(path: Path) -> None:
-    """Create an empty file with mode 0600 if there is none."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, MODE))
-    except OSError as error:
-        raise ValueError(f"{path}: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import behavior
 from nexar_sandbox.catalog import currencies, records, store
-from nexar_sandbox.graphql import countries, views
+from nexar_sandbox.graphql import views
 from nexar_sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
@@ -260,13 +260,13 @@ async def test_a_cart_link_needs_a_seller_with_carts_and_its_own_offers(
 
 
 def test_an_unknown_country_has_its_code_as_name() -> None:
-    assert countries.country_of("GB") == {"name": "United Kingdom", "countryCode": "GB", "continentCode": "EU"}
-    assert countries.country_of("QQ") == {"name": "QQ", "countryCode": "QQ", "continentCode": ""}
+    assert offers.country_of("GB") == {"name": "United Kingdom", "countryCode": "GB", "continentCode": "EU"}
+    assert offers.country_of("QQ") == {"name": "QQ", "countryCode": "QQ", "continentCode": ""}
 
 
 def test_every_country_that_a_seller_ships_to_has_a_name(catalog: store.Catalog) -> None:
     codes = {code for part in _parts(catalog) for seller in _sellers(catalog, part) for code in seller.ships_to}
-    assert [code for code in codes if countries.country_of(code)["name"] == code] == []
+    assert [code for code in codes if offers.country_of(code)["name"] == code] == []
 
 
 def _parts(catalog: store.Catalog) -> list[records.Part]:

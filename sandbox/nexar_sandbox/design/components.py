@@ -1,6 +1,7 @@
 """Parts of the catalog as components of a design library, with their part choices, parameters and suppliers."""
 
 import hashlib
+from typing import Any
 
 from nexar_sandbox.catalog import records as catalog_records
 from nexar_sandbox.catalog import store
@@ -23,19 +24,18 @@ def part_choices(part: catalog_records.Part, catalog: store.Catalog) -> tuple[re
     return tuple(part_choice(each, catalog, place) for place, each in enumerate((part, *others), 1))
 
 
-def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: int) -> records.Record:
+def part_choice(part: catalog_records.Part, catalog: store.Catalog, priority: int) -> Any:
     listed = (seller for seller in catalog.sellers_of(part) if seller.offers and not seller.is_broker)
-    choice: records.Record = records.ManufacturerPart(
+    return records.ManufacturerPart(
         company_name=part.manufacturer.name,
         part_number=part.mpn,
         priority=priority,
         octopart_id=part.id,
         supplier_parts=tuple(_supplier(seller) for seller, _ in zip(listed, range(SUPPLIERS), strict=False)),
     )
-    return choice
 
 
-def _supplier(seller: catalog_records.SellerOffers) -> records.Record:
+def _supplier(seller: catalog_records.SellerOffers) -> Any:
     offer = seller.offers[0]
     prices = (
         records.SupplierPrice(
@@ -44,10 +44,9 @@ def _supplier(seller: catalog_records.SellerOffers) -> records.Record:
         for price_break in offer.prices[:BREAKS]
     )
     stock = records.SupplierStock(location_name=offer.eligible_region or "", quantity=max(offer.inventory_level, 0))
-    supplier: records.Record = records.SupplierPart(
+    return records.SupplierPart(
         company_name=seller.company.name, part_number=offer.sku, prices=tuple(prices), stocks=(stock,)
     )
-    return supplier
 
 
 def parameters(part: catalog_records.Part) -> tuple[records.Record, ...]:
@@ -71,14 +70,13 @@ def find_part(catalog: store.Catalog, company: str, number: str) -> catalog_reco
     return next(map(catalog.part, hits.page(0, 1)), None)
 
 
-def life_cycle_state(workspace_id: str, index: int) -> records.Record:
+def life_cycle_state(workspace_id: str, index: int) -> Any:
     """Return a life cycle state by its index in sample_workspaces.STATES."""
     name, description, is_allowed = sample_workspaces.STATES[index]
-    state: records.Record = records.LifeCycleState(
+    return records.LifeCycleState(
         life_cycle_state_id=stable_id(workspace_id, "state", name),
         name=name,
         description=description,
         state_index=index,
         is_allowed_in_design=is_allowed,
     )
-    return state

@@ -81,8 +81,7 @@ class DesignStore:
         """Open the tables, once; concurrent callers wait for the same. Creates the sample data if there is no saved
         data."""
         async with self._opening:
-            if self._tables is None:
-                self._tables = await self._open_tables()
+            self._tables = self._tables or await self._open_tables()
 
     async def _open_tables(self) -> tables.DesignTables:
         """Return the saved tables, or the sample data. That is saved in one transaction when it is complete, because

@@ -83,13 +83,12 @@ def update_part_choices(
     return store.update(component, by, manufacturer_parts=ranked)
 
 
-def _choice(store: design_store.DesignStore, company: str, number: str) -> records.Record:
+def _choice(store: design_store.DesignStore, company: str, number: str) -> Any:
     """Return the part of the catalog as part choice; without suppliers if the catalog does not have it."""
     part = components.find_part(store.catalog, company, number)
     if part is not None:
         return components.part_choice(part, store.catalog, 0)
-    choice: records.Record = records.ManufacturerPart(company_name=company, part_number=number, priority=0)
-    return choice
+    return records.ManufacturerPart(company_name=company, part_number=number, priority=0)
 
 
 CHANGES: rest.Changes = {"POST /components": create_component, "PATCH /components/{id}": update_part_choices}

@@ -106,16 +106,12 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         collected = collect_fields(
             self.schema, self.fragments, self.variable_values, root, self.operation, self.hide_suggestions
         )
+        nodes = [(key, details[0].node) for key, details in collected[0].items()]
         return [
-            self._root_field(field, key, details)
-            for key, details in collected[0].items()
-            if (field := root.fields.get(details[0].node.name.value)) is not None
+            RootField(node.name.value, key, get_argument_values(field, node, self.variable_values), node)
+            for key, node in nodes
+            if (field := root.fields.get(node.name.value)) is not None
         ]
-
-    def _root_field(self, field: graphql.GraphQLField, key: str, details: FieldDetailsList) -> RootField:
-        node = details[0].node
-        arguments = get_argument_values(field, node, self.variable_values)
-        return RootField(node.name.value, key, arguments, node)
 
     def execute_fields(
         self,
@@ -146,13 +142,12 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         """Return the fields with their readers. All items of a list have the same fields."""
         kept = self._kept_readers.get(id(fields))
         if kept is None:
-            readers = [(key, details, self._reader(parent_type, details)) for key, details in fields.items()]
+            readers: list[FieldReader] = []
+            for key, details in fields.items():
+                field = self.schema.get_field(parent_type, details[0].node.name.value)
+                readers.append((key, details, None if field is None else field.extensions.get(LEAF)))
             kept = self._kept_readers[id(fields)] = (fields, readers)  # with the fields, so that no others get their id
         return kept[1]
-
-    def _reader(self, parent_type: graphql.GraphQLObjectType, details: FieldDetailsList) -> LeafReader | None:
-        field = self.schema.get_field(parent_type, details[0].node.name.value)
-        return None if field is None else field.extensions.get(LEAF)
 
     def execute_field(
         self,

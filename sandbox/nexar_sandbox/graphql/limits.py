@@ -4,12 +4,14 @@
 parts, queries and ids are our choice; those of the two ranges are the service's.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import currencies
-from nexar_sandbox.graphql import countries, distributors
+from nexar_sandbox.graphql import distributors
 
 DEFAULT_LIMIT, DEFAULT_MATCH_LIMIT = 10, 3
 MAX_IDS = 100
@@ -17,6 +19,8 @@ MAX_IDS = 100
 # Root fields that return part objects, and so are counted.
 PART_FIELDS = frozenset({"supParts", "supSearch", "supSearchMpn", "supMultiMatch"})
 SEARCHES = frozenset({"supSearch", "supSearchMpn"})
+COUNTRIES = tomllib.loads(Path(__file__).with_name("countries.toml").read_text("utf-8"))
+COUNTRY_CODES = frozenset(COUNTRIES["codes"].split())
 
 
 def is_billed(field: str, arguments: Mapping[str, Any], behavior: Behavior) -> bool:
@@ -36,7 +40,7 @@ def violations(field: str, arguments: Mapping[str, Any], behavior: Behavior) -> 
 def _market(arguments: Mapping[str, Any], behavior: Behavior) -> list[str]:
     messages = []
     country, currency = arguments.get("country"), arguments.get("currency")
-    if country is not None and country not in countries.CODES and behavior.unknown_countries_refused:
+    if country is not None and country not in COUNTRY_CODES and behavior.unknown_countries_refused:
         messages.append(f"country {country!r} is not supported")
     if currency is not None and currency not in currencies.PER_DOLLAR and behavior.unknown_currencies_refused:
         messages.append(f"currency {currency!r} is not supported")

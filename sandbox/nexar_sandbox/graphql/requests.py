@@ -65,15 +65,11 @@ def parse_url(parameters: MultiMapping[str], behavior: Behavior) -> GraphQLReque
         if len(values) > 1:
             raise errors.bad_request(f"`{name}` is given {len(values)} times.", "HC0012")
         if values:
-            content[name] = _decoded(name, values[0]) if name in ("variables", "extensions") else values[0]
+            try:
+                content[name] = orjson.loads(values[0]) if name in ("variables", "extensions") else values[0]
+            except orjson.JSONDecodeError:
+                raise errors.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
     return _request(content, behavior, safe=True)
-
-
-def _decoded(name: str, text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        raise errors.bad_request(f"`{name}` is not valid JSON.", "HC0012") from None
 
 
 def _request(content: Mapping[str, Any], behavior: Behavior, *, safe: bool) -> GraphQLRequest:

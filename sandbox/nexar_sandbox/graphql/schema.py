@@ -191,9 +191,8 @@ class SchemaVariants:
         self._reduced: tuple[frozenset[str], SchemaVariant] = (frozenset(), self.complete)
 
     def current(self, missing: frozenset[str]) -> SchemaVariant:
-        return self.without(missing) if missing else self.complete
-
-    def without(self, missing: frozenset[str]) -> SchemaVariant:
+        if not missing:
+            return self.complete
         # Only the last variant is kept: faults change rarely.
         if self._reduced[0] != missing:
             reduced = build(missing)

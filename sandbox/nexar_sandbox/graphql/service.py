@@ -271,9 +271,14 @@ class QueryService:
 
     async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, resolver_context = operation.prepared, operation.resolver_context
-        result = prepared.execute_operation()
+        result: Any = prepared.execute_operation()
         if not isinstance(result, ExecutionResult):
-            result = await _with_timeout(result, self._settings.execution_timeout)
+            # Other services are waited for.
+            try:
+                async with asyncio.timeout(self._settings.execution_timeout):
+                    result = await result
+            except TimeoutError:
+                raise errors.timed_out(self._settings.execution_timeout) from None
         # graphql-core has made a null field of the error; it is one of the whole request.
         if prepared.budget.exceeded is not None:
             raise prepared.budget.exceeded
@@ -300,7 +305,11 @@ class _Admission:
     _part_usage: part_usage.PartUsage
 
     def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
-        application, roots, behavior = caller.application, self._root_fields(prepared), self._behavior
+        application, behavior = caller.application, self._behavior
+        try:
+            roots = prepared.root_fields()
+        except GraphQLError as error:
+            raise self._errors.document([self._errors.variable(error)]) from error
         scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
         if scope_errors:
             raise errors.RequestError(behavior.scope_error_status, scope_errors, null_data=True, json_status=None)
@@ -327,13 +336,6 @@ class _Admission:
                 behavior.range_error_status, violations, null_data=behavior.range_error_data, json_status=None
             )
 
-    def _root_fields(self, prepared: executor.SupplyExecutor) -> list[executor.RootField]:
-        """Return the root fields with their arguments. Raises RequestError for an invalid one."""
-        try:
-            return prepared.root_fields()
-        except GraphQLError as error:
-            raise self._errors.document([self._errors.variable(error)]) from error
-
     def _scope_error(self, root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
         """Return the error of a root field for which the token lacks a scope; None if it has them."""
         if root.name.startswith(SUPPLY) and not caller.may_read_supply:
@@ -356,16 +358,6 @@ def _default_caller(
         if applications.SUPPLY_SCOPE in application.scopes:
             return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)
     return QueryCaller(next(iter(application_registry.all), None), user, DESIGN_SCOPES)
-
-
-async def _with_timeout(waiting: Any, seconds: float) -> ExecutionResult:
-    """Return the result of an execution that waits for other services. Raises RequestError after `seconds`."""
-    try:
-        async with asyncio.timeout(seconds):
-            result: ExecutionResult = await waiting
-    except TimeoutError:
-        raise errors.timed_out(seconds) from None
-    return result
 
 
 def _token_error(

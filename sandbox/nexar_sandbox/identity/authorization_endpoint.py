@@ -68,7 +68,7 @@ class AuthorizationEndpoint:
                 return self._consent(pairs, grant, session)
         except (OAuth2Error, ValueError) as error:
             return self._refused(request, error)
-        return self._finished(request, grant, session.sign_in)
+        return self._sent(request, self.server.finish(grant, session.sign_in).headers)
 
     async def decide(self, request: web.Request) -> web.Response:
         form = await forms.page_form(request)
@@ -85,10 +85,10 @@ class AuthorizationEndpoint:
         except (OAuth2Error, ValueError) as error:
             return self._refused(request, error)
         if form.get("decision") != "allow":
-            return self._finished(request, grant, None)
+            return self._sent(request, self.server.finish(grant, None).headers)
         names = grant.request.scope.split()
         self.server.authorization_store.consent(session.sign_in.user, grant.client.get_client_id(), names)
-        return self._finished(request, grant, session.sign_in)
+        return self._sent(request, self.server.finish(grant, session.sign_in).headers)
 
     def _grant(
         self, request: web.Request, pairs: Pairs, session: sessions.BrowserSession | None
@@ -131,11 +131,6 @@ class AuthorizationEndpoint:
             action=CONSENT_PATH,
             csrf=self.browser_sessions.csrf_token(session),
         )
-
-    def _finished(
-        self, request: web.Request, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn | None
-    ) -> web.Response:
-        return self._sent(request, self.server.finish(grant, sign_in).headers)
 
     def _refused(self, request: web.Request, error: Exception) -> web.Response:
         """Redirect the error to the application if its redirect URI is valid, else show it."""

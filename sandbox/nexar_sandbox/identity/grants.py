@@ -59,9 +59,11 @@ class IdTokens(OpenIDToken):
         )
 
 
-def refuse_unsupported(grant: Any) -> None:
-    """Refuse unsupported parameters instead of ignoring them (OpenID Connect Core §3.1.2.1, §6)."""
+def check_authorization_requests(grant: Any) -> None:
+    """Refuse unsupported parameters instead of ignoring them (OpenID Connect Core §3.1.2.1, §6), and evaluate `prompt`
+    for all scopes (§3.1.2.1)."""
     grant.register_hook("after_validate_authorization_request_payload", _check_parameters)
+    grant.register_hook("after_validate_consent_request", validate_request_prompt)
 
 
 def max_age(text: str | None) -> int | None:
@@ -81,11 +83,6 @@ def _check_parameters(grant: Any, _redirect_uri: Any) -> None:
         raise InvalidRequestError(f"The response_mode must be {RESPONSE_MODE}.")
     if "max_age" in data and max_age(data["max_age"]) is None:
         raise InvalidRequestError("The max_age must be a number of seconds.")
-
-
-def validate_prompt(grant: Any) -> None:
-    """Evaluate `prompt` for all scopes (OpenID Connect Core §3.1.2.1)."""
-    grant.register_hook("after_validate_consent_request", validate_request_prompt)
 
 
 class TokenGrant(BaseGrant):
@@ -192,6 +189,6 @@ def register_grants(server: authorization_server.OAuthServer) -> None:
     """Register all grants. An application's `flows` limit which it may use."""
     signing = IdTokens(server.token_issuer)
     server.register_grant(ClientCredentialsGrant)
-    server.register_grant(AuthorizationCodeGrant, [Pkce(), signing, refuse_unsupported, validate_prompt])
+    server.register_grant(AuthorizationCodeGrant, [Pkce(), signing, check_authorization_requests])
     server.register_grant(RefreshTokenGrant, [signing])
     server.register_grant(PasswordGrant, [signing])

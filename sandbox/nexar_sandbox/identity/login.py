@@ -105,11 +105,8 @@ class LoginPages:
         signed_in = session and session.sign_in
         if signed_in and (end_session_request.id_token_claims or {}).get("sub") != signed_in.user:
             raise web.HTTPSeeOther(LOGOUT_PATH)
-        response = (
-            self._signed_out()
-            if end_session_request.redirect_uri is None
-            else pages.redirect(end_session_request.redirect_uri, 302)
-        )
+        address = end_session_request.redirect_uri
+        response = self._signed_out() if address is None else pages.redirect(address, 302)
         self.browser_sessions.sign_out(request, response)
         return response
 

@@ -57,7 +57,12 @@ class ExchangeMiddleware:
             injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
             exchange, is_complete = Exchange(self._journal.begin(service), self._journal, injected, request), False
             try:
-                original = await _original_response(request, exchange, handler)
+                # The response of the handler, or of a fault that replaces it.
+                original = replacement_response(injected.fault, service) if injected.fault else None
+                if original is None:
+                    original = await handler(request, exchange)
+                else:
+                    await request.read()
                 response, is_complete = await _deliver(request, exchange, original)
             except web.HTTPException as refused:
                 exchange.entry.status, is_complete = refused.status, True
@@ -77,15 +82,6 @@ class ExchangeMiddleware:
         finally:
             exchange.entry.status = exchange.entry.status or 200
             self._journal.finish(exchange.entry, is_complete=True)
-
-
-async def _original_response(request: web.Request, exchange: Exchange, handler: Handler) -> web.Response:
-    """Return the response of the handler, or of a fault that replaces it."""
-    replacement = replacement_response(exchange.fault, exchange.entry.service) if exchange.fault else None
-    if replacement is None:
-        return await handler(request, exchange)
-    await request.read()
-    return replacement
 
 
 async def _deliver(request: web.Request, exchange: Exchange, original: web.Response) -> tuple[web.StreamResponse, bool]:

@@ -103,16 +103,12 @@ class LegacyEndpoints:
             caller = self._served.caller(parameters, draws)
             if error := draws.error:
                 self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
-                return _failed(error, style, request)
+                if error.body == "html":
+                    return html_error_page(error.status)
+                return error_response(errors.LegacyError(error.status, "Internal server error"), style, request)
             return success_response(resolve(caller, request), style, request)
         except errors.LegacyError as why:
             return error_response(why, style, request)
-
-
-def _failed(error: disturbances.Errors, style: ResponseStyle, request: web.Request) -> web.Response:
-    if error.body == "html":
-        return html_error_page(error.status)
-    return error_response(errors.LegacyError(error.status, "Internal server error"), style, request)
 
 
 def _of_class(served: service.LegacyService, path: str, name: str) -> dict[str, Resolver]:

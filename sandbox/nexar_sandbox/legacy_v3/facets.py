@@ -28,21 +28,18 @@ def stats(numbers: Mapping[float, int], missing: int) -> Object:
     # Exact, as if every number were written out: a search may have a million.
     total = sum((Fraction(number) * often for number, often in numbers.items()), Fraction())
     squares = sum((Fraction(number) ** 2 * often for number, often in numbers.items()), Fraction())
+    variance = (squares - total**2 / count) / (count - 1) if count > 1 else None
     return {
         "count": count,
         "min": min(numbers, default=None),
-        "stddev": _root((squares - total**2 / count) / (count - 1)) if count > 1 else None,
+        # Rounded once.
+        "stddev": None if variance is None else float((Decimal(variance.numerator) / variance.denominator).sqrt()),
         "__class__": "SearchStatsResult",
         "mean": float(total) / count if count else None,
         "missing": missing,
         "max": max(numbers, default=None),
         "spec_drilldown_rank": None,
     }
-
-
-def _root(number: Fraction) -> float:
-    """Return the square root, rounded once."""
-    return float((Decimal(number.numerator) / number.denominator).sqrt())
 
 
 def by_frequency(counts: Mapping[Any, int]) -> Counts:

@@ -103,16 +103,13 @@ class LegacyMatcher:
         part = self._catalog.part(id_)
         if part is None:
             return False
-        mpns, skus = {part.mpn, *part.aka_mpns}, self._skus(part)
+        mpns = {part.mpn, *part.aka_mpns}
+        skus = {offer.sku for seller in self._catalog.sellers_of(part, self._country) for offer in seller.offers}
         return (
             (plain.mpn is None or plain.mpn in mpns)
             and (plain.sku is None or plain.sku in skus)
             and (plain.mpn_or_sku is None or plain.mpn_or_sku in mpns | skus)
         )
-
-    def _skus(self, part: records.Part) -> set[str]:
-        listed = self._catalog.sellers_of(part, self._country)
-        return {offer.sku for seller in listed for offer in seller.offers}
 
     def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
         """Match part numbers by a pattern with the wildcard *."""

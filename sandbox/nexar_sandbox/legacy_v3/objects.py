@@ -180,13 +180,8 @@ def _picture(url: str) -> Object | None:
 
 
 def _downloads(cad: records.Cad) -> list[str]:
-    formats = (
-        (cad.has_altium, cad.download_url_altium),
-        (cad.has_eagle, cad.download_url_eagle),
-        (cad.has_orcad, cad.download_url_orcad),
-        (cad.has_kicad, cad.download_url_kicad),
-    )
-    return [url for exists, url in formats if exists]
+    formats = [name for name in ("altium", "eagle", "orcad", "kicad") if getattr(cad, f"has_{name}")]
+    return [getattr(cad, f"download_url_{name}") for name in formats]
 
 
 def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:

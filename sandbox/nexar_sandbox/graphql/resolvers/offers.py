@@ -11,7 +11,7 @@ from graphql import GraphQLFieldResolver
 
 from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import currencies, listings, records
-from nexar_sandbox.graphql import context, countries, distributors, errors, views
+from nexar_sandbox.graphql import context, distributors, errors, limits, views
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
@@ -194,13 +194,19 @@ def _cart(
     return {"sellerId": seller_id, "cartUrl": url}
 
 
+def country_of(code: str) -> dict[str, str]:
+    """Return the country with this code; an unknown one has its code as name and no continent."""
+    name, continent = limits.COUNTRIES["known"].get(code, (code, ""))
+    return {"name": name, "countryCode": code, "continentCode": continent}
+
+
 ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.sellers": sellers,
     "SupPartSeller._cacheId": lambda seller, _: views.cache_id(
         "seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key
     ),
-    "SupPartSeller.shipsToCountries": lambda seller, _: [countries.country_of(code) for code in seller.record.ships_to],
+    "SupPartSeller.shipsToCountries": lambda seller, _: [country_of(code) for code in seller.record.ships_to],
     "SupPartSeller.offers": offers,
     "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market.key),
     "SupOffer.prices": prices,
