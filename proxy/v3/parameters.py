@@ -4,7 +4,6 @@ read requests with it.
 Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
 """
 
-import copy
 import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Self, TypeVar
@@ -74,8 +73,8 @@ class Parameters:
     def including(self, query: str) -> Self:
         """Return these parameters and those of a query string, which has none of these. What is derived from these is
         shared by both."""
-        made = copy.copy(self)
-        made._values = dict(self._values)
+        made = type(self).__new__(type(self))  # copy.copy takes three times as long as all of this
+        made._values, made._derived, made._decode = dict(self._values), self._derived, self._decode
         made._take((decoded(name), value) for name, value in _split(query))
         return made
 

@@ -227,7 +227,7 @@ class ResponseCache:
     def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
         """Return what is held of a page whose other records must be fetched; None if nothing is."""
         page = _page_of(key.key)
-        if page is None:
+        if page is None or self._holders.get(page.query) is None:
             return None
         held, _ = self._assembled(page, self._usable(renderer.fetched | renderer.facts, self._fresh_until))
         records = [] if held is None else list(map(bytes, _records(held.records)))
@@ -315,8 +315,11 @@ class ResponseCache:
 
     def _merged(self, key: CacheKey, added: Sequence[_Variant]) -> tuple[_Variant, ...]:
         """Return the variants of a query, newest first, with those added; none whose fields a newer one has."""
+        held = self._entries.get(key.key)
+        if held is None and len(added) == 1:
+            return (added[0],)
         useful: list[_Variant] = []
-        for variant in sorted((*added, *(self._entries.get(key.key) or ())), key=lambda each: -each.stored):
+        for variant in sorted((*added, *(held or ())), key=lambda each: -each.stored):
             if not any(variant.fields <= newer.fields for newer in useful):
                 useful.append(variant)
         return tuple(useful[:VARIANTS_MAX])
@@ -388,7 +391,7 @@ class ResponseCache:
         if names is None:
             names = [part.v3uid for part in _ids(variant.records) if part.v3uid]
         for part in part_keys(key.key, names):
-            self._hold(part, key, [name for name in self._holders.get(part) or () if name != key.key])
+            self._hold(part, key, self._holders.get(part) or ())
             older = self._entries.get(part)
             if older and all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
@@ -402,8 +405,8 @@ class ResponseCache:
             ]
             self._hold(page.query, key, others)
 
-    def _hold(self, held: Hashable, key: CacheKey, others: list[Hashable]) -> None:
-        names = (key.key, *others[: HOLDERS_MAX - 1])
+    def _hold(self, held: Hashable, key: CacheKey, others: Sequence[Hashable]) -> None:
+        names = (key.key, *[name for name in others if name != key.key][: HOLDERS_MAX - 1]) if others else (key.key,)
         until = self._clock.monotonic() + self._lifetime  # of the newest of them, whichever that is
         self._holders.put(held, names, memory_of(0) * len(names), until)
 
