@@ -10,7 +10,6 @@ from prometheus_client import Counter as ClientCounter
 
 from proxy.cli import main
 from proxy.kit import event_loop, garbage
-from proxy.kit.aiohttp_internals import response
 from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
@@ -50,11 +49,6 @@ def _route_everything() -> None:
         return dispatcher(app, routed)
 
     fast_path.dispatcher = routed_only
-
-
-@_optimization("prepared responses", "distinct queries")
-def _prepare_by_aiohttp() -> None:
-    response.PreparedResponse.prepare = web.Response.prepare  # type: ignore[method-assign]
 
 
 @_optimization("shapes of requests", "distinct queries")

@@ -9,7 +9,6 @@ from multidict import istr
 from proxy import errors
 from proxy.gateway.quota.reservations import QuotaStatus
 from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.kit.aiohttp_internals.response import PreparedResponse
 from proxy.v3.encoding import EncodedBody, encode_body, error_body
 from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.v4 import wrapper
@@ -28,7 +27,7 @@ def head(body: EncodedBody) -> str:
 
 
 def response(body: EncodedBody, status: int = 200) -> web.Response:
-    return PreparedResponse(body=body.body, status=status, headers=body.headers)
+    return web.Response(body=body.body, status=status, headers=body.headers)
 
 
 def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = -math.inf) -> dict[str, str]:

@@ -11,10 +11,9 @@ Anything unusual is left to the handler.
 import re
 from typing import NamedTuple
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion11, hdrs, helpers, http, web
 
 from proxy.gateway.pipeline import Pipeline
-from proxy.kit.aiohttp_internals.response import head_end
 from proxy.kit.aiohttp_internals.server import received_head
 from proxy.telemetry.activity import Activity
 from proxy.telemetry.metrics import Metrics
@@ -114,7 +113,7 @@ class UnparsedHits:
             self._usage = shown, lines
         if cached.client.sunset is not None:
             lines += cached.client.sunset.head
-        return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{head_end(len(body))}".encode("ascii") + body
+        return f"{cached.head}{lines}X-Request-Id: {request_id}\r\n{_head_end(len(body))}".encode("ascii") + body
 
     def _record(
         self, labels: RequestLabels, cached: EncodedResponse, address: str, seconds: float, request_id: str
@@ -134,6 +133,12 @@ class UnparsedHits:
         if self._log.logs_requests:
             fields = ("GET", route, 200, address, name, client.key, 0, "hit", None, False)
             self._log.write(fields, seconds, request_id)
+
+
+def _head_end(length: int) -> str:
+    """Return the last fields of a response head, and its end, as aiohttp writes them."""
+    date, server = helpers.rfc822_formatted_time(), http.SERVER_SOFTWARE
+    return f"Content-Length: {length}\r\nDate: {date}\r\nServer: {server}\r\n\r\n"
 
 
 def _without_ids(head: bytes) -> bytes:
