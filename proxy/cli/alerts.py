@@ -40,10 +40,7 @@ def send_test(config_file: option_fields.ConfigFile = None) -> None:
         raise errors.ConfigError(_NO_RECEIVERS)
     rows = event_loop.run(_send(settings.alerts))
     table = Table(title="Test alert")
-    table.add_column("receiver", no_wrap=True)
-    table.add_column("sent to", overflow="fold")
-    table.add_column("outcome", overflow="fold")
-    table.add_column("ms", justify="right", no_wrap=True)
+    shown.add_columns(table, "receiver", "sent to", "outcome", "ms", right=("ms",), fold=("sent to", "outcome"))
     for row in rows:
         outcome = shown.visible(row.outcome, "green" if row.outcome == "delivered" else "red")
         table.add_row(Text(row.receiver), shown.visible(row.target), outcome, str(row.ms))
@@ -93,10 +90,7 @@ async def _send(settings: config.AlertSettings) -> Sequence[AttemptRow]:
 
 def _table(recent: "list[AlertRecord]") -> Table:
     table = Table(title="Alerts")
-    for name in ("time (UTC)", "event"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("alert", overflow="fold")
-    table.add_column("deliveries", overflow="fold")
+    shown.add_columns(table, "time (UTC)", "event", "alert", "deliveries", fold=("alert", "deliveries"))
     for record in recent:
         alert = record.alert
         state = Text("resolved", "green") if alert.status == "resolved" else Text(alert.severity)

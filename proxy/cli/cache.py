@@ -94,9 +94,8 @@ def _row(usage: "CacheUsage", now: float) -> CacheRow:
 def _print_table(rows: list[CacheRow], settings: config.CacheSettings) -> None:
     """Print a row per application, and the sum with the limit below it."""
     table = Table(title="Shared response cache")
-    table.add_column("application", no_wrap=True)
-    for name in ("entries", "bytes", "oldest (s)", "newest (s)"):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("entries", "bytes", "oldest (s)", "newest (s)")
+    shown.add_columns(table, "application", *numbers, right=numbers)
     for row in rows:
         table.add_row(
             row.application, f"{row.entries:,}", f"{row.bytes:,}", f"{row.oldest_age:,.0f}", f"{row.newest_age:,.0f}"

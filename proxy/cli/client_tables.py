@@ -45,8 +45,7 @@ def _client_table(report: "ClientReport", width: int) -> Table:
         max(len(name), *(_width(row[place]) for row in rows)) + _GAP for place, name in enumerate(columns)
     )
     table = shown.plain_table(f"Clients from {report.first_day} to {report.last_day}")
-    for name in columns:
-        table.add_column(name, no_wrap=True, justify="right" if name in _COUNTS else "left")
+    shown.add_columns(table, *columns, right=_COUNTS)
     table.add_column("user agents", no_wrap=True, overflow="ellipsis", max_width=max(_AGENT_MIN, left))
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
@@ -85,10 +84,8 @@ def _agents(client: "ClientUsage") -> str:
 def _caller_table(client: "ClientUsage") -> Table:
     """Table of the endpoints below each user agent, which may be long."""
     table = shown.plain_table(f"Requests of {client.name}")
-    table.add_column("user agent and endpoint", overflow="fold")
-    for name in (*_COUNTS, *_DETAILS):
-        table.add_column(name, no_wrap=True, justify="right")
-    table.add_column("last seen", no_wrap=True)
+    numbers, first = (*_COUNTS, *_DETAILS), "user agent and endpoint"
+    shown.add_columns(table, first, *numbers, "last seen", right=numbers, fold=(first,))
     agents: dict[str, list[CallerUsage]] = defaultdict(list)
     for caller in client.callers:
         agents[caller.user_agent or "(none)"].append(caller)
@@ -105,8 +102,7 @@ def verdict_table(clients: "list[ClientUsage]", days: int) -> Table:
     from proxy.gateway import client_verdicts
 
     table = shown.plain_table(f"{client_verdicts.TITLE}, by the requests of {counted(days, 'day')}")
-    for name in ("client", "verdict", "last seen"):
-        table.add_column(name, no_wrap=True)
+    shown.add_columns(table, "client", "verdict", "last seen")
     styles = {"breaks": "red", "runs unchanged": "green"}
     for client in clients:
         verdict = Text(client.verdict_text, style=styles.get(client.verdict or "", "yellow"))
@@ -117,11 +113,8 @@ def verdict_table(clients: "list[ClientUsage]", days: int) -> Table:
 def unsupported_table(clients: "list[ClientUsage]") -> Table:
     """Table of the unsupported uses of clients."""
     table = shown.plain_table("Parameters that are ignored, and fields without source, in live requests")
-    table.add_column("client", no_wrap=True)
-    table.add_column("name", overflow="fold")
-    table.add_column("requests", no_wrap=True, justify="right")
-    for name in ("first seen", "last seen"):
-        table.add_column(name, no_wrap=True)
+    columns = ("client", "name", "requests", "first seen", "last seen")
+    shown.add_columns(table, *columns, right=("requests",), fold=("name",))
     for client in clients:
         for use in client.unsupported:
             table.add_row(client.name, Text(use.name), f"{use.requests:,}", use.first_seen[:10], use.last_seen[:10])

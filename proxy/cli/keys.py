@@ -238,10 +238,7 @@ def _found(settings: config.Config, fingerprint: str) -> config.Digest:
 
 def _print_keys(rows: "list[ApiKeyRow]") -> None:
     table = shown.plain_table("API keys")
-    table.add_column("key", overflow="fold")
-    for name in ("parts", "rate"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    shown.add_columns(table, "key", "parts", "rate", "state", right=("parts", "rate"), fold=("key",))
     for row in rows:
         state = f"{'expired' if row.expired else 'expires'} {row.expires}" if row.expires else ""
         cells = (
@@ -258,9 +255,8 @@ def _print_unknown(rows: "list[UnknownKeyRow]") -> None:
         typer.echo("No program has sent an API key that no application has. Counts are written every 10 seconds.")
         return
     table = shown.plain_table("API keys that no application has")
-    for name in ("key", "requests", "first seen", "last seen", "address"):
-        table.add_column(name, justify="right" if name == "requests" else "left", no_wrap=True)
-    table.add_column("user agent", overflow="fold")
+    columns = ("key", "requests", "first seen", "last seen", "address", "user agent")
+    shown.add_columns(table, *columns, right=("requests",), fold=("user agent",))
     for row in rows:
         seen = (time[:16].replace("T", " ") for time in (row.first_seen, row.last_seen))
         cells = row.fingerprint, f"{row.requests:,}", *seen, row.address, row.user_agent or "(none)"

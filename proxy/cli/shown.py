@@ -1,6 +1,7 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +29,17 @@ def table_console() -> Console:
 def plain_table(title: str) -> Table:
     """Return a table without lines between its columns, for terminals that may be narrow."""
     return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def add_columns(table: Table, *names: str, right: Collection[str] = (), fold: Collection[str] = ()) -> None:
+    """Add columns, whose cells stay in one line but for those of `fold`; those of `right` hold numbers."""
+    for name in names:
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=name not in fold,
+            overflow="fold" if name in fold else "ellipsis",
+        )
 
 
 def visible(value: str, style: str = "") -> Text:

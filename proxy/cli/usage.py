@@ -200,8 +200,7 @@ def _print_table(rows: "list[UsageRow]") -> None:
 
 def _wide_table(rows: "list[UsageRow]") -> Table:
     table = Table(title="Usage in parts")
-    for name in _COLUMNS:
-        table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+    shown.add_columns(table, *_COLUMNS, right=_NUMBERS)
     for number, row in enumerate(rows):
         last = number + 1 == len(rows) or rows[number + 1].key is None
         table.add_row(*map(_text, _cells(row)), end_section=last)
@@ -213,11 +212,7 @@ def _narrow_table(rows: "list[UsageRow]") -> Table:
     terminal would be cut in every column."""
     columns = ["used", *(["uncertain"] if any(row.uncertain for row in rows) else []), "limit", "remaining", "%"]
     table = shown.plain_table("Usage in parts")
-    table.add_column("account", overflow="fold")
-    table.add_column("period", no_wrap=True)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("runs out")
+    shown.add_columns(table, "account", "period", *columns, "runs out", right=columns, fold=("account", "runs out"))
     for row in rows:
         account = row.application if row.key is None else f"{row.application}/{row.key}"
         cells = dict(zip(_COLUMNS, _cells(row), strict=True))

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from proxy.cli import shown
 from proxy.tools.compare.reports import advice, highlight, ordering, visible, words
 from proxy.tools.compare.results import ComparisonResult, DifferenceGroup, DifferenceSample, EndpointResult
 
@@ -56,11 +57,9 @@ def _rows(result: ComparisonResult, wide: bool) -> Table:
     report.
     """
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("client", overflow="fold")
-    table.add_column("endpoint", overflow="fold")
-    for name in ("equivalent", "95 % interval", "requests", *(("in source", "not compared") if wide else ())):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    about = ("client", "endpoint")
+    numbers = ("equivalent", "95 % interval", "requests", *(("in source", "not compared") if wide else ()))
+    shown.add_columns(table, *about, *numbers, "verdict", right=numbers, fold=about)
     before = None
     for row in ordering.rows(result):
         table.add_row("" if row.client == before else Text(visible.line(row.client)), *_cells(row, wide))
@@ -83,8 +82,8 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
     if not result.rules:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("rule", "effect", "until", "reason"):
-        table.add_column(name, overflow="fold")
+    columns = ("rule", "effect", "until", "reason")
+    shown.add_columns(table, *columns, fold=columns)
     for rule in ordering.rules(result):
         style = "red" if rule.expired else "" if rule.ignored else "yellow"
         rest = (Text(visible.line(text)) for text in (rule.expires or "–", rule.reason))
@@ -178,8 +177,8 @@ def _side(side: highlight.HighlightedText | None, style: str) -> Text:
 
 def _table(groups: list[DifferenceGroup], result: ComparisonResult) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", style="dim")
-    for name in ("endpoint", "path", "difference", "cause", "seen on", "why not"):
-        table.add_column(name, overflow="fold")
+    columns = ("endpoint", "path", "difference", "cause", "seen on", "why not")
+    shown.add_columns(table, *columns, fold=columns)
     for group in groups:
         why_not = words.effect(group).partition(": ")[2]
         about = (group.endpoint, group.path, words.KINDS[group.kind], group.cause)
