@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from support import served
+
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
@@ -77,13 +79,6 @@ async def running(tls: ssl.SSLContext | None = None) -> AsyncIterator[AlertRecei
     receiver = AlertReceiver()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", receiver.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-    await site.start()
-    port = runner.addresses[0][1]
-    receiver.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}/hooks/T0K3N"
-    try:
+    async with served.on_loopback(app, tls=tls) as url:
+        receiver.url = f"{url}/hooks/T0K3N"
         yield receiver
-    finally:
-        await runner.cleanup()

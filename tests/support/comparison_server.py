@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from proxy.traffic.v3_request import V3Request, parse_target
+from support import served
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -17,13 +18,8 @@ async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
     """Serve every path by one handler; yields the base URL, without /v3."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with served.on_loopback(app, port) as url:
+        yield url
 
 
 def request_from_target(target: str, **fields: Any) -> V3Request:

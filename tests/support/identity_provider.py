@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from proxy.kit.clock import Clock
+from support import served
 
 CLIENT_ID, CLIENT_SECRET = "v3bridge", "the-client-secret-of-the-tests"
 
@@ -130,14 +131,8 @@ async def running(clock: Clock) -> AsyncIterator[IdentityProvider]:
     app.router.add_get("/authorize", provider.authorize)
     app.router.add_post("/token", provider.token)
     app.router.add_get("/userinfo", provider.userinfo)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        provider.issuer = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with served.on_loopback(app) as provider.issuer:
         yield provider
-    finally:
-        await runner.cleanup()
 
 
 def _base64(content: bytes) -> str:

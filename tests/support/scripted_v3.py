@@ -7,6 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
+from support import served
+
 Behavior = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -75,12 +77,9 @@ async def running() -> AsyncIterator[ScriptedV3Service]:
     old = ScriptedV3Service()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", old.handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        old.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v3"
-        yield old
-    finally:
-        old.released.set()
-        await runner.cleanup()
+    async with served.on_loopback(app) as url:
+        old.url = f"{url}/v3"
+        try:
+            yield old
+        finally:
+            old.released.set()

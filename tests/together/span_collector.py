@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
+from support import served
 
 
 class Span(NamedTuple):
@@ -60,11 +61,6 @@ async def running() -> AsyncIterator[SpanCollector]:
     collector = SpanCollector()
     app = web.Application()
     app.router.add_post("/v1/traces", collector._take)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        collector.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1/traces"
+    async with served.on_loopback(app) as url:
+        collector.url = f"{url}/v1/traces"
         yield collector
-    finally:
-        await runner.cleanup()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import served
 
 from proxy.doctor import machine
 from proxy.kit import ports
@@ -83,14 +84,9 @@ async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> No
 
     app = web.Application()
     app.router.add_get("/healthz", health)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        port = runner.addresses[0][1]
+    async with served.on_loopback(app) as url:
+        port = url.rpartition(":")[2]
         findings = await examine(machine.check, ALONE + f"listen: {{port: {port}}}\n")
-    finally:
-        await runner.cleanup()
     assert diagnoses(findings) == []
     assert the_finding(findings, "service_running").text == f"v3bridge is running on 127.0.0.1:{port}"
 

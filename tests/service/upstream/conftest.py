@@ -16,6 +16,7 @@ import pytest
 import structlog
 from aiohttp import web
 from service.upstream import identity_service
+from support import served
 
 from proxy import config
 from proxy.kit import clock as clocks
@@ -105,13 +106,8 @@ def serve() -> Any:
     async def serving(handler: Handler) -> AsyncIterator[str]:
         app = web.Application()
         app.router.add_post("/{any:.*}", handler)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}/graphql"
-        finally:
-            await runner.cleanup()
+        async with served.on_loopback(app) as url:
+            yield f"{url}/graphql"
 
     return serving
 

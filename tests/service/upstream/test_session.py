@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from support import served
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy
 
@@ -44,13 +45,8 @@ def serve_tls(authority: CertificateAuthority, server_files: Any) -> Any:
         context.verify_mode = ssl.CERT_REQUIRED if asks else ssl.CERT_NONE
         app = web.Application()
         app.router.add_post("/", ok)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-            yield f"https://127.0.0.1:{runner.addresses[0][1]}/"
-        finally:
-            await runner.cleanup()
+        async with served.on_loopback(app, tls=context) as url:
+            yield f"{url}/"
 
     return serving
 

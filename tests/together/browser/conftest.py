@@ -17,7 +17,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from support import running_admin, running_proxy, scripted_upstream
+from support import running_admin, running_proxy, scripted_upstream, served
 from together.browser.background import Background
 from together.browser.console import read_console
 
@@ -170,13 +170,8 @@ async def _admin_on_sandbox() -> AsyncIterator[running_admin.AdminClient]:
 async def _serving_pages() -> AsyncIterator[yarl.URL]:
     server = web.Application()
     server.router.add_get("/{name}", _page)
-    runner = web.AppRunner(server, access_log=None)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield yarl.URL.build(scheme="http", host="127.0.0.1", port=runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
+    async with served.on_loopback(server) as url:
+        yield yarl.URL(url)
 
 
 async def _page(request: web.Request) -> web.Response:

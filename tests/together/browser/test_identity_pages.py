@@ -10,6 +10,7 @@ from aiohttp import web
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+from support import served
 from together.browser.background import Background
 from together.browser.console import read_console
 
@@ -30,15 +31,10 @@ async def _application() -> AsyncIterator[str]:
     async def login(request: web.Request) -> web.Response:
         return web.Response(text=f"<title>back</title>{len(request.query['code'])}", content_type="text/html")
 
-    served = web.Application()
-    served.router.add_get("/login", login)
-    runner = web.AppRunner(served)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/login"
-    finally:
-        await runner.cleanup()
+    app = web.Application()
+    app.router.add_get("/login", login)
+    async with served.on_loopback(app) as url:
+        yield f"{url}/login"
 
 
 @pytest.fixture(scope="module")

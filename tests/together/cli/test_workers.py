@@ -19,6 +19,7 @@ import jwt
 import pytest
 import yarl
 from aiohttp import web
+from support import served
 from support.running_commands import PROCESS
 
 ROOT = Path(__file__).parents[3]
@@ -57,13 +58,9 @@ async def upstream() -> AsyncIterator[SlowUpstream]:
     app = web.Application()
     app.router.add_post("/token", slow.token)
     app.router.add_post("/graphql", slow.graphql)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    slow.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield slow
-    slow.go.set()
-    await runner.cleanup()
+    async with served.on_loopback(app) as slow.url:
+        yield slow
+        slow.go.set()
 
 
 class Service:

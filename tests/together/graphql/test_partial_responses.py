@@ -10,7 +10,7 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 from aiohttp import web
-from support import running_proxy
+from support import running_proxy, served
 
 from proxy import config
 
@@ -97,13 +97,8 @@ async def clients(environment: Any) -> AsyncIterator[Clients]:
 async def serve(upstream: BreakingUpstream) -> AsyncIterator[tuple[BreakingUpstream, str]]:
     app = web.Application()
     app.router.add_post("/{path:.*}", upstream.handle)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield upstream, f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with served.on_loopback(app) as url:
+        yield upstream, url
 
 
 def _parts(reply: Any) -> list[Any]:
