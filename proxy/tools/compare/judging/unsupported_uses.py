@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import paths
+from proxy.tools.compare.judging import paths, unknown_uids
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Cause, Difference
 from proxy.traffic.v3_request import V3Request
@@ -26,7 +26,7 @@ NUMBERS = ("mpn", "mpn_or_sku")
 _RESULT = re.compile(r"results\[([^]]*)\]")
 _QUERY_HITS = re.compile(r"results\[(\d+)\]\.hits")
 _FIELD = re.compile(r"(?:filter\[fields\]|facet\[fields\]|stats)\[([\w.]+)\]")
-_CLAUSE = re.compile(r'([\w.]+):("(?:[^"\\]|\\.)*"|\S*)')
+_CLAUSE = re.compile(r'([\w.]+):("(?:[^"\\]|\\.)*"|\([^)]*\)|\S*)')
 
 
 class FieldUse(NamedTuple):
@@ -65,7 +65,11 @@ class UnsupportedUses:
         self._shared = {each["uid"] for each in _shown(candidate) if "uid" in each}
         mpns = [each for each in used if each == FieldUse("filter", "mpn", each.value)]
         # The service finds each number apart from others, without a common order, without counts, and without specs.
-        self._sorted_otherwise = any(name.startswith("sortby=") for name in unsupported) or len(mpns) > 1
+        several = len(mpns) > 1 or any(each.value.startswith("(") for each in mpns)
+        # v3 had tolerances as text, which the service sorts as numbers.
+        by_tolerance = any(each.way == "sortby" and each.field.endswith("_tolerance.value") for each in used)
+        ignored = any(name.startswith("sortby=") for name in unsupported)
+        self._sorted_otherwise = ignored or several or by_tolerance
         self._upper_bound = bool(mpns) and request.values("limit") == ["0"]
         # The service describes no spec where it is not asked.
         self._undescribed = bool(mpns) or _hits(candidate) == 0
@@ -80,6 +84,8 @@ class UnsupportedUses:
         by_uid = [each for each in used if not all_uids_known and each.field.endswith(("uid", "uids"))]
         self._by_uid = any(each.way != "filter" for each in by_uid)
         self._by_pattern = any(each.way == "filter" and "*" in each.value for each in by_uid)
+        # Counts may be without the filter that finds nothing on both sides.
+        self._by_unknown = bool(by_uid and unknown_uids.requested(request) - unknown_uids.recorded())
 
     def cause(self, difference: Difference, cause: Cause) -> Cause:
         """Return the cause that lies in the request, else the given one."""
@@ -95,8 +101,9 @@ class UnsupportedUses:
             return "no source"
         if self._is_unsupported(difference):
             return "unsupported"
-        found = in_counts or path == "hits" or path in RESULTS
-        return "unknown uid requested" if found and (self._by_pattern or (self._by_uid and path != "hits")) else cause
+        chosen = in_counts or path in RESULTS
+        by_uid = (self._by_pattern and path == "hits") or (chosen and (self._by_uid or self._by_pattern))
+        return "unknown uid requested" if by_uid or (in_counts and self._by_unknown) else cause
 
     def _is_bound_of_pattern(self, difference: Difference) -> bool:
         """Return true if the candidate counts more hits of a number with `*`: it cannot count those it does not see."""
