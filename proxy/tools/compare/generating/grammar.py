@@ -24,6 +24,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 WEIGHTS = {"match": 30, "search": 12, "get_multi": 4, "get": 4}  # of endpoints, by action; twice as much for parts
 MISTAKES = 0.03  # share of requests with one
+INCLUDING = 0.4  # share of requests that include fields, most of which v3 shows only then
 UNLIKELY = ("", "-1", "1e9", "true", "[", "{}", "*", "ü", "a" * 300)  # values of mistakes
 CONDITIONS = ("[1 TO *]", "0", "[* TO 10]", "*")  # for fields without a value in any object
 LENGTHS = (0, 1, 1, 2, 3, 5, 10, 20)  # of pages, and numbers of results left out
@@ -71,6 +72,8 @@ class RequestGenerator:
         others = [unit for unit in units.values() if unit not in required]
         # Of the many parameters most are shared: half of the choices are among the endpoint's own.
         chosen = [self._rng.choice(others if self._chance(0.5) or not own else own) for _ in range(self._few())]
+        if "include[]" in units and self._chance(INCLUDING):
+            chosen.append(units["include[]"])
         pairs: list[tuple[str, str]] = []
         for unit in (*required, *(unit for at, unit in enumerate(chosen) if unit not in chosen[:at])):
             pairs += self._unit(endpoint, unit)
