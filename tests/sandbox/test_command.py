@@ -218,9 +218,10 @@ def test_catalog_file_of_another_seed_is_refused_in_one_line(
 def test_interrupted_catalog_creation_leaves_no_file(start_command: Any, tmp_path: Path) -> None:
     file = tmp_path / "folder" / "catalog.db"
     file.parent.mkdir()
-    making = start_command("--port", "0", "--parts", "100000", "--prepared", str(file), python=PROGRAM)
+    making = start_command("--port", "0", "--parts", "50000", "--prepared", str(file), python=PROGRAM)
     deadline = time.monotonic() + 60
-    while not list(file.parent.iterdir()) and time.monotonic() < deadline:
+    while not list(file.parent.iterdir()):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     assert making.stop(signal.SIGTERM) != 0
     assert list(file.parent.iterdir()) == []

@@ -233,7 +233,7 @@ async def test_second_signal_stops_at_once(start_service: Any, upstream: SlowUps
     assert await asyncio.to_thread(service.process.stop, signal.SIGINT) == 1
     with pytest.raises(aiohttp.ClientError):
         await asking
-    assert not any(map(alive, service.pids))
+    await until(lambda: not any(map(alive, service.pids)))  # they are killed, which takes a moment
     assert "Traceback" not in service.process.errors
 
 
