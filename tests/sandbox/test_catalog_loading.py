@@ -52,7 +52,7 @@ def test_blank_lines_are_ignored(own: Any) -> None:
     assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
 
 
-@pytest.mark.parametrize("line,fault", cases.of(__file__, "a_bad_line_is_named_with_file_number_and_fault"))
+@cases.parametrize("line,fault")
 def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
     with pytest.raises(source_files.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support import small_catalog
+from support import cases, small_catalog
 
 from nexar_sandbox.catalog import records, store
 
@@ -99,15 +99,7 @@ def test_shipped_catalog_matches_the_recorded_cases(shipped: Any) -> None:
     assert shipped.part_by_uid("103cdb613d20cffb").v3uid == "bd4d768f82c5628a"
 
 
-@pytest.mark.parametrize(
-    "mpn,spelling,maker",
-    [
-        ("LTST-C193KSKT-5A", "Vishay Lite-On", "Lite-On"),
-        ("BU2032SM-BT-GTR", "MPD", "Memory Protection Devices"),
-        ("C0603C475K8PACTU", "Kemet", "KEMET"),
-        ("4062", "Adafruit Industries", "Adafruit Industries"),
-    ],
-)
+@cases.parametrize("mpn,spelling,maker")
 def test_the_shipped_makers_are_found_under_recorded_spellings(
     shipped: Any, mpn: str, spelling: str, maker: str
 ) -> None:

@@ -3,20 +3,12 @@
 from typing import Any
 
 import pytest
+from support import cases
 
 from nexar_sandbox.catalog import currencies, matching, records, skus, units
 
 
-@pytest.mark.parametrize(
-    "text,same",
-    [
-        ("1.5SMC68CA", "15SMC68CA"),
-        ("lg r971-kn", "LGR971KN"),
-        ("A_B/c", "ABC"),
-        ("µPD-1", "ΜPD1"),
-        ("*-", ""),
-    ],
-)
+@cases.parametrize("text,same")
 def test_normalization_keeps_letters_and_digits_only(text: str, same: str) -> None:
     assert matching.normalize(text) == same
 
@@ -62,24 +54,7 @@ def test_company_names_are_matched_loosely_within_limits(text: str, ids: Any) ->
     assert NAMES.find(text) == ids
 
 
-@pytest.mark.parametrize(
-    "number,symbol,display",
-    [
-        (1e-7, "F", "100 nF"),
-        (4700, "Ω", "4.7 kΩ"),
-        (-65, "°C", "-65 °C"),
-        (0.0009, "m", "900 µm"),
-        (16e6, "Hz", "16 MHz"),
-        (2.2e-12, "F", "2.2 pF"),
-        (4.7e-6, "F", "4.7 µF"),
-        (9.999999999e-7, "F", "1 µF"),
-        (0.0035, "kg", "3.5 g"),
-        (5, "%", "5 %"),
-        (28, "", "28"),
-        (0, "V", "0 V"),
-        (-0.005, "A", "-5 mA"),
-    ],
-)
+@cases.parametrize("number,symbol,display")
 def test_numbers_are_displayed_with_the_best_prefix(number: float, symbol: str, display: str) -> None:
     shown = units.displayed(number, symbol)
     assert shown.display == display

@@ -316,7 +316,7 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
     assert _old_brands(start_sandbox("--disturb", "errors share=1 status=502"), 1) == [502]
 
 
-@pytest.mark.parametrize("option, text, complaint", cases.of(__file__, "invalid_fault_or_disturbance_is_named"))
+@cases.parametrize("option, text, complaint")
 def test_invalid_fault_or_disturbance_is_named(run_command: RunCommand, option: str, text: str, complaint: str) -> None:
     done = run_command("--port", "0", option, text, python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")

@@ -6,8 +6,8 @@ import zipfile
 from typing import Any
 
 import aiohttp
-import pytest
 from sandbox.design_client import AURORA, NORTHWIND, DesignClient
+from support import cases
 
 from proxy.kit import clock
 
@@ -229,14 +229,7 @@ async def test_an_uploaded_file_becomes_a_project(designer: DesignClient) -> Non
         assert await response.read() == b"PK..."
 
 
-@pytest.mark.parametrize(
-    "method, path, headers, status",
-    [
-        ("POST", "/File/Upload", {}, 401),
-        ("GET", "/File/Download?id=x", {}, 404),
-        ("GET", "/File/Preview?id=x", {}, 404),
-    ],
-)
+@cases.parametrize("method, path, headers, status")
 async def test_the_file_service_reports_missing_files(
     designer: DesignClient, method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
@@ -251,32 +244,14 @@ async def test_a_project_has_a_preview(designer: DesignClient) -> None:
         assert "Weather Station Mk2" in await response.text()
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "name, selection, given, message",
-    [
-        (
-            "desCreateComment",
-            "commentId",
-            {"entityId": "no", "commentThreadId": "x", "text": "y"},
-            "there is no project no",
-        ),
-        ("desDeleteTask", "", {"taskId": "../tasks"}, "there is no task ../tasks"),
-        ("desUpdateTask", "", {"taskId": "no", "name": "y"}, "there is no task no"),
-        (
-            "desReleaseComponent",
-            "",
-            {"workspaceUrl": AURORA, "componentItemName": " ", "parameters": []},
-            "a component needs a name",
-        ),
-        ("desUpdateProjectParameters", "", {"projectId": "no", "parameters": []}, "there is no project no"),
-        ("desAddComponentPartChoices", "", {"componentId": "no", "manufacturerParts": []}, "there is no component no"),
-        (
-            "desCreateManufacturePackage",
-            "jobId",
-            {"projectId": "no", "name": "x", "shareWith": []},
-            "there is no project no",
-        ),
-    ],
+    (
+        "desReleaseComponent",
+        "",
+        {"workspaceUrl": AURORA, "componentItemName": " ", "parameters": []},
+        "a component needs a name",
+    ),
 )
 async def test_a_rejected_mutation_has_its_errors_in_the_payload(
     designer: DesignClient, name: str, selection: str, given: dict[str, Any], message: str

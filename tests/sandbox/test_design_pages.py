@@ -29,7 +29,7 @@ def cursor(item: str) -> str:
     return next(edge.cursor for edge in page().edges if edge.node == item)
 
 
-@pytest.mark.parametrize("asked, nodes, following, preceding", cases.of(__file__, "a_page_has_the_items_of_its_bounds"))
+@cases.parametrize("asked, nodes, following, preceding")
 def test_a_page_has_the_items_of_its_bounds(
     asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
 ) -> None:
@@ -60,7 +60,7 @@ def test_an_invalid_cursor_or_size_is_rejected(asked: Mapping[str, Any]) -> None
         page(**asked)
 
 
-@pytest.mark.parametrize("asked, names", cases.of(__file__, "filters_select_records"))
+@cases.parametrize("asked, names")
 def test_filters_select_records(asked: Mapping[str, Any] | None, names: str) -> None:
     days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
     rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]

@@ -27,7 +27,7 @@ def test_a_fault_text_has_a_kind_and_parameters(text: str, fault: faults.Fault) 
     assert faults.parse_faults(text) == (fault,)
 
 
-@pytest.mark.parametrize("text, complaint", cases.of(__file__, "an_invalid_fault_text_is_named_with_word_and_value"))
+@cases.parametrize("text, complaint")
 def test_an_invalid_fault_text_is_named_with_word_and_value(text: str, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.parse_faults(text)
@@ -40,7 +40,7 @@ def test_json_faults_may_be_objects_and_texts() -> None:
     assert faults.read_faults([]) == ()
 
 
-@pytest.mark.parametrize("declared, complaint", cases.of(__file__, "an_invalid_json_fault_is_named"))
+@cases.parametrize("declared, complaint")
 def test_an_invalid_json_fault_is_named(declared: object, complaint: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
         faults.read_faults(declared)

@@ -1,6 +1,6 @@
 """Fields that need a feature of the plan (contract graphql.md §6)."""
 
-import pytest
+from support import cases
 from support.sandbox_client import StartSandbox
 
 from nexar_sandbox import applications
@@ -23,14 +23,7 @@ def test_every_required_feature_is_known_and_its_field_exists() -> None:
         assert feature in applications.FEATURES
 
 
-@pytest.mark.parametrize(
-    "feature, selection",
-    [
-        ("LEAD_TIME", "estimatedFactoryLeadDays"),
-        ("DATASHEETS", "bestDatasheet { url }"),
-        ("CAD_MODELS", "cad { hasKicad }"),
-    ],
-)
+@cases.parametrize("feature, selection")
 async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
@@ -50,15 +43,7 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
     assert other.data["supParts"][0]["shortDescription"]
 
 
-@pytest.mark.parametrize(
-    "feature, selection",
-    [
-        ("TECH_SPECS", "specs { value }"),
-        ("DATASHEETS", "documentCollections { name }"),
-        ("DATASHEETS", "referenceDesigns { name }"),
-        ("SIMILAR_PARTS", "similarParts { id }"),
-    ],
-)
+@cases.parametrize("feature, selection")
 async def test_a_non_null_field_outside_the_plan_nulls_its_part(
     start: StartSandbox, feature: str, selection: str
 ) -> None:
@@ -71,15 +56,7 @@ async def test_a_non_null_field_outside_the_plan_nulls_its_part(
     assert feature in whole.messages[0]
 
 
-@pytest.mark.parametrize(
-    "feature, query",
-    [
-        ("TECH_SPECS", '{ supSearch(q: "LM358") { specAggs(attributeNames: []) { min } } }'),
-        ("TECH_SPECS", '{ supSearch(q: "LM358") { specsViewAttributeGroups { name } } }'),
-        ("SUGGESTIONS", '{ supSuggest(q: "LM") { text } }'),
-        ("SPELLING_CORRECTIONS", '{ supSpellingCorrection(q: "LM") { hits } }'),
-    ],
-)
+@cases.parametrize("feature, query")
 async def test_queries_and_aggregations_require_features(start: StartSandbox, feature: str, query: str) -> None:
     async with start(applications=plan(feature)) as caller:
         refused = await caller.ask(query)

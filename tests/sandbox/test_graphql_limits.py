@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient
 
 START = "start must be between 0 and 1000"
@@ -100,16 +101,7 @@ async def test_an_unknown_currency_is_rejected_by_name(caller: SandboxClient) ->
     assert response.messages == ["currency 'QQQ' is not supported"]
 
 
-@pytest.mark.parametrize(
-    "arguments, named",
-    [
-        ('filters: {no_such_key: ["1"]}', "no_such_key"),
-        ('filters: {capacitance: ["(a__b)"]}', "capacitance"),
-        ("filters: {manufacturer_id: [{a: 1}]}", "manufacturer_id"),
-        ("filters: {manufacturer_id: [true]}", "manufacturer_id"),
-        ('sort: "no_such_sort"', "no_such_sort"),
-    ],
-)
+@cases.parametrize("arguments, named")
 async def test_an_invalid_filter_or_sort_is_named_in_the_error(
     caller: SandboxClient, arguments: str, named: str
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import behavior
@@ -103,17 +104,7 @@ async def test_descriptions_highlight_the_words_of_the_query(caller: SandboxClie
     assert result["explain"] == ""
 
 
-@pytest.mark.parametrize(
-    "text, query, marked",
-    [
-        ("Dual flip-flop", "FLIP", "Dual <strong>flip</strong>-flop"),
-        ("Thick film resistor", "resis", "Thick film <strong>resistor</strong>"),
-        ("Thick film resistor", "thi film", "Thick <strong>film</strong> resistor"),
-        ("Thick film", "", "Thick film"),
-        ("Thick film", "--", "Thick film"),
-        ("1 kΩ ±1 %", "1", "<strong>1</strong> kΩ ±<strong>1</strong> %"),
-    ],
-)
+@cases.parametrize("text, query, marked")
 def test_whole_words_and_the_last_prefix_are_highlighted(text: str, query: str, marked: str) -> None:
     assert search.highlighted(text, query) == marked
 
@@ -172,17 +163,7 @@ def test_a_price_without_currency_is_in_dollars() -> None:
     assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
 
 
-@pytest.mark.parametrize(
-    "asked, shown",
-    [
-        (None, [1, 1, 10, 100]),
-        ([1], [1, 1]),
-        ([10, 12, 99], [10]),
-        ([5, 1000], [1, 1, 100]),
-        ([0], []),
-        ([], []),
-    ],
-)
+@cases.parametrize("asked, shown")
 def test_price_breaks_are_those_valid_at_the_given_quantities(asked: list[int] | None, shown: list[int]) -> None:
     breaks = [
         records.PriceBreak(1, 2.0, "USD"),

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from graphql import get_introspection_query, parse
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox.behavior import Behavior
@@ -89,20 +90,12 @@ async def test_introspection_of_common_tools_is_within_the_limits(caller: Sandbo
     assert {kind["name"] for kind in response.data["__schema"]["types"]} >= {"SupPart", "Query"}
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "document, faults",
-    [
-        ("{ a { b { c } } d }", []),
-        ("{ ... on Q { ... { a } } }", []),
-        ("{ ...F } fragment F on Q { a { ...G } } fragment G on Q { b }", []),
-        ("{ ...Missing }", []),
-        ("{ ...F } fragment F on Q { a { ...F } }", []),
-        ("{ ...E } fragment E on Q { ...Missing }", []),
-        ("{" + "... {" * 100 + "a" + "}" * 100 + "}", []),
-        ("{ a { ...F } } fragment F on Q {" + "b{" * 24 + "c" + "}" * 24 + "}", ["depth of 26"]),
-        ("query A { a } query B {" + "b{" * 30 + "c" + "}" * 30 + "}", ["depth of 31"]),
-        (spread(200), ["depth of 202", "more than 2048 fields"]),
-    ],
+    ("{" + "... {" * 100 + "a" + "}" * 100 + "}", []),
+    ("{ a { ...F } } fragment F on Q {" + "b{" * 24 + "c" + "}" * 24 + "}", ["depth of 26"]),
+    ("query A { a } query B {" + "b{" * 30 + "c" + "}" * 30 + "}", ["depth of 31"]),
+    (spread(200), ["depth of 202", "more than 2048 fields"]),
 )
 def test_document_size_includes_fragments(document: str, faults: list[str]) -> None:
     found = [error.message for error in documents.size_errors(parse(document, no_location=True))]

@@ -61,7 +61,7 @@ async def test_client_credentials_may_use_basic_authentication(caller: SandboxCl
     assert (response.status, response.body["token_type"]) == (200, "Bearer")
 
 
-@pytest.mark.parametrize("form, error", cases.of(__file__, "an_invalid_token_request_gets_400_with_the_oauth_error"))
+@cases.parametrize("form, error")
 async def test_an_invalid_token_request_gets_400_with_the_oauth_error(
     start: StartSandbox, form: dict[str, str], error: str
 ) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 from sandbox.legacy_client import LegacyClient
+from support import cases
 
 
 async def _names(legacy: LegacyClient, target: str) -> list[str]:
@@ -122,14 +123,7 @@ async def test_the_echo_has_the_defaults_and_snippets_are_null(legacy: LegacyCli
     assert body["results"][0]["snippet"] is None
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        "limit=101", "start=1001", "limit=ten", "sortby=flavor+asc", "sortby=name+up", "filter[fields][flavor][]=red",
-        "facet[fields][flavor][include]=1", "stats[name][include]=1", "filter[queries][]=red",
-        "facet[fields][name][include]=maybe",
-    ],
-)  # fmt: skip
+@cases.parametrize("mistake")
 async def test_an_invalid_parameter_gets_400(legacy: LegacyClient, mistake: str) -> None:
     response = await legacy.get(f"/brands/search?q=&{mistake}")
     assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")

@@ -92,7 +92,7 @@ async def test_every_query_is_echoed_with_all_nine_keys(legacy: LegacyClient) ->
     }
 
 
-@pytest.mark.parametrize("query, words", cases.of(__file__, "an_invalid_query_has_its_own_error"))
+@cases.parametrize("query, words")
 async def test_an_invalid_query_has_its_own_error(legacy: LegacyClient, query: dict[str, Any], words: str) -> None:
     mistaken, good = await legacy.match(query, {"mpn": "1N4007"})
     assert (mistaken["items"], mistaken["hits"]) == ([], 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sandbox.legacy_client import LegacyClient, StartLegacy
+from support import cases
 
 from nexar_sandbox.legacy_v3 import projection
 
@@ -103,14 +104,7 @@ async def test_fields_that_only_v3_had_are_present(all_parts: list[dict[str, Any
     assert any(each["seller"]["has_ecommerce"] is False for part in all_parts for each in part["broker_listings"])
 
 
-@pytest.mark.parametrize(
-    "spelling",
-    [
-        "include[]=specs&include[]=datasheets",
-        "include%5B%5D=specs&include[1]=datasheets",
-        "include=specs&include=datasheets",
-    ],
-)
+@cases.parametrize("spelling")
 async def test_array_parameters_are_accepted_in_every_spelling(legacy: LegacyClient, spelling: str) -> None:
     part = await legacy.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
     assert {"specs", "datasheets"} <= set(part)

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import app, applications, settings
@@ -172,14 +173,7 @@ async def test_twenty_matches_with_all_offers_are_fast(caller: SandboxClient, ca
     assert time.process_time() - began < 1.0
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"execution_timeout": 0},
-        {"answer_fields": 0},
-        {"design_port": 65_533},
-    ],
-)
+@cases.parametrize("wrong")
 def test_invalid_settings_are_rejected_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         settings.SandboxSettings(**wrong)  # type: ignore[arg-type]

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import pytest
 from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
@@ -24,26 +23,7 @@ async def own(caller: SandboxClient) -> int:
     return (await used(caller))[caller.sandbox.default_application.application_id]
 
 
-@pytest.mark.parametrize(
-    "query, parts",
-    [
-        ("{ a: supParts(ids: [\"54445\"]) { ...F } b: supParts(ids: [\"54445\"]) { ...F } }"
-         " fragment F on SupPart { id similarParts { id similarParts { id } } companionProducts { part { id } } }", 2),
-        ('{ supParts(ids: ["54445"]) { id } supParts(ids: ["54445"]) { mpn } }', 1),
-        ('{ ... on Query { supParts(ids: ["54445"]) { id } } ... { supParts(ids: ["54445"]) { mpn } } }', 1),
-        ('{ supParts(ids: ["54445"]) @skip(if: true) { id } supAttributes @include(if: true) { id } }', 0),
-        ('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { a: parts { id } b: parts { mpn } ... on SupPartMatch'
-         " { parts { id } } } }", 3),
-        ('{ supSearch(q: "", limit: 4) { results { part { id } } manufacturerAgg { count } allFilters { id } } }', 4),
-        ('{ supParts(ids: ["bd4d768f82c5628a", "103cdb613d20cffb", "54445"]) { id } }', 3),
-        ('{ supParts(ids: ["54445"]) }', 0),
-        ('{ supPartExtrasByPartId(partId: "54445") { partId alternatives { partId } }'
-         ' supPartExtrasByPartIds(partIds: ["54445"]) { __typename } }', 0),
-        ('{ supSuggest(q: "SN74") { text } supSpellingCorrection(q: "resistr") { hits } }', 0),
-        ('{ supPartOffers(country: "US", currency: "USD", references: [{partId: "54445", offerId: "1"}])'
-         ' { partId } supOctocart(items: [{sellerId: "459", items: []}]) { cartUrl } }', 0),
-    ],
-)  # fmt: skip
+@cases.parametrize("query, parts")
 async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     caller: SandboxClient, query: str, parts: int
 ) -> None:
@@ -52,7 +32,7 @@ async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
     assert await own(caller) == parts
 
 
-@pytest.mark.parametrize("field", cases.of(__file__, "a_rejected_request_bills_no_part_of_any_field"))
+@cases.parametrize("field")
 async def test_a_rejected_request_bills_no_part_of_any_field(caller: SandboxClient, field: str) -> None:
     response = await caller.ask(f'{{ good: supParts(ids: ["54445"]) {{ id }} bad: {field} }}')
     assert response.messages

@@ -83,7 +83,7 @@ async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None
     assert {one["floatValue"] >= 1000 for one in some["buckets"]} == {True}
 
 
-@pytest.mark.parametrize("filters, message", cases.of(__file__, "an_invalid_filter_is_rejected_by_name"))
+@cases.parametrize("filters, message")
 async def test_an_invalid_filter_is_rejected_by_name(
     caller: SandboxClient, filters: dict[str, Any], message: str
 ) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
@@ -75,15 +75,7 @@ async def test_extras_of_many_parts_have_an_error_as_value_where_there_is_no_par
     }
 
 
-@pytest.mark.parametrize(
-    "feature, field, left",
-    [
-        ("DATASHEETS", "datasheetUrls", None),
-        ("TECH_SPECS", "parameters { name }", None),
-        ("TECH_SPECS", "technicalDetails { name }", None),
-        ("LIFECYCLE", "lifeCycle", "UNKNOWN"),
-    ],
-)
+@cases.parametrize("feature, field, left")
 async def test_extras_do_not_bypass_the_plan(start: StartSandbox, feature: str, field: str, left: Any) -> None:
     features = applications.FEATURES - {feature}
     plan = (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)

@@ -55,7 +55,7 @@ async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: San
             assert price["convertedPrice"] == price["price"] * price["conversionRate"]
 
 
-@pytest.mark.parametrize("field, message", cases.of(__file__, "an_unknown_code_or_duration_is_rejected_by_name"))
+@cases.parametrize("field, message")
 async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxClient, field: str, message: str) -> None:
     response = await caller.ask(f"{{ {field} }}")
     assert response.messages == [message]

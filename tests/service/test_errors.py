@@ -7,21 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.BridgeError)]
 
 
-@pytest.mark.parametrize(
-    "now, first",
-    [
-        ("2026-11-21T11:12:16", "2026-12-01"),
-        ("2026-12-31T23:59:59", "2027-01-01"),
-        ("2024-02-01T00:00:00", "2024-03-01"),
-        ("2025-02-28T12:00:00", "2025-03-01"),
-    ],
-)
+@cases.parametrize("now, first")
 def test_retry_after_reaches_the_next_month(now: str, first: str) -> None:
     start = datetime.fromisoformat(now).replace(tzinfo=UTC).timestamp()
     end = calendar.timegm(datetime.fromisoformat(first).timetuple())

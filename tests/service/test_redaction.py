@@ -19,7 +19,7 @@ def redaction() -> Any:
     return Redaction([KEY])
 
 
-@pytest.mark.parametrize("text,left", cases.of(__file__, "known_and_sent_api_keys_are_redacted"))
+@cases.parametrize("text,left")
 def test_known_and_sent_api_keys_are_redacted(redaction: Any, text: str, left: str) -> None:
     assert redaction.text(text.replace("<KEY>", KEY)) == left
 
@@ -106,17 +106,9 @@ def test_target_is_cut_after_its_keys_are_hidden() -> None:
     assert REDACTION.request(target, "", 40)[0] == "/v3/parts/match?apikey=…&q=xxxxxxxxxxxxx"
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "text, shown",
-    [
-        ("erp/1.2 (key S3CR%2BT)", "erp/1.2 (key …)"),
-        ("S3CR+T S3CR+T", "… …"),
-        ("erp/1 key=OURS", "erp/1 key=…"),
-        ("erp/1 api_key: UNKNOWN", "erp/1 api_key: …"),
-        (f"erp/1 key={OURS}", "erp/1 key=…"),
-        ("python-requests/2.31.0", "python-requests/2.31.0"),
-        ("", ""),
-    ],
+    (f"erp/1 key={OURS}", "erp/1 key=…"),
 )
 def test_texts_of_a_client_are_shown_without_its_api_keys(text: str, shown: str) -> None:
     assert REDACTION.request("/v3/parts/match?queries=[]&apikey=S3CR%2BT&apikey=", text, 100)[1] == shown
@@ -135,7 +127,7 @@ def test_a_key_is_hidden_between_other_words(key: str) -> None:
         assert redaction.request("/", agent.replace("<KEY>", key), 1_000)[1] == agent.replace("<KEY>", "…")
 
 
-@pytest.mark.parametrize("repeated", cases.of(__file__, "a_hostile_target_is_shown_in_bounded_time"))
+@cases.parametrize("repeated")
 def test_a_hostile_target_is_shown_in_bounded_time(repeated: str) -> None:
     target = f"/v3/parts/match?q={repeated * (69_000 // len(repeated))}u"
     began = time.process_time()

@@ -78,9 +78,7 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
 
 
-@pytest.mark.parametrize(
-    "may_refresh, asked, source", cases.of(__file__, "fresher_results_are_fetched_for_keys_that_may_ask_for_them")
-)
+@cases.parametrize("may_refresh, asked, source")
 async def test_fresher_results_are_fetched_for_keys_that_may_ask_for_them(
     start: StartEnvironment, may_refresh: bool, asked: str, source: str
 ) -> None:

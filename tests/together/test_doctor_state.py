@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support import sandbox_client
+from support import cases, sandbox_client
 from together import inspected_upstream
 from together.inspected_upstream import Inspected
 
@@ -217,16 +217,7 @@ async def test_each_application_is_checked_and_named(sandbox: nexar_sandbox.Sand
     assert len([finding for finding in result.findings if finding.code == "schema_complete"]) == 1
 
 
-@pytest.mark.parametrize(
-    "parts, used, code, outcome, words",
-    [
-        (100, 0, "quota_remaining", "passed", "100 of 100 parts remain until "),
-        (100, 40, "quota_remaining", "passed", "60 of 100 parts remain until "),
-        (100, 95, "quota_low", "warning", "5 of 100 parts remain until "),
-        (100, 100, "quota_exhausted", "failed", "0 of 100 parts remain until "),
-        ("unlimited", 40, "quota_unlimited", "passed", "parts: unlimited; 40 parts used in "),
-    ],
-)
+@cases.parametrize("parts, used, code, outcome, words")
 async def test_remaining_parts_are_those_of_the_ledger(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
 ) -> None:

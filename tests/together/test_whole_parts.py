@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from support import running_proxy
+from support import cases, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
 import nexar_sandbox
@@ -17,17 +17,7 @@ LACKING = nexar_sandbox.parse_faults("missing-field field=SupPart.totalAvail")
 KEY = f"apikey={running_proxy.KEY}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        '/v3/parts/match?queries=[{"mpn":"SN74S74N"}]',
-        '/v3/parts/match?queries=[{"mpn":"SN74S74N"},{"mpn":"1N4007"},{"q":"flip flop"}]',
-        "/v3/parts/search?q=resistor&limit=2",
-        "/v3/parts/search?q=SN74S74N&sortby=mpn+asc",
-        "/v3/parts/bd4d768f82c5628a",
-        "/v3/parts/get_multi?uid[]=bd4d768f82c5628a",
-    ],
-)
+@cases.parametrize("path")
 async def test_response_without_the_field_is_that_of_whole_parts(start: StartEnvironment, path: str) -> None:
     async with start(cache=KEPT) as whole, start(cache=KEPT) as lacking:
         lacking.sandbox.faults.replace(LACKING)

@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from support import cases
 
 from docs import citations
 
@@ -28,17 +29,7 @@ def test_every_citation_on_a_page_is_a_link(pages: dict[str, Page]) -> None:
     assert plain == [], "run python -m docs.citations on these pages"
 
 
-@pytest.mark.parametrize(
-    "text,link",
-    [
-        ("see graphql.md §2.1", "see graphql.md [§2.1](../contract/graphql.md#21-numbers)"),
-        (
-            "v3-rest.md §4 and §5",
-            "v3-rest.md [§4](../contract/v3-rest.md#4-partsmatch) and [§5](../contract/v3-rest.md#5-errors)",
-        ),
-        ("```yaml\nsource: graphql.md §2.1\n```", "```yaml\nsource: graphql.md §2.1\n```"),
-    ],
-)
+@cases.parametrize("text,link")
 def test_a_citation_becomes_a_link_outside_of_code(text: str, link: str) -> None:
     assert citations.linked(text, ROOT / "docs") == link
 

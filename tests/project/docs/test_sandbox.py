@@ -13,6 +13,7 @@ import aiohttp
 import msgspec
 import pytest
 from graphql import GraphQLObjectType
+from support import cases
 
 from nexar_sandbox import (
     admin,
@@ -95,14 +96,7 @@ def test_documented_bounds_are_those_of_the_code(page: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "query, outcome",
-    [
-        ("{ __typename }", "data"),
-        ("{ nonsense }", "document"),
-        ('{ supSearch(q: "x", limit: 101) { hits } }', "range"),
-    ],
-)
+@cases.parametrize("query, outcome")
 async def test_status_by_media_type_is_as_documented(page: Any, sandbox: Any, query: str, outcome: str) -> None:
     row = next(row for row in page.table("result") if outcome in row[0])
     found = []

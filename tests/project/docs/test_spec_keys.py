@@ -30,7 +30,7 @@ def test_mapped_key_has_no_reason(keys: Any, names: Any) -> None:
     assert sorted(mapped & {key for key, reason in keys.items() if reason}) == []
 
 
-@pytest.mark.parametrize("key, sources", cases.of(__file__, "keys_read_by_v3_programs_have_a_source"))
+@cases.parametrize("key, sources")
 def test_keys_read_by_v3_programs_have_a_source(rows: Any, key: str, sources: Any) -> None:
     assert [source for source in sources if f"`{source}`" not in rows[key][1]] == []
 

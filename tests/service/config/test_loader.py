@@ -121,14 +121,14 @@ def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled:
     assert load(f"cache: {{{cache}}}\n{SANDBOX}").cache.enabled is enabled
 
 
-@pytest.mark.parametrize("block, message", cases.of(__file__, "mistake_names_position_key_and_accepted_values"))
+@cases.parametrize("block, message")
 def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{block}\n{SANDBOX}")
     assert str(found.value).startswith(message)
 
 
-@pytest.mark.parametrize("key, value, message", cases.of(__file__, "mistake_in_upstream_settings_is_shown"))
+@cases.parametrize("key, value, message")
 def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
     block, _, inner = key.partition(".")
     upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
@@ -138,7 +138,7 @@ def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int |
     assert "hidden" not in str(found.value)
 
 
-@pytest.mark.parametrize("line, message", cases.of(__file__, "mistake_in_an_application_names_it"))
+@cases.parametrize("line, message")
 def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(errors.ConfigError) as found:
@@ -150,7 +150,7 @@ def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str
     assert "hidden" not in str(found.value)
 
 
-@pytest.mark.parametrize("apikeys, message", cases.of(__file__, "mistake_in_api_keys_shows_no_key"))
+@cases.parametrize("apikeys, message")
 def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
@@ -159,15 +159,7 @@ def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str)
     assert "12345678" not in str(found.value)
 
 
-@pytest.mark.parametrize(
-    "shadow, message",
-    [
-        ("{share: 2}", "share: 2 is not accepted; it accepts a share of all requests, 0 (off) to 1"),
-        ("{shar: 1}", "shar: unknown key; did you mean share?"),
-        ("{share: 0.1}", "share: needs the old service's address in shadow.baseline_url"),
-        ("{response: baseline}", "response: needs the old service's address in shadow.baseline_url"),
-    ],
-)
+@cases.parametrize("shadow, message")
 def test_mistake_in_shadow_settings_names_the_application(load: Any, shadow: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
         load(f"{SANDBOX}    shadow: {shadow}\n")
@@ -280,7 +272,7 @@ def test_identity_provider_is_loaded_as_it_is_written(load: Any) -> None:
     assert load(f"{SANDBOX}admin: {json.dumps({'oidc': {**OIDC, 'issuer': 'http://[::1]:9'}})}", ID="a", SECRET="b")
 
 
-@pytest.mark.parametrize("changes,message", cases.of(__file__, "mistake_in_the_identity_provider_is_shown"))
+@cases.parametrize("changes,message")
 def test_mistake_in_the_identity_provider_is_shown(load: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.ConfigError, match=re.escape(message)) as refused:
         load(f"{SANDBOX}admin: {json.dumps({'oidc': {**OIDC, **changes}})}", ID="an-id", SECRET="hidden")

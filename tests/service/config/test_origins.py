@@ -30,7 +30,7 @@ def effective(file: Path, **overrides: str) -> dict[str, tuple[str, str]]:
     return {row.name: (row.value, row.source) for row in rows}
 
 
-@pytest.mark.parametrize("name, value, source", cases.of(__file__, "setting_has_its_value_and_its_source"))
+@cases.parametrize("name, value, source")
 def test_setting_has_its_value_and_its_source(file: Path, name: str, value: str, source: str) -> None:
     assert effective(file)[name] == (value, source)
 

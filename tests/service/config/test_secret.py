@@ -27,7 +27,7 @@ def exposed_files(tmp_path: Path) -> Any:
     return of
 
 
-@pytest.mark.parametrize("text", cases.of(__file__, "plain_secret_needs_an_owner_only_configuration"))
+@cases.parametrize("text")
 def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text: str) -> None:
     assert [exposed_files(text, mode) for mode in (0o600, 0o400, 0o640, 0o604)] == [
         [],
@@ -37,32 +37,12 @@ def test_plain_secret_needs_an_owner_only_configuration(exposed_files: Any, text
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'applications: {demo: {apikeys: ["EXAMPLE_KEY", "sha256:00"], client_id: an-id, client_secret: env:SECRET}}',
-        "store: redis://redis.internal",
-        "store: sqlite",
-        "store_key: env:KEY",
-        "listen: {port: 1}",
-        "alerts: {webhooks: [{url: env:HOOK, secret: env:SECRET}, {url: 'http://127.0.0.1:9000/hook'}]}",
-    ],
-)
+@cases.parametrize("text")
 def test_configuration_without_secret_may_be_readable_by_all(exposed_files: Any, text: str) -> None:
     assert exposed_files(text) == []
 
 
-@pytest.mark.parametrize(
-    "text, file",
-    [
-        ("applications: {demo: {client_secret: file:secret}}", "secret"),
-        ("applications: {demo: {reconcile: {token: file:secret}}}", "secret"),
-        ("store: file:secret", "secret"),
-        ("alerts: {webhooks: [{url: file:secret}]}", "secret"),
-        ("upstream: {tls: {client_cert: other.pem, client_key: key.pem}}", "key.pem"),
-        ("upstream: {tls: {client_cert: key.pem}}", "key.pem"),
-    ],
-)
+@cases.parametrize("text, file")
 def test_secret_file_must_be_owner_only(exposed_files: Any, tmp_path: Path, text: str, file: str) -> None:
     assert exposed_files(text) == [file]
     (tmp_path / file).chmod(0o600)

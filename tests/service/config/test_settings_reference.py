@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from support import cases
 
 from proxy import config
 from proxy.config import loader, origins, reference
@@ -38,16 +38,7 @@ def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
     assert all(row.accepts and row.plain_meaning and "](" not in row.plain_meaning for row in reference.rows())
 
 
-@pytest.mark.parametrize(
-    "name, documented",
-    [
-        ("listen.port", "listen.port"),
-        ("applications.our.apikeys.erp.parts", "applications.NAME.apikeys.parts"),
-        ("applications.our.shadow.share", "applications.NAME.shadow.share"),
-        ("alerts.webhooks.1.url", "alerts.webhooks.url"),
-        ("alerts.thresholds", "alerts.thresholds"),
-    ],
-)
+@cases.parametrize("name, documented")
 def test_effective_setting_is_found_in_the_reference(name: str, documented: str) -> None:
     assert reference.documented_name(name) == documented
 

@@ -32,7 +32,7 @@ def real(upstream: str = "", top: str = "", application: str = "") -> str:
     return REAL.format(upstream=upstream, top=top, application=application)
 
 
-@pytest.mark.parametrize("text, code", cases.of(__file__, "each_mistake_is_one_diagnosis"))
+@cases.parametrize("text, code")
 async def test_each_mistake_is_one_diagnosis(examine: Examine, tmp_path: Path, text: str, code: str) -> None:
     (tmp_path / "empty.txt").write_text("\n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")

@@ -24,7 +24,7 @@ def coded(code: str, **more: Any) -> dict[str, Any]:
     return {"errors": [{"message": "…", "extensions": {"code": code}}], **more}
 
 
-@pytest.mark.parametrize("status, body, code, application", cases.of(__file__, "response_has_one_diagnosis"))
+@cases.parametrize("status, body, code, application")
 def test_response_has_one_diagnosis(status: int, body: Any, code: str, application: str | None) -> None:
     with pytest.raises(graphql.DiagnosedError) as raised:
         answered(status, body)

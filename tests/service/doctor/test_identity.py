@@ -25,7 +25,7 @@ def credentials(client_id: str = GUID, secret: str = SECRET) -> Credentials:
     return Credentials("demo", client_id, config.Secret(secret))
 
 
-@pytest.mark.parametrize("response, code", cases.of(__file__, "response_has_one_diagnosis"))
+@cases.parametrize("response, code")
 def test_response_has_one_diagnosis(response: Any, code: str) -> None:
     token, finding = identity.parse_response(reply(*response), credentials(), NOW)
     assert finding.code == code

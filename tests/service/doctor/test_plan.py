@@ -54,7 +54,7 @@ def test_probe_can_return_no_part() -> None:
     assert "results" not in document
 
 
-@pytest.mark.parametrize("limit, parts, expected", cases.of(__file__, "part_limit_is_told_as_such"))
+@cases.parametrize("limit, parts, expected")
 def test_part_limit_is_told_as_such(limit: Any, parts: Any, expected: list[list[str]]) -> None:
     findings = plan.limit_findings(plan.PartLimit(*limit), application(parts=parts), "demo")
     assert [[finding.code, finding.text] for finding in findings] == expected
@@ -65,14 +65,7 @@ def test_no_date_is_promised_for_a_plan_without_parts() -> None:
     assert "no date changes this" in finding.advice
 
 
-@pytest.mark.parametrize(
-    "parts, period, advice",
-    [
-        (0, "month", "set `parts` to the part limit of the plan"),
-        (10, "lifetime", "raise `parts` if the plan has more; no date changes this by itself"),
-        (10, "month", "wait for the reset, or raise `parts` if the plan has more"),
-    ],
-)
+@cases.parametrize("parts, period, advice")
 def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:
     used = [EntryUsage(LedgerEntry("demo", entry), 10, 0, 0) for entry in ("2023-11", accounts.LIFETIME)]
     finding = plan.ledger_finding("demo", application(parts=parts, period=period), used, NOW)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import cases
 
 from proxy.doctor import store
 from proxy.kit import clock
@@ -189,14 +190,7 @@ async def test_redis_is_usable_and_stays_as_it_is(examine: Examine, redis_server
         assert client.dbsize() == 0
 
 
-@pytest.mark.parametrize(
-    "setting, value, default, code",
-    [
-        ("maxmemory", "100mb", "0", "redis_evicts"),
-        ("requirepass", "another-password", "", "redis_refused"),
-        ("min-replicas-to-write", "1", "0", "redis_failed"),
-    ],
-)
+@cases.parametrize("setting, value, default, code")
 async def test_trouble_with_redis_is_one_diagnosis(
     examine: Examine, redis_server: "RedisServer", setting: str, value: str, default: str, code: str
 ) -> None:
@@ -213,15 +207,7 @@ async def test_trouble_with_redis_is_one_diagnosis(
     assert "another-password" not in str(findings)
 
 
-@pytest.mark.parametrize(
-    "info, codes",
-    [
-        ({"aof_enabled": 0}, ["redis_not_durable"]),
-        ({"aof_enabled": 1, "maxmemory": 0, "maxmemory_policy": "allkeys-lru"}, []),
-        ({"maxmemory": 1, "maxmemory_policy": "volatile-lru"}, []),  # evicts no usage, which has no expiry
-        ({}, []),  # of a service that hides it
-    ],
-)
+@cases.parametrize("info, codes")
 async def test_settings_of_redis_count_only_where_usage_is_at_risk(
     examine: Examine, redis_server: "RedisServer", monkeypatch: pytest.MonkeyPatch, info: Any, codes: list[str]
 ) -> None:

@@ -8,7 +8,7 @@ from proxy.explain import curl
 URL = "https://octopart.com/api/v3/parts/match"
 
 
-@pytest.mark.parametrize("command, method, url", cases.of(__file__, "method_and_url"))
+@cases.parametrize("command, method, url")
 def test_method_and_url(command: str, method: str, url: str) -> None:
     command = command.replace("URL", URL)
     (request,) = curl.parse(command)

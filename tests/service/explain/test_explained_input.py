@@ -1,6 +1,5 @@
 """Requests that differ in values only are of one kind."""
 
-import pytest
 from support import cases
 
 from proxy.explain import explained_input
@@ -12,6 +11,6 @@ def request(target: str, times: int = 1) -> V3Request:
     return V3Request(path, query, times=times, origin="log:1")
 
 
-@pytest.mark.parametrize("first, second, equal", cases.of(__file__, "kind"))
+@cases.parametrize("first, second, equal")
 def test_kind(first: str, second: str, equal: bool) -> None:
     assert (explained_input.key_of(request(first)) == explained_input.key_of(request(second))) is equal

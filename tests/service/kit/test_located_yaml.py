@@ -51,13 +51,13 @@ def test_data_is_plain_python(located: located_yaml.LocatedYaml) -> None:
     assert located.data["merged"] == {"a": 1, "b": 2}
 
 
-@pytest.mark.parametrize("text, value", cases.of(__file__, "plain_scalars_follow_yaml_1_2"))
+@cases.parametrize("text, value")
 def test_plain_scalars_follow_yaml_1_2(text: str, value: bool | float | str | None) -> None:
     found = located_yaml.loads(f"key: {text}", "f").data["key"]
     assert (found, type(found)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text, message", cases.of(__file__, "error_names_the_position_and_never_quotes_a_value"))
+@cases.parametrize("text, message")
 def test_error_names_the_position_and_never_quotes_a_value(text: str, message: str) -> None:
     with pytest.raises(located_yaml.YamlError) as found:
         located_yaml.loads(text, "f.yaml")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import cases
 
 from proxy.kit import service_manager
 
@@ -45,15 +46,7 @@ def test_sockets_of_another_process_are_ignored(environ: dict[str, str], descrip
     assert all(map(os.get_inheritable, descriptors))
 
 
-@pytest.mark.parametrize(
-    "variables, message",
-    [
-        ({"LISTEN_FDS": "two"}, "LISTEN_FDS='two' is not a number"),
-        ({"LISTEN_FDS": "-1"}, "LISTEN_FDS='-1' is not a number"),
-        ({"LISTEN_FDS": "2", "LISTEN_FDNAMES": "http"}, "LISTEN_FDNAMES has 1 names for the 2 sockets"),
-        ({"LISTEN_FDS": "3"}, "file descriptor 202 is not open"),
-    ],
-)
+@cases.parametrize("variables, message")
 def test_contradicting_variables_are_an_error(variables: dict[str, str], message: str, descriptors: list[int]) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         service_manager.take_sockets({"LISTEN_PID": PID, **variables})

@@ -40,15 +40,7 @@ def test_rule_produces_a_value(map_part: Map, rule: str, value: Any) -> None:
     assert map_part(f"{PART}    x: {rule}\n{used}{OFFER}{MAKER}", RECORD) == {"__class__": "Part", "x": value}
 
 
-@pytest.mark.parametrize(
-    "rule, value",
-    [
-        ("maker.name", None),
-        ("{from: maker.name, empty: ''}", ""),
-        ("{from: maker, is: Maker}", None),
-        ("{from: [maker.name, mpn], through: redirected}", ["A1"]),
-    ],
-)
+@cases.parametrize("rule, value")
 def test_null_in_a_path_gives_the_blank_value(map_part: Map, rule: str, value: Any) -> None:
     rules = f"{PART}    x: {rule}\n    m: {{from: maker, is: Maker, include: true}}\n{MAKER}"
     assert map_part(rules, {**RECORD, "maker": None}) == {"__class__": "Part", "x": value}
@@ -77,9 +69,7 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(text.split(".")) for text in texts)
 
 
-@pytest.mark.parametrize(
-    "projection, shown, selected", cases.of(__file__, "projection_shows_and_selects_only_its_fields")
-)
+@cases.parametrize("projection, shown, selected")
 def test_projection_shows_and_selects_only_its_fields(
     load: Callable[..., loader.Mappings], projection: dict[str, Any], shown: list[str], selected: str
 ) -> None:
@@ -150,7 +140,7 @@ def test_client_input_is_never_source_of_the_mapping_function(load: Callable[...
     assert "evil" not in compiler.compile_object(load(PROJECTED), "Part", projection).source
 
 
-@pytest.mark.parametrize("start, stop, skus", cases.of(__file__, "slice_equals_a_python_slice"))
+@cases.parametrize("start, stop, skus")
 def test_slice_equals_a_python_slice(map_part: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
     cut = map_part(PROJECTED, RECORD, cuts={("offers",): slice(start, stop)}, cut=paths("offers"))
     assert [offer["sku"] for offer in cut["offers"]] == skus

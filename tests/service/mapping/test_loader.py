@@ -21,7 +21,7 @@ def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappi
     assert book.place("Part", "offers").startswith("part.yaml:6")
 
 
-@pytest.mark.parametrize("rules, place, says", cases.of(__file__, "mistake_is_found_on_loading"))
+@cases.parametrize("rules, place, says")
 def test_mistake_is_found_on_loading(load: Callable[..., loader.Mappings], rules: str, place: str, says: str) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(rules.replace("HEAD", HEAD).replace("OFFER", OFFER))
@@ -29,7 +29,7 @@ def test_mistake_is_found_on_loading(load: Callable[..., loader.Mappings], rules
     assert says in caught.value.message
 
 
-@pytest.mark.parametrize("rule, says", cases.of(__file__, "rule_that_contradicts_the_schema_is_found_on_compiling"))
+@cases.parametrize("rule, says")
 def test_rule_that_contradicts_the_schema_is_found_on_compiling(
     load: Callable[..., loader.Mappings], rule: str, says: str
 ) -> None:
@@ -48,17 +48,7 @@ def test_object_in_two_files_is_a_mistake(load: Callable[..., loader.Mappings]) 
         load(HEAD, another__yaml=HEAD)
 
 
-@pytest.mark.parametrize(
-    "file, text, place",
-    [
-        ("uids__yaml", "Seller:\n  - {uid: abc}\n", "uids.yaml:2"),
-        ("uids__yaml", "Seller:\n  - {uid: abc, name: A, idd: 7}\n", "uids.yaml:2"),
-        ("uids__yaml", "Seller: []\nBrand: 7\n", "uids.yaml:2"),
-        ("spec_names__yaml", "inductance: {key: a}\ncapacitance: {}\n", "spec_names.yaml:2"),
-        ("spec_names__yaml", "inductance: {key: a}\ncapacitance: {key: a, whole: 1}\n", "spec_names.yaml:2"),
-        ("search__yaml", "mpn: {sort: mpn}\nbrand: {sorted: mpn}\n", "search.yaml:2"),
-    ],
-)
+@cases.parametrize("file, text, place")
 def test_mistake_in_a_table_is_found(load: Callable[..., loader.Mappings], file: str, text: str, place: str) -> None:
     with pytest.raises(errors.MappingError) as caught:
         load(HEAD, **{file: text})

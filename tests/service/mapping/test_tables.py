@@ -16,16 +16,7 @@ def book(mappings: loader.Mappings) -> tables.Tables:
     return mappings.tables
 
 
-@pytest.mark.parametrize(
-    "shortname, name, key",
-    [
-        ("numberofpins", "Number of Pins", "pin_count"),
-        ("case_package", "Case/Package", "case_package"),
-        ("dcresistance_dcr_", "DC Resistance (DCR)", "dc_resistance"),
-        ("brandnewthing", "Brand-new Thing (max)", "brand_new_thing_max"),
-        ("odd", "Ω", "odd"),
-    ],
-)
+@cases.parametrize("shortname, name, key")
 def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: tables.Tables) -> None:
     assert book.specs.key(shortname, name) == key
 
@@ -57,15 +48,7 @@ def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> N
     assert book.specs.source("operating_temperature") == temperature
 
 
-@pytest.mark.parametrize(
-    "names, reason",
-    [
-        ("a: {key: x}\nb: {key: x}\n", "a and b are both the value of x"),
-        ("a: {key: x, end: max}\nb: {key: x, end: max}\n", "a and b are both the max of x"),
-        ("a: {key: x, end: max}\n", "x has one end only"),
-        ("a: {key: x, beside: {c: y}}\n", "a has a key beside c, which is not an attribute of this table"),
-    ],
-)
+@cases.parametrize("names, reason")
 def test_contradictory_table_is_a_mistake(load: Callable[..., loader.Mappings], names: str, reason: str) -> None:
     with pytest.raises(errors.MappingError, match=f"spec_names.yaml: {reason}"):
         load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)
@@ -82,9 +65,7 @@ def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables)
     assert found == [("wobblerate",), ("wobblerate",), ("numberofpins",), ()]
 
 
-@pytest.mark.parametrize(
-    "shortname, kind, value, si, datatype, values", cases.of(__file__, "spec_has_v3_datatype_and_values")
-)
+@cases.parametrize("shortname, kind, value, si, datatype, values")
 def test_spec_has_v3_datatype_and_values(
     shortname: str, kind: str, value: str, si: str, datatype: str, values: list[str], book: tables.Tables
 ) -> None:
@@ -131,6 +112,6 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
     assert made["spec_display"]("tolerance", "1 %", "1", "1", []) == "±1%"
 
 
-@pytest.mark.parametrize("name, uid", cases.of(__file__, "source_has_its_recorded_uid_or_that_of_the_seller"))
+@cases.parametrize("name, uid")
 def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
     assert book.transforms()["source_uid"](name) == uid

@@ -41,7 +41,7 @@ def written(prices: list[Any]) -> Any:
     return msgspec.json.decode(msgspec.json.encode(transforms.prices_by_currency(prices)))
 
 
-@pytest.mark.parametrize("time, written", cases.of(__file__, "times_are_utc_without_a_fraction"))
+@cases.parametrize("time, written")
 def test_times_are_utc_without_a_fraction(time: str, written: str) -> None:
     assert transforms.timestamp(time) == written
 
@@ -78,7 +78,7 @@ def test_offers_are_sorted_as_in_v3() -> None:
     assert ranks == [0, 0, 1, 1, 2, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("function, argument, value", cases.of(__file__, "transform_produces_its_value"))
+@cases.parametrize("function, argument, value")
 def test_transform_produces_its_value(function: str, argument: Any, value: Any) -> None:
     assert getattr(transforms, function)(argument) == value
 
@@ -100,16 +100,7 @@ def test_cad_downloads_are_the_available_formats() -> None:
     assert transforms.cad_downloads(SimpleNamespace(**cad)) == ["a", "k"]
 
 
-@pytest.mark.parametrize(
-    "converted, currency, converted_to, wanted, expected",
-    [
-        (0.9, "USD", "EUR", "EUR", 0.9),
-        (1.5, "EUR", "EUR", "EUR", 1.5),
-        (0.9, "USD", "EUR", "CHF", None),
-        (1.5, "USD", "XAU", "XAU", None),
-        (1.5, "", "USD", "USD", None),
-    ],
-)
+@cases.parametrize("converted, currency, converted_to, wanted, expected")
 def test_converted_price_is_none_without_a_rate(
     converted: float, currency: str, converted_to: str, wanted: str, expected: float | None
 ) -> None:

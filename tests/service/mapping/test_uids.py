@@ -79,7 +79,7 @@ def test_id_beyond_forty_bits_is_an_error(kind: str, number: str, book: dict[str
         book[kind].uid(number, "no such name")
 
 
-@pytest.mark.parametrize("kind, number, name, uid", cases.of(__file__, "newest_recorded_uid_is_sent"))
+@cases.parametrize("kind, number, name, uid")
 def test_newest_recorded_uid_is_sent(kind: str, number: str, name: str, uid: str, book: dict[str, uids.Uids]) -> None:
     assert book[kind].uid(number, name) == uid
 

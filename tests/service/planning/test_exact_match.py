@@ -23,7 +23,7 @@ def keeps(query: dict[str, Any], exact_only: bool, candidate: Any, aka: str | No
     return keep is None or keep(candidate, aka)
 
 
-@pytest.mark.parametrize("asked, mpn, aka, loose, exact", cases.of(__file__, "mpn_matches"))
+@cases.parametrize("asked, mpn, aka, loose, exact")
 def test_mpn_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: bool) -> None:
     assert keeps({"mpn": asked}, False, part(mpn), aka) is loose
     assert keeps({"mpn": asked}, True, part(mpn), aka) is exact
@@ -69,9 +69,7 @@ def test_wildcard_is_searched_by_its_longest_literal(pattern: str, asked: str) -
     assert exact_match.literal(pattern) == asked
 
 
-@pytest.mark.parametrize(
-    "mpns, hits, start, limit, kept, counted, certain", cases.of(__file__, "hits_count_matching_parts_only")
-)
+@cases.parametrize("mpns, hits, start, limit, kept, counted, certain")
 def test_hits_count_matching_parts_only(
     mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
 ) -> None:

@@ -34,9 +34,7 @@ RESISTANCE = spec("resistance", ("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1), siMin=
 CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="")
 
 
-@pytest.mark.parametrize(
-    "chosen, stats, drilldown, names, variables", cases.of(__file__, "requested_facets_become_aggregations")
-)
+@cases.parametrize("chosen, stats, drilldown, names, variables")
 def test_requested_facets_become_aggregations(
     chosen: Any, stats: Any, drilldown: bool, names: list[str], variables: dict[str, Any]
 ) -> None:
@@ -73,7 +71,7 @@ FOUND = SimpleNamespace(
 )
 
 
-@pytest.mark.parametrize("facet, values", cases.of(__file__, "buckets_become_v3_facets"))
+@cases.parametrize("facet, values")
 def test_buckets_become_v3_facets(facet: Any, values: list[tuple[str, int]]) -> None:
     name, more = facet
     assert facets.facet_result(TABLES, field(name, **more), FOUND) == {

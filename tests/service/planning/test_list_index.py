@@ -21,7 +21,7 @@ ONE = {
 }
 
 
-@pytest.mark.parametrize("condition, passes", cases.of(__file__, "conditions_select_objects"))
+@cases.parametrize("condition, passes")
 def test_conditions_select_objects(condition: Any, passes: bool) -> None:
     field, values, *ends = condition
     column = list_index.Column([None, ONE.get(field)])

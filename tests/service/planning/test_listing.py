@@ -44,7 +44,7 @@ def names(found: ListSearchResult) -> list[str]:
     return [record.name for record in found.records]
 
 
-@pytest.mark.parametrize("q, found", cases.of(__file__, "query_matches_word_prefixes_wildcards_and_aliases"))
+@cases.parametrize("q, found")
 def test_query_matches_word_prefixes_wildcards_and_aliases(q: str, found: list[str]) -> None:
     result = search(q=q)
     assert (names(result), result.hits) == (found, len(found))
@@ -57,7 +57,7 @@ def test_paging_does_not_change_hits() -> None:
     assert names(search(limit=0)) == []
 
 
-@pytest.mark.parametrize("sortby, first", cases.of(__file__, "sort_orders_objects"))
+@cases.parametrize("sortby, first")
 def test_sort_orders_objects(sortby: str, first: list[str]) -> None:
     assert names(search(sortby=sortby))[:2] == first
 

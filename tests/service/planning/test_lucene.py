@@ -12,7 +12,7 @@ from proxy.planning import lucene
 from proxy.planning.lucene import Condition
 
 
-@pytest.mark.parametrize("text, found", cases.of(__file__, "supported_syntax_is_parsed"))
+@cases.parametrize("text, found")
 def test_supported_syntax_is_parsed(text: str, found: list[Any]) -> None:
     assert lucene.conditions(text) == [Condition(field, tuple(values), *ends) for field, values, *ends in found]
 

@@ -41,7 +41,7 @@ def variables(ask: Any) -> dict[str, Any]:
 MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
 
 
-@pytest.mark.parametrize("queries, single, names", cases.of(__file__, "query_uses_its_operation"))
+@cases.parametrize("queries, single, names")
 def test_query_uses_its_operation(
     documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
 ) -> None:

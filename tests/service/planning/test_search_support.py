@@ -47,7 +47,7 @@ def test_unsupported_statistics_are_reported(field: str) -> None:
     assert named(stats=((field, False),)) == [f"stats[{field}]"]
 
 
-@pytest.mark.parametrize("sortby, ignored", cases.of(__file__, "unsupported_sort_keys_are_reported"))
+@cases.parametrize("sortby, ignored")
 def test_unsupported_sort_keys_are_reported(sortby: str, ignored: list[str]) -> None:
     assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
 

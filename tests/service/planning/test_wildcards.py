@@ -11,7 +11,7 @@ from support import cases
 from proxy.planning import wildcards
 
 
-@pytest.mark.parametrize("pattern, fitting, others", cases.of(__file__, "pattern_matches_texts"))
+@cases.parametrize("pattern, fitting, others")
 def test_pattern_matches_texts(pattern: str, fitting: list[str], others: list[str]) -> None:
     like = wildcards.matcher(pattern)
     assert [text for text in fitting if not like(text)] == []

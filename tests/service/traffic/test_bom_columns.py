@@ -33,16 +33,7 @@ def test_columns_are_recognized_in_many_languages(language: str) -> None:
     assert places.get("sku", 4) == 4
 
 
-@pytest.mark.parametrize(
-    "header, index",
-    [
-        ("Artikelnummer;Hersteller-Teilenummer", 1),
-        ("Part Number;メーカー型番", 1),
-        ("型号;制造商料号", 1),
-        ("Mfr;Mfr #", 1),
-        ("Teilenummer;Wert", 0),
-    ],
-)
+@cases.parametrize("header, index")
 def test_number_of_the_manufacturer_is_preferred_to_any_other(header: str, index: int) -> None:
     assert bom_columns.columns(header.split(";"))["mpn"] == index
 
@@ -52,7 +43,7 @@ def test_spellings_of_a_name_are_one(spelling: str) -> None:
     assert bom_columns.columns(["MPN", spelling])["quantity"] == 1
 
 
-@pytest.mark.parametrize("header, expected", cases.of(__file__, "headings_of_programs_are_recognized"))
+@cases.parametrize("header, expected")
 def test_headings_of_programs_are_recognized(header: str, expected: dict[str, int]) -> None:
     assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
 

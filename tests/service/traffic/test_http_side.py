@@ -276,12 +276,12 @@ async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
     assert KEY not in json.dumps([response.failure for response in responses])
 
 
-@pytest.mark.parametrize("text,base", cases.of(__file__, "v3_path_is_appended_once"))
+@cases.parametrize("text,base")
 def test_v3_path_is_appended_once(text: str, base: str) -> None:
     assert base_url(text) == base
 
 
-@pytest.mark.parametrize("text,why", cases.of(__file__, "invalid_address_error_has_no_secrets"))
+@cases.parametrize("text,why")
 def test_invalid_address_error_has_no_secrets(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
         base_url(text)

@@ -10,7 +10,7 @@ from support import cases
 from proxy.traffic import v3_request
 
 
-@pytest.mark.parametrize("target", cases.of(__file__, "target_is_parsed_in_every_form"))
+@cases.parametrize("target")
 def test_target_is_parsed_in_every_form(target: str) -> None:
     assert v3_request.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 
@@ -32,7 +32,7 @@ def test_values_are_decoded_as_by_the_service(query: str, pairs: Any) -> None:
     assert v3_request.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
 
 
-@pytest.mark.parametrize("target", cases.of(__file__, "path_without_prefix_is_refused"))
+@cases.parametrize("target")
 def test_path_without_prefix_is_refused(target: str) -> None:
     with pytest.raises(ValueError, match="its path does not begin with /v3 or /api/v3"):
         v3_request.parse_target(target)

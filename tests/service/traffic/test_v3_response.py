@@ -63,7 +63,7 @@ def test_negative_zero_keeps_its_sign() -> None:
     assert str(v3_response.read_json(b"-0").value) == "-0"
 
 
-@pytest.mark.parametrize("body,twice", cases.of(__file__, "duplicate_keys_are_detected"))
+@cases.parametrize("body,twice")
 def test_duplicate_keys_are_detected(body: str, twice: Any) -> None:
     assert v3_response.read_json(body.encode()).duplicate_keys == tuple(twice)
 

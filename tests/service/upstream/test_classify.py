@@ -147,19 +147,9 @@ def test_long_refusal_is_truncated() -> None:
     assert found.value.message.endswith(" words…")
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "status, retry_after, error, passed_on",
-    [
-        (500, None, 502, None),
-        (502, "9", 502, None),
-        (504, None, 502, None),
-        (503, None, 503, None),
-        (503, "120", 503, 120),
-        (503, "Tue, 14 Nov 2023 22:13:50 GMT", 503, 30),
-        (503, "Tue, 14 Nov 2000 22:13:50 GMT", 503, 0),
-        (503, "after lunch", 503, None),
-        (503, "9" * 30, 503, 86_400),
-    ],
+    (503, "9" * 30, 503, 86_400),
 )
 @pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])
 def test_5xx_without_errors_is_upstream_fault(
@@ -177,26 +167,15 @@ def test_429_is_too_many_requests() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400])
-@pytest.mark.parametrize(
+@cases.parametrize(
     "body",
-    [
-        b"",
-        b'{"data":{"supSearchMpn":{"hi',
-        b"\xff\xfe",
-        b'{"data":{"supSearchMpn":{"\xff":1}}}',
-        b"[" * 100_000,
-        b"[]",
-        b"null",
-        {},
-        {"data": None},
-        {"data": None, "errors": []},
-        {"data": {}},
-        {"data": {"supSearchMpn": None}},
-        {"data": {"supSearchMpn": {"hits": "one"}}},
-        {"errors": ["a word"]},
-        {"errors": [{"msg": "no message"}]},
-        {"errors": {"message": "no list"}},
-    ],
+    b"",
+    b'{"data":{"supSearchMpn":{"hi',
+    b"\xff\xfe",
+    b'{"data":{"supSearchMpn":{"\xff":1}}}',
+    b"[" * 100_000,
+    b"[]",
+    b"null",
 )
 def test_other_response_is_unreadable(status: int, body: Any) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=f"not its answer \\(HTTP {status}, "):

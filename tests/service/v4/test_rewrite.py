@@ -7,10 +7,9 @@ from random import Random
 from typing import Any
 
 import graphql
-import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from support import random_documents, v4_shape
+from support import cases, random_documents, v4_shape
 
 from proxy.v4 import rewrite
 
@@ -29,56 +28,7 @@ def rewritten(text: str) -> str:
     return " ".join(graphql.print_ast(result).split())
 
 
-@pytest.mark.parametrize(
-    "before, after",
-    [
-        # The old name is the alias, unless there is an alias, or the name is the same.
-        (
-            '{ parts(ids: "1") { mpn short_description text: short_description } }',
-            '{ parts: supParts(ids: "1") { mpn short_description: shortDescription text: shortDescription } }',
-        ),
-        # Parts of names that are no ordinary words.
-        (
-            "{ search { results { _cache_id part { v3uid median_price_1000 { _cache_id } images { url_55px } "
-            "cad { has_3d_model } manufacturer { is_distributorapi } } } } }",
-            "{ search: supSearch { results { _cache_id: _cacheId part { v3uid median_price_1000: medianPrice1000 "
-            "{ _cache_id: _cacheId } images { url_55px: url55px } cad { has_3d_model: has3dModel } "
-            "manufacturer { is_distributorapi: isDistributorApi } } } } }",
-        ),
-        # Arguments and input fields, also of a single value that stands for a list.
-        (
-            '{ multi_match(queries: { mpn_or_sku: "1" }, distributorapi_timeout: "1s", options: '
-            "{ require_stock_available: true }) { hits } }",
-            '{ multi_match: supMultiMatch( queries: { mpnOrSku: "1" } distributorApiTimeout: "1s" options: '
-            "{ requireStockAvailable: true } ) { hits } }",
-        ),
-        # Keys of an open object are values.
-        (
-            "{ search_mpn(sort_dir: desc, filters: { manufacturer_id: { in_stock: [1] } }) { hits } }",
-            "{ search_mpn: supSearchMpn( sortDir: desc filters: { manufacturer_id: { in_stock: [1] } } ) { hits } }",
-        ),
-        # Types of variables, and defaults.
-        (
-            'query Q($some_q: [PartMatchQuery!]! = { mpn_or_sku: "1" }, $dir: SortDirection = asc) '
-            "{ multi_match(queries: $some_q) { hits } search(sort_dir: $dir) { hits } }",
-            'query Q($some_q: [SupPartMatchQuery!]! = { mpnOrSku: "1" }, $dir: SupSortDirection = asc) '
-            "{ multi_match: supMultiMatch(queries: $some_q) { hits } search: supSearch(sortDir: $dir) { hits } }",
-        ),
-        # Fragments and their types.
-        (
-            "{ search { ... on PartResultSet @include(if: true) { ...a_b @skip(if: false) } } } "
-            "fragment a_b on PartResultSet { __typename applied_filters { display_values } }",
-            "{ search: supSearch { ... on SupPartResultSet @include(if: true) { ...a_b @skip(if: false) } } } "
-            "fragment a_b on SupPartResultSet { __typename applied_filters: appliedFilters "
-            "{ display_values: displayValues } }",
-        ),
-        # Introspection is left as it is.
-        (
-            '{ __typename __schema { types { is: isOneOf } } __type(name: "Part") { name } }',
-            '{ __typename __schema { types { is: isOneOf } } __type(name: "Part") { name } }',
-        ),
-    ],
-)
+@cases.parametrize("before, after")
 def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> None:
     assert rewritten(before) == after
 

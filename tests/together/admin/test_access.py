@@ -162,7 +162,7 @@ async def test_form_without_the_csrf_token_of_its_session_does_nothing(admin: Ad
     assert await is_signed_in(admin)
 
 
-@pytest.mark.parametrize("headers,status", cases.of(__file__, "form_of_another_site_does_nothing"))
+@cases.parametrize("headers,status")
 async def test_form_of_another_site_does_nothing(admin: AdminClient, headers: dict[str, str], status: int) -> None:
     await admin.sign_in()
     form = html_forms.first_form(await (await admin.send("GET", "/", headers=PAGE)).text())
@@ -201,7 +201,7 @@ async def test_program_of_the_machine_cannot_guess_faster_with_other_addresses(m
     assert (await managed.admin.send("GET", "/overview.json", headers=elsewhere)).status == 200
 
 
-@pytest.mark.parametrize("headers,status", cases.of(__file__, "sign_in_needs_tls_or_a_browser_on_the_same_machine"))
+@cases.parametrize("headers,status")
 async def test_sign_in_needs_tls_or_a_browser_on_the_same_machine(
     admin: AdminClient, headers: dict[str, str], status: int
 ) -> None:

@@ -116,7 +116,7 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
     assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
 
 
-@pytest.mark.parametrize("arguments, said", cases.of(__file__, "every_mistake_is_one_line_in_one_style"))
+@cases.parametrize("arguments, said")
 def test_every_mistake_is_one_line_in_one_style(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
 ) -> None:
@@ -128,16 +128,7 @@ def test_every_mistake_is_one_line_in_one_style(
     assert not line.endswith(".")
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        (["--fault", "5xx status=404"], "status must be 500, 502, 503 or 504"),
-        (["--fault", "missing-field field=SupPart.flavor"], "the schema has no field SupPart.flavor"),
-        (["--disturb", "flapping field=flavor"], "parts have no field flavor"),
-        (["--port", "{taken}"], "the sandbox cannot listen on"),
-        (["--design-port", "{taken}"], "the design service workspaces cannot listen on"),
-    ],
-)
+@cases.parametrize("arguments, said")
 @pytest.mark.parametrize("prepared", [False, True])
 def test_options_are_checked_before_parts_are_generated(
     run_command: Callable[..., "subprocess.CompletedProcess[str]"],

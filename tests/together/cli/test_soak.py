@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT_SECONDS = 170  # for a slow machine; usually it takes 50, most of them until idle connections are closed
@@ -80,15 +81,7 @@ def test_response_to_another_request_is_wrong(response_judge: Any, judge: Any, r
     assert judge.errors
 
 
-@pytest.mark.parametrize(
-    "status, body",
-    [
-        (502, {"__class__": "ClientErrorResponse", "message": "no"}),
-        (500, {"__class__": "ServerErrorResponse", "message": "no"}),
-        (503, {"message": "no"}),
-        (503, {"__class__": "ServerErrorResponse", "message": "no", "trace": "…"}),
-    ],
-)
+@cases.parametrize("status, body")
 def test_error_in_another_shape_is_wrong(response_judge: Any, judge: Any, status: int, body: Any) -> None:
     judge.check("/", _response(response_judge, status=status, **body))
     assert len(judge.errors) == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import commands, running_proxy
+from support import cases, commands, running_proxy
 from support.redis_server import RedisServer
 from together.environment import ProxyEnvironment, target
 from together.terminal import terminals
@@ -187,15 +187,7 @@ def test_later_backup_replaces_an_earlier_one_and_nothing_else(
     assert not list(tmp_path.glob("backup.sqlite.*"))
 
 
-@pytest.mark.parametrize(
-    "content, reason",
-    [
-        ("text", "is not a store of v3bridge"),
-        ("other", "its schema is 4711"),
-        ("damaged", "is damaged"),
-        ("missing", "does not exist"),
-    ],
-)
+@cases.parametrize("content, reason")
 def test_file_that_is_no_usable_backup_is_refused(
     run_command: Run, config_file: str, use: Callable[[Work], Any], tmp_path: Path, content: str, reason: str
 ) -> None:

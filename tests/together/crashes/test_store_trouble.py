@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 import yarl
+from support import cases
 from together.crashes.program import ROOT, ledger, serving
 from together.environment import target
 
@@ -224,14 +225,7 @@ async def test_read_only_mount_is_named_by_readiness_and_logged_once(
         assert process.stderr.read().count("journal write failed") == 1
 
 
-@pytest.mark.parametrize(
-    "trouble,reason",
-    [
-        ("read-only mount", "cannot be opened: Read-only file system"),
-        ("full disk", "cannot be used: the disk is full"),
-        ("files that may not grow", "cannot be used: disk I/O error"),
-    ],
-)
+@cases.parametrize("trouble,reason")
 async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
     sandbox: nexar_sandbox.Sandbox,
     configured: Path,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import cases
 from together.graphql.conftest import Pair
 
 OWN = "X-Nexar-Authorization"
@@ -53,15 +54,7 @@ async def test_own_data_is_fetched_each_time_and_costs_nothing(pair: Any) -> Non
         assert both.billed == 0
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "{ admOrganizations { name } supSellers { name } }",
-        '{ desWorkspaceInfos { name } a: supParts(ids: ["1"]) { mpn } }',
-        "{ ...A ...B } fragment A on Query { desWorkspaceInfos { name } } fragment B on Query { supSellers { name } }",
-        "{ ... on Query { admOrganizations { name } } ... { supSellers { name } } }",
-    ],
-)
+@cases.parametrize("document")
 async def test_document_that_mixes_both_is_refused(pair: Any, document: str) -> None:
     async with pair() as both:
         sent = len(both.environment.sandbox.documents)

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import pytest
 import yarl
+from support import cases
 from support.running_proxy import KEY
 from together.environment import ProxyEnvironment, RawResponse, lowercase_names
 
@@ -121,16 +122,7 @@ async def test_error_of_a_query_is_its_own(environment: ProxyEnvironment) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    "path, use",
-    [
-        ("/api/v4/rest/parts/search", "/api/v3/parts/search"),
-        ("/api/v4/rest/parts/get_multi", "/api/v3/parts/get_multi"),
-        ("/api/v4/parts/match", "/api/v3/parts/match"),
-        ("/api/v4/rest/anything", "/api/v4/rest/parts/match"),
-        ("/api/v4/endpoints", "/api/v4/endpoint"),
-    ],
-)
+@cases.parametrize("path, use")
 async def test_other_path_of_v4_names_what_to_use(environment: ProxyEnvironment, path: str, use: str) -> None:
     response = await environment.get(f"{path}?token={KEY}")
     assert response.status == 404

@@ -90,14 +90,14 @@ def test_shipped_file_by_path_has_its_rules_once() -> None:
     assert loader.load(shipped.path("compare.yaml"), {}) == loader.load(None, {})
 
 
-@pytest.mark.parametrize("text, message", cases.of(__file__, "mistake_is_named_with_its_position"))
+@cases.parametrize("text, message")
 def test_mistake_is_named_with_its_position(load: Any, text: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         load(text.replace("RULE", RULE))
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("text", cases.of(__file__, "mistakes_show_no_api_key"))
+@cases.parametrize("text")
 def test_mistakes_show_no_api_key(load: Any, text: str) -> None:
     with pytest.raises(errors.ConfigError) as caught:
         load(text)

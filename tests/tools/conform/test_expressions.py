@@ -12,7 +12,7 @@ def _evaluate(text: str, value: dict[str, Any]) -> Any:
     return expressions.evaluate(expressions.compile_expression(text), value)
 
 
-@pytest.mark.parametrize("expression, value, expected", cases.of(__file__, "an_expression_yields"))
+@cases.parametrize("expression, value, expected")
 def test_an_expression_yields(expression: str, value: Any, expected: Any) -> None:
     assert _evaluate(expression, {"a": value}) == expected
 

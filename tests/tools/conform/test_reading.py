@@ -26,7 +26,7 @@ def test_a_file_has_requests_by_name_and_assumptions_in_order(tmp_path: Path) ->
     assert [assumption.id for assumption in catalogue.assumptions] == ["sellers", "token"]
 
 
-@pytest.mark.parametrize("old, new, message", cases.of(__file__, "a_mistake_names_file_line_and_subject"))
+@cases.parametrize("old, new, message")
 def test_a_mistake_names_file_line_and_subject(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in FILE
     with pytest.raises(errors.ConfigError, match=message):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
+from support import cases
 from tools.sheet.part_source import MemoryPartSource
 
 from proxy.tools.sheet import fill
@@ -150,16 +150,6 @@ def test_what_is_saved_while_the_result_is_written_stays(tmp_path: Path) -> None
     assert (files.left, file.read_bytes(), files.target.read_bytes()) == (file, b"mine", b"filled")
 
 
-@pytest.mark.parametrize(
-    "name, copy",
-    [
-        ("BOM.xlsx", "BOM.filled.xlsx"),
-        ("BOM.filled.xlsx", "BOM.filled-2.xlsx"),
-        ("BOM.filled-9.xlsx", "BOM.filled-10.xlsx"),
-        ("a.b.csv", "a.b.filled.csv"),
-        ("BOM.filled-x.csv", "BOM.filled-x.filled.csv"),
-        ("BOM", "BOM.filled"),
-    ],
-)
+@cases.parametrize("name, copy")
 def test_copy_is_named_after_the_file(name: str, copy: str) -> None:
     assert fill.copy_path(Path("dir") / name) == Path("dir") / copy

@@ -78,7 +78,7 @@ def test_converted_price_is_used_and_a_missing_rate_excludes_the_offer() -> None
     assert offers.best([offer("B", prices=(unknown,))], 1, "EUR") is None
 
 
-@pytest.mark.parametrize("levels, expected", cases.of(__file__, "stock_adds_distributors_and_not_packagings"))
+@cases.parametrize("levels, expected")
 def test_stock_adds_distributors_and_not_packagings(levels: list[tuple[str, int | None]], expected: Any) -> None:
     assert offers.stock([offer(seller, stock=level) for seller, level in levels]) == expected
 

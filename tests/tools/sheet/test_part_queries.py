@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import cases
 
 from proxy import config
 from proxy.gateway import applications
@@ -95,15 +96,7 @@ def test_requests_of_different_currencies_cannot_be_merged() -> None:
     assert dollars.operations[0].batch_key is not euros.operations[0].batch_key
 
 
-@pytest.mark.parametrize(
-    "feature, field, sources",
-    [
-        ("LEAD_TIME", "factoryLeadDays", False),
-        ("DATASHEETS", "bestDatasheet", False),
-        ("TECH_SPECS", "specs", False),
-        ("SIMILAR_PARTS", "similarParts", True),
-    ],
-)
+@cases.parametrize("feature, field, sources")
 def test_fields_are_selected_only_in_plans_that_have_them(feature: str, field: str, sources: bool) -> None:
     query = PartQuery("A", sources=sources)
     assert field in view(feature).compiled(query).part.selection

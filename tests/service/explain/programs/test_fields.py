@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 from proxy import errors
 from proxy.explain.explainer import Explainer
@@ -52,16 +53,7 @@ def test_paths_are_those_of_show(explainer: Explainer) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text, message",
-    [
-        ("offers.seler.name", "Part has no field 'offers.seler.name'; did you mean offers.seller?"),
-        ("mpm", "did you mean mpn?"),
-        ("mpn.length", "; mpn has no fields of its own"),
-        ("zzz", "; Part has uid, mpn, "),
-        (" , ", "--fields is empty"),
-    ],
-)
+@cases.parametrize("text, message")
 def test_a_mistaken_path_is_named_with_what_it_may_mean(text: str, message: str, explainer: Explainer) -> None:
     with pytest.raises(errors.SourceError, match=r".") as raised:
         read(text, explainer)

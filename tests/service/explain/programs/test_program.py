@@ -87,7 +87,7 @@ def test_no_program_has_a_key_or_a_secret(language: program.Language, explainer:
     assert "NEXAR_CLIENT_SECRET" in text
 
 
-@pytest.mark.parametrize("target, reason", cases.of(__file__, "a_request_without_a_program_has_a_reason"))
+@cases.parametrize("target, reason")
 def test_a_request_without_a_program_has_a_reason(target: str, reason: str, explainer: Explainer) -> None:
     with pytest.raises(NoProgramError) as raised:
         written(explainer, target)

@@ -121,7 +121,7 @@ def test_nested_method_is_detected(read_source: Any) -> None:
     assert (len(found.requests), found.skipped) == (1, [("its method is not GET or HEAD", 1, "r.jsonl:2")])
 
 
-@pytest.mark.parametrize("first, last, seconds", cases.of(__file__, "timestamps_are_numbers_or_text"))
+@cases.parametrize("first, last, seconds")
 def test_timestamps_are_numbers_or_text(read_source: Any, first: Any, last: Any, seconds: float | None) -> None:
     lines = [json.dumps({"url": TARGET, **more}) for more in (first, last)]
     assert read_source("r.jsonl", "\n".join(lines)).source.seconds == seconds

@@ -38,24 +38,14 @@ def test_request_is_read_from_every_log_format(read_source: Any, server: Any) ->
     assert (found.source.kind, found.junk, found.skipped) == ("log", [], [])
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        '/v3/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs',
-        r"/v3/parts/match?queries=[{\x22mpn\x22:\x22X 1\x22}]&include[]=specs",
-        r"/v3/parts/match?queries=[{\"mpn\":\"X 1\"}]&include[]=specs",
-        '/v3/parts/match?&queries=[{"mpn":"X 1"}]&include[]=specs',
-        'http://octopart.com/api/v3/parts/match?queries=[{"mpn":"X 1"}]&include[]=specs',
-        "https://octopart.com:443/api/v3/parts/match/?queries=%5b{%22mpn%22:%22X+1%22}]&include%5B%5D=specs",
-    ],
-)
+@cases.parametrize("target")
 @pytest.mark.parametrize("server", SERVERS)
 def test_quotes_and_spaces_are_kept_in_any_encoding(read_source: Any, server: Any, target: str) -> None:
     (request,) = read_source("access.log", server.format(f"GET {target}&apikey=K HTTP/1.1")).requests
     assert (request.path, request.query) == ("/parts/match", (("queries", '[{"mpn":"X 1"}]'), ("include[]", "specs")))
 
 
-@pytest.mark.parametrize("written, value", cases.of(__file__, "escaped_text_is_unescaped"))
+@cases.parametrize("written, value")
 def test_escaped_text_is_unescaped(read_source: Any, written: str, value: str) -> None:
     (request,) = read_source("access.log", NGINX.format(f"GET /v3/parts/match?queries={written} HTTP/1.1")).requests
     assert request.query == (("queries", value),)
@@ -143,15 +133,7 @@ def test_jsonp_parameters_are_removed(read_source: Any) -> None:
     assert found.targets[0] == "/brands/search?q=x"
 
 
-@pytest.mark.parametrize(
-    "line, agent",
-    [
-        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23 "-" "kicost/1.1 (\\"x\\")"', 'kicost/1.1 ("x")'),
-        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23 "http://a/" "-"', ""),
-        ('- - - [10/Oct/2018:13:55:36 +0000] "{}" 200 23', ""),
-        ('https 2018-10-10T13:55:36Z app/lb 1.2.3.4:1 "{}" "curl/7.4" ECDHE TLSv1.2 "Root=1"', "curl/7.4"),
-    ],
-)
+@cases.parametrize("line, agent")
 def test_client_program_is_read_from_the_log(read_source: Any, line: str, agent: str) -> None:
     found = read_source("access.log", line.format("GET /v3/brands/search?q=x&apikey=K HTTP/1.1"))
     (key,) = found.clients.unnamed()

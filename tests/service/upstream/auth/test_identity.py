@@ -32,13 +32,13 @@ def test_repr_does_not_show_the_token() -> None:
     assert "hidden" not in repr(identity.AccessToken("hidden", NOW))
 
 
-@pytest.mark.parametrize("body, message", cases.of(__file__, "200_without_usable_token_is_unreadable"))
+@cases.parametrize("body, message")
 def test_200_without_usable_token_is_unreadable(body: str, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
         identity.parse(http_post.HttpResponse(200, body.encode("latin-1")), "demo", NOW)
 
 
-@pytest.mark.parametrize("status, body, error, message", cases.of(__file__, "refusals_have_their_own_errors"))
+@cases.parametrize("status, body, error, message")
 def test_refusals_have_their_own_errors(status: int, body: str, error: str, message: str) -> None:
     with pytest.raises(getattr(errors, error), match=message):
         identity.parse(http_post.HttpResponse(status, body.encode()), "demo", NOW)

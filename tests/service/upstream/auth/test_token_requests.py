@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from service.upstream.identity_service import CREDENTIALS, DAY, URL, background, until
+from support import cases
 
 from proxy import config, errors
 from proxy.upstream import http_post
@@ -285,17 +286,7 @@ async def test_open_circuit_breaker_requests_no_token_but_uses_valid_ones(
     assert breaker.refusal() is None
 
 
-@pytest.mark.parametrize(
-    "status, body, opened",
-    [
-        (500, None, True),
-        (503, {"error": "temporarily_unavailable"}, True),
-        (200, "<html>", True),
-        (400, {"error": "invalid_client"}, False),
-        (404, "<html>", False),
-        (429, None, False),
-    ],
-)
+@cases.parametrize("status, body, opened")
 async def test_only_service_failures_open_the_circuit_breaker(
     start: Any, service: Any, make_breaker: Any, status: int, body: Any, opened: bool
 ) -> None:

@@ -25,16 +25,7 @@ def of(query: str) -> RequestParameters:
     return RequestParameters(f"/v3/parts/match?{query}")
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "/v3/parts/match?apikey=K&queries=[1]",
-        "/v3/parts/match?&queries=[1]&apikey=K",
-        "http://octopart.com/api/v3/parts/match?queries=%5B1%5D&apikey=K",
-        "/v3/parts/match?queries=other&apikey=L&&queries=[1]&apikey=K",
-        "/v3/parts/match?=&apikey=K&=x&queries=[1]&",
-    ],
-)
+@cases.parametrize("target")
 def test_target_is_parsed_in_every_form(target: str) -> None:
     parameters = RequestParameters(target)
     assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
@@ -56,7 +47,7 @@ def test_target_without_query_has_no_parameters() -> None:
     assert RequestParameters("/v3/parts/match").text("q") is None
 
 
-@pytest.mark.parametrize("query", cases.of(__file__, "array_has_four_spellings"))
+@cases.parametrize("query")
 def test_array_has_four_spellings(query: str) -> None:
     assert shape(query).projection.include == {"specs", "datasheets"}
 
@@ -130,7 +121,7 @@ def test_features_and_known_names_come_from_the_application_and_the_mapping() ->
     assert projection == model.Projection(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
 
 
-@pytest.mark.parametrize("value, start, stop", cases.of(__file__, "slice_spellings_are_recognized"))
+@cases.parametrize("value, start, stop")
 def test_slice_spellings_are_recognized(value: str, start: int | None, stop: int | None) -> None:
     projection, cuts = shape(f"slice[offers]={value}")
     assert cuts == {("offers",): slice(start, stop)}

@@ -1,6 +1,7 @@
 """Formats of pages, and text that cannot be anything but text."""
 
 import pytest
+from support import cases
 
 from proxy.web.admin import rendering
 
@@ -62,15 +63,6 @@ def test_date_is_left_out_where_it_is_todays() -> None:
     assert rendering.short_time_element(now - 86_400, now).endswith(">2023-11-13 22:13:20</time>")
 
 
-@pytest.mark.parametrize(
-    "values,lines",
-    [
-        ([0, 1, 2], ["0.0,10.0 50.0,5.0 100.0,0.0"]),
-        ([0, 0], ["0.0,10.0 100.0,10.0"]),
-        ([1, None, 1, 1], ["0.0,0.0 0.0,0.0", "66.7,0.0 100.0,0.0"]),  # a value alone is a short line
-        ([None, None], []),
-        ([], []),
-    ],
-)
+@cases.parametrize("values,lines")
 def test_sparkline_has_a_line_for_each_run_of_values(values: list[float | None], lines: list[str]) -> None:
     assert rendering.points(values, 100, 10) == lines

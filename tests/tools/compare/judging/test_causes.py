@@ -11,7 +11,7 @@ from proxy.tools.compare.judging.findings import CAUSES, Difference
 MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "/parts/get_multi"
 
 
-@pytest.mark.parametrize("endpoint, path, field, rest", cases.of(__file__, "field_of_a_path_is_found_through_the_list"))
+@cases.parametrize("endpoint, path, field, rest")
 def test_field_of_a_path_is_found_through_the_list(
     causes: Any, endpoint: Any, path: str, field: str, rest: Any
 ) -> None:
@@ -19,7 +19,7 @@ def test_field_of_a_path_is_found_through_the_list(
     assert (f"{found.row.object}.{found.row.field}", list(found.rest)) == (field, rest)
 
 
-@pytest.mark.parametrize("endpoint, path", cases.of(__file__, "envelope_paths_have_no_field"))
+@cases.parametrize("endpoint, path")
 def test_envelope_paths_have_no_field(causes: Any, endpoint: Any, path: str) -> None:
     assert causes.field(endpoint, path) is None
 
@@ -43,7 +43,7 @@ def test_every_listed_field_is_reachable_from_an_endpoint(causes: Any) -> None:
     assert found == {(row.object, row.field) for row in causes.rows()}
 
 
-@pytest.mark.parametrize("difference, cause", cases.of(__file__, "difference_has_its_cause"))
+@cases.parametrize("difference, cause")
 def test_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> None:
     assert causes.of(MATCH, Difference(*difference)) == cause
     assert cause in CAUSES
@@ -68,7 +68,7 @@ def test_difference_between_two_errors_is_the_shape_of_errors(causes: Any) -> No
     assert causes.of(MATCH, Difference("status", "(status)", "(status)", 403, 400), refused=True) == "status"
 
 
-@pytest.mark.parametrize("path, kind, cause, words", cases.of(__file__, "cause_is_explained_in_a_sentence"))
+@cases.parametrize("path, kind, cause, words")
 def test_cause_is_explained_in_a_sentence(causes: Any, path: str, kind: str, cause: str, words: str) -> None:
     assert words in causes.why(MATCH, path, kind, cause)
 

@@ -69,18 +69,18 @@ def test_identifying_value_is_shown_unchanged(text: str) -> None:
     assert paths.element("offers", text) == f"offers[{text}]"
 
 
-@pytest.mark.parametrize("where,what", cases.of(__file__, "subject_of_a_path_is_named"))
+@cases.parametrize("where,what")
 def test_subject_of_a_path_is_named(where: str, what: str) -> None:
     assert paths.subject(where) == what
     assert what in paths.SUBJECTS
 
 
-@pytest.mark.parametrize("pattern, path", cases.of(__file__, "pattern_matches_path"))
+@cases.parametrize("pattern, path")
 def test_pattern_matches_path(pattern: str, path: str) -> None:
     assert PathPattern(pattern).matches(path)
 
 
-@pytest.mark.parametrize("pattern, path", cases.of(__file__, "pattern_does_not_match_other_paths"))
+@cases.parametrize("pattern, path")
 def test_pattern_does_not_match_other_paths(pattern: str, path: str) -> None:
     assert not PathPattern(pattern).matches(path)
 

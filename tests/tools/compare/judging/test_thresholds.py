@@ -1,6 +1,7 @@
 """Tests of --fail-on: accepted thresholds, and when they fail."""
 
 import pytest
+from support import cases
 
 from proxy.tools.compare.judging import thresholds
 from proxy.tools.compare.judging.thresholds import Threshold
@@ -9,17 +10,7 @@ SUBJECTS = {"results[*].items[*]": "part", "[*]": "part", "results[*].items[*].o
 subject = SUBJECTS.__getitem__
 
 
-@pytest.mark.parametrize(
-    "text, name, share",
-    [
-        ("missing-part", "missing-part", 0),
-        ("price>1%", "price", 0.01),
-        (" price > 0.5 % ", "price", 0.005),
-        ("latency", "latency", 0),
-        ("no-source>100%", "no-source", 1),
-        ("extra-brand", "extra-brand", 0),
-    ],
-)
+@cases.parametrize("text, name, share")
 def test_threshold_is_a_name_with_an_optional_share(text: str, name: str, share: float) -> None:
     found = thresholds.parse(text)
     assert found.name == name

@@ -23,7 +23,7 @@ def test_equivalent_spellings_are_equal(spelling: tolerances.NormalForm, one: An
     assert tolerances.normalized(one, (spelling,)) == tolerances.normalized(other, (spelling,))
 
 
-@pytest.mark.parametrize("spelling, one, other", cases.of(__file__, "different_values_stay_unequal"))
+@cases.parametrize("spelling, one, other")
 def test_different_values_stay_unequal(spelling: tolerances.NormalForm, one: Any, other: Any) -> None:
     assert tolerances.normalized(one, (spelling,)) != tolerances.normalized(other, (spelling,))
 
@@ -38,9 +38,7 @@ def test_spellings_are_applied_in_order() -> None:
     assert tolerances.normalized(" ABC ", ("trim", "lower-case")) == "abc"
 
 
-@pytest.mark.parametrize(
-    "limits, baseline, candidate, allowed", cases.of(__file__, "numeric_tolerance_decides_equality")
-)
+@cases.parametrize("limits, baseline, candidate, allowed")
 def test_numeric_tolerance_decides_equality(limits: Any, baseline: Any, candidate: Any, allowed: bool) -> None:
     tolerance = Tolerance(**limits)
     if isinstance(candidate, float):

@@ -24,7 +24,7 @@ from proxy.traffic import v3_request
 READY = ReadinessSettings(share=0.99, min_requests=100)
 
 
-@pytest.mark.parametrize("equivalent, compared, whole, message", cases.of(__file__, "row_has_its_verdict"))
+@cases.parametrize("equivalent, compared, whole, message")
 def test_row_has_its_verdict(equivalent: int, compared: int, whole: bool, message: str) -> None:
     assert verdict.row_verdict(equivalent, compared, READY, whole=whole) == message
 
@@ -46,7 +46,7 @@ def row(judged: Verdict = "ready", requests: int = 10, not_compared: int = 0) ->
     )
 
 
-@pytest.mark.parametrize("message, failed, complete, whole", cases.of(__file__, "run_has_the_verdict_of_its_worst_row"))
+@cases.parametrize("message, failed, complete, whole")
 def test_run_has_the_verdict_of_its_worst_row(message: Any, failed: Any, complete: bool, whole: str) -> None:
     assert verdict.run_verdict([row(each) for each in message], failed, complete=complete) == whole
 
@@ -110,16 +110,7 @@ def test_client_without_a_compared_200_is_never_ready() -> None:
     assert verdict.exit_code(result(rows=(unserved, elsewhere)), thresholds=True) == verdict.EQUIVALENT
 
 
-@pytest.mark.parametrize(
-    "hits, of, low, high",
-    [
-        (15, 148, 0.0624, 0.1605),  # Newcombe 1998, table I: method 3
-        (0, 20, 0.0, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-        (81, 263, 0.2553, 0.3662),
-        (29, 29, 0.8830, 1.0),
-    ],
-)
+@cases.parametrize("hits, of, low, high")
 def test_interval_is_that_of_wilson(hits: int, of: int, low: float, high: float) -> None:
     found = verdict.wilson_interval(hits, of)
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)

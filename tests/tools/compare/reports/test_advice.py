@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from support import comparison_result
+from support import cases, comparison_result
 
 from proxy.tools.compare.reports import advice
 from proxy.tools.compare.results import ComparisonResult, DifferenceGroup
@@ -23,16 +23,7 @@ def test_blocking_groups_are_named_largest_first() -> None:
     assert [step.startswith(start) for step, start in zip(steps, starts, strict=True)] == [True] * 6
 
 
-@pytest.mark.parametrize(
-    "cause, says",
-    [
-        ("unexplained", "Change its mapping"),
-        ("status", "the message of the service that refuses"),
-        ("latency", "raise `latency` in compare.yaml"),
-        ("missing part", "Look such a part up in the new service"),
-        ("extra part", "Look such a part up in the old service"),
-    ],
-)
+@cases.parametrize("cause, says")
 def test_unmappable_difference_is_not_advised_as_a_mapping_change(cause: str, says: str) -> None:
     groups = comparison_result.result().groups
     (first,) = {step for step in advice.next_steps(_only(groups[0], cause)) if step.startswith("Begin with")}

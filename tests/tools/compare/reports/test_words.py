@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from support import comparison_result
+from support import cases, comparison_result
 
 from proxy.tools.compare.reports import words
 from proxy.tools.compare.results import ComparisonCost, Interval
@@ -13,18 +13,7 @@ def plain(text: str) -> str:
     return text.replace(words.GAP, " ")
 
 
-@pytest.mark.parametrize(
-    "value,message",
-    [
-        (1.0, "100 %"),
-        (0.99999, "99.99 %"),
-        (0.9996, "99.96 %"),
-        (0.994, "99.4 %"),
-        (0.99, "99 %"),
-        (0.0004, "under 0.1 %"),
-        (0.0, "0 %"),
-    ],
-)
+@cases.parametrize("value,message")
 def test_share_is_rounded_to_neither_all_nor_none(value: float, message: str) -> None:
     assert plain(words.share(value)) == message
 
@@ -75,15 +64,7 @@ def test_group_has_its_share_of_the_endpoint() -> None:
     assert plain(words.seen_on(result.groups[0], result)) == "61 of 3 120 requests (2 %)"
 
 
-@pytest.mark.parametrize(
-    "changes,message",
-    [
-        ({"counts": True}, "counts"),
-        ({"counts": False, "cause": "moved"}, "does not count: the data changed during the run"),
-        ({"counts": False, "cause": "derived", "noise": 0.1}, "does not count: within the noise"),
-        ({"counts": False, "cause": "derived", "noise": None}, "does not count"),
-    ],
-)
+@cases.parametrize("changes,message")
 def test_group_that_does_not_count_has_a_reason(changes: dict[str, object], message: str) -> None:
     group = msgspec.structs.replace(comparison_result.result().groups[0], **changes)
     assert words.effect(group) == message

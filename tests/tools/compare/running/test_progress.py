@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 from support.comparison_server import request_from_target
 
 from proxy import errors
@@ -94,16 +95,7 @@ def test_run_truncated_in_its_header_starts_over(open_progress: Any, file: Any) 
         assert file.read_bytes() == whole
 
 
-@pytest.mark.parametrize(
-    "other,words",
-    [
-        ({"baseline": "http://elsewhere/v3"}, "the baseline was http://old/v3"),
-        ({"candidate": "http://elsewhere/v3"}, "the candidate was http://new/v3"),
-        ({"source": "/logs/other.log"}, "the requests were of /logs/access.log"),
-        ({"settings": "s2"}, "the rules were others"),
-        ({"requests": "c2"}, "the file of requests has changed, or --sample, --seed, --kind or --generate"),
-    ],
-)
+@cases.parametrize("other,words")
 def test_progress_of_another_run_is_refused_with_the_reason(
     open_progress: Any, interrupted_file: Any, other: Any, words: str
 ) -> None:

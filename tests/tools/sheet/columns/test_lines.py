@@ -57,7 +57,7 @@ def test_quantity_is_read_or_refused_but_not_guessed(text: str, decimal: Any, ex
     assert found == expected
 
 
-@pytest.mark.parametrize("text, share, pieces", cases.of(__file__, "attrition_is_a_share_or_pieces"))
+@cases.parametrize("text, share, pieces")
 def test_attrition_is_a_share_or_pieces(text: str, share: str, pieces: int) -> None:
     assert quantities.parse_attrition(text) == (Decimal(share), pieces)
 
@@ -68,15 +68,7 @@ def test_attrition_is_not_guessed(text: str) -> None:
         quantities.parse_attrition(text)
 
 
-@pytest.mark.parametrize(
-    "header, rows, expected",
-    [
-        ("MPN,Qty,Attrition", "A,3,5%\nB,3,\nC,3,7\n", [158, 153, 157]),
-        ("MPN,Qty,Scrap %", "A,3,5\nB,,10\n", [158, 55]),
-        ("MPN,Refs", 'A,"R1, R2"\n', [102]),
-        ("MPN,Qty,Attrition", "A,3,0.05\nB,3,x\n", [None, None]),
-    ],
-)
+@cases.parametrize("header, rows, expected")
 def test_quantities_are_those_of_all_boards_with_attrition(
     tmp_path: Path, header: str, rows: str, expected: list[int | None]
 ) -> None:

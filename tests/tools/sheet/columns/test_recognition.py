@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import cases
 from tools.sheet.filled_columns import NOW, Fill, columns, rows_of
 
 from proxy import errors
@@ -31,16 +32,7 @@ def test_columns_and_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "table, unused",
-    [
-        ("MPN,Qty,Qty 2\nA,5,7\n", ["C"]),
-        ("MPN,Boards\nA,5\nB,7\n", ["B"]),  # numbers, where nothing else is a quantity
-        ("MPN,Item\nA,1\nB,2\n", []),
-        ("MPN,Qty,Build notes\nA,5,top side\n", []),
-        ("MPN,Qty,Unit price\nA,5,1.5\n", []),
-    ],
-)
+@cases.parametrize("table, unused")
 def test_column_that_looks_like_a_quantity_is_named(tmp_path: Path, table: str, unused: list[str]) -> None:
     file = tmp_path / "BOM.csv"
     file.write_text(table)

@@ -51,7 +51,7 @@ def test_wrong_column_is_an_error_that_says_what_to_do(text: str, message: str) 
     assert "\n" not in raised.value.message
 
 
-@pytest.mark.parametrize("features, note", cases.of(__file__, "columns_that_the_plan_leaves_empty_are_named"))
+@cases.parametrize("features, note")
 def test_columns_that_the_plan_leaves_empty_are_named(features: list[str], note: str | None) -> None:
     columns = ColumnSet(specs.parse_list("price,lead_time,package,lifecycle,lead_time@5"))
     assert columns.note_without(features) == note
@@ -62,17 +62,7 @@ def test_status_is_always_there_and_a_column_only_once() -> None:
     assert specs.parse_list("status,stock") == [STATUS, ColumnSpec("stock")]
 
 
-@pytest.mark.parametrize(
-    "names, quantity, currencies",
-    [
-        ("price@100,moq", 100, ["USD"]),
-        ("price@100,price,moq", None, ["USD"]),
-        ("price@100,total@100:EUR", 100, ["USD", "EUR"]),
-        ("price:EUR", None, ["EUR"]),
-        ("price@5:Mouser,price@5:EUR:Digi-Key", 5, ["USD", "EUR"]),
-        ("stock", None, ["USD"]),
-    ],
-)
+@cases.parametrize("names, quantity, currencies")
 def test_quantity_and_currencies_are_those_of_the_prices(
     names: str, quantity: int | None, currencies: list[str]
 ) -> None:
@@ -110,7 +100,7 @@ def test_template_names_columns_rules_and_currency(template_file: Path) -> None:
     assert specs.load_template(str(template_file)) == ColumnSet([ColumnSpec("lifecycle"), STATUS])
 
 
-@pytest.mark.parametrize("old, new, name, message", cases.of(__file__, "mistake_in_a_template_is_located"))
+@cases.parametrize("old, new, name, message")
 def test_mistake_in_a_template_is_located(
     template_file: Path, old: str, new: str, name: str | None, message: str
 ) -> None:

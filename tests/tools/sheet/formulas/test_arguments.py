@@ -57,7 +57,7 @@ def cell_value(data: Any) -> CellValue:
     return Decimal(str(data)) if is_number else data
 
 
-@pytest.mark.parametrize("text, expected", cases.of(__file__, "literals_references_and_simple_operations_have_a_value"))
+@cases.parametrize("text, expected")
 def test_literals_references_and_simple_operations_have_a_value(text: str, expected: Any) -> None:
     result, expected = value(text), cell_value(expected)
     assert result == expected
@@ -98,6 +98,6 @@ def test_deep_parentheses_are_evaluated() -> None:
     assert value("(" * depth + "1" + ")" * depth) == Decimal(1)
 
 
-@pytest.mark.parametrize("number, expected", cases.of(__file__, "numbers_are_texts_as_excel_shows_them"))
+@cases.parametrize("number, expected")
 def test_numbers_are_texts_as_excel_shows_them(number: str, expected: str) -> None:
     assert arguments.as_text(Decimal(number)) == expected

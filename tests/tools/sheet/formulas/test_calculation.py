@@ -49,7 +49,7 @@ def filled(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPat
     return fill(workbook, tmp_path_factory.mktemp("calculated"), office=office)
 
 
-@pytest.mark.parametrize("cell, expected", cases.of(__file__, "what_depends_on_functions_is_calculated"))
+@cases.parametrize("cell, expected")
 def test_what_depends_on_functions_is_calculated(filled: Filled, cell: str, expected: CellValue) -> None:
     assert filled[cell] == expected
 

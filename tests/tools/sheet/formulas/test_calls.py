@@ -22,7 +22,7 @@ def arguments(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("text,expected", cases.of(__file__, "arguments_are_divided_at_the_call_s_own_commas"))
+@cases.parametrize("text,expected")
 def test_arguments_are_divided_at_the_call_s_own_commas(text: str, expected: list[str]) -> None:
     assert arguments(f"_xll.{PRICE}{text}") == expected
 

@@ -60,7 +60,7 @@ def test_values_can_replace_the_formulas(tmp_path: Path) -> None:
     assert result.cells["C2"] == (Decimal(1), Formula("B2*2"))
 
 
-@pytest.mark.parametrize("arguments, expected", cases.of(__file__, "arguments_may_have_any_form"))
+@cases.parametrize("arguments, expected")
 def test_arguments_may_have_any_form(arguments: str, expected: str, tmp_path: Path) -> None:
     workbook = book(
         {"A2": "LM317", "B2": 1868783, "E2": FormulaCell(f"{X}DISTRIBUTOR_PRICE({arguments})", "")},

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from support import cases
 
 from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
@@ -27,21 +26,12 @@ NAMES = WorkbookNames(
 )
 
 
-@pytest.mark.parametrize("text, expected", cases.of(__file__, "references_are_areas_of_the_workbook"))
+@cases.parametrize("text, expected")
 def test_references_are_areas_of_the_workbook(text: str, expected: Any) -> None:
     assert NAMES.resolve(text, HERE) == (expected and CellArea(*expected))
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("A1", "A1"),
-        ("Part", "'BOM'!$A$7:$A$7"),
-        ("Parts[[#This Row],[MPN]]", "'BOM'!$A$7:$A$7"),
-        ("Factor", "1.19"),
-        ("unknown", None),
-    ],
-)
+@cases.parametrize("text, expected")
 def test_a_copy_needs_neither_names_nor_tables(text: str, expected: str | None) -> None:
     assert NAMES.rewritten(text, HERE, qualified=False) == expected
 
@@ -51,17 +41,7 @@ def test_a_reference_can_name_its_sheet() -> None:
     assert NAMES.rewritten("BOM!A1", HERE, qualified=True) == "BOM!A1"
 
 
-@pytest.mark.parametrize(
-    "text, opaque",
-    [
-        ("Shifted", True),
-        ("BOM:A-1!A1", True),
-        ("Other[MPN]", True),
-        ("[1]BOM!A1", False),
-        ("x", False),
-        ("Factor", False),
-    ],
-)
+@cases.parametrize("text, opaque")
 def test_what_may_mean_any_cell_is_known(text: str, opaque: bool) -> None:
     assert NAMES.is_opaque(text, HERE) is opaque
 

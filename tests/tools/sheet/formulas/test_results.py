@@ -68,9 +68,7 @@ def request(name: str, **arguments: object) -> PartRequest:
     return PartRequest(function, "LM317")._replace(**arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "name, arguments, right, add_in", cases.of(__file__, "functions_have_right_values_and_those_of_the_add_in")
-)
+@cases.parametrize("name, arguments, right, add_in")
 def test_functions_have_right_values_and_those_of_the_add_in(
     name: str, arguments: dict[str, Any], right: Any, add_in: Any
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support import cases
 from tools.sheet.package import exact_workbook
 
 from proxy import errors
@@ -28,16 +29,7 @@ def refusal(folder: Path, content: dict[str, str | bytes]) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    "target,part",
-    [
-        ("/xl/worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
-        ("../xl/./worksheets/sheet1.xml", "xl/worksheets/sheet1.xml"),
-        ("Worksheets/SHEET1.xml", "xl/worksheets/sheet1.xml"),
-        ("my%20sheets/&amp;one.xml", "xl/my sheets/&one.xml"),
-        ("../../../elsewhere.xml", "elsewhere.xml"),
-    ],
-)
+@cases.parametrize("target,part")
 def test_parts_are_found_by_absolute_and_relative_names(tmp_path: Path, target: str, part: str) -> None:
     content = exact_workbook.parts(ROW)
     content[part] = content.pop("xl/worksheets/sheet1.xml")

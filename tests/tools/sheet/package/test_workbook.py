@@ -15,6 +15,7 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import cases
 from support.workbooks import builder, dialects, hostile, packed, samples
 from support.workbooks.packed import PackedCell
 from tools.sheet.package import exact_workbook
@@ -339,15 +340,7 @@ def test_odd_file_is_filled_or_refused(tmp_path: Path, name: str) -> None:
     assert (tmp_path / "filled.xlsx").exists() == (not refusal)
 
 
-@pytest.mark.parametrize("name, words", [
-    ("zip bomb.xlsx", "larger than it may be"),
-    ("encrypted workbook.xlsx", "password"),
-    ("old workbook.xlsx", r"\.xls"),
-    ("PDF.xlsx", "no .*workbook"),
-    ("cut at 90%.xlsx", "incomplete download"),
-    ("external entity.xlsx", "document type declaration"),
-    ("number of nonsense.xlsx", "cell A3"),
-])  # fmt: skip
+@cases.parametrize("name, words")
 def test_error_says_what_is_wrong(tmp_path: Path, name: str, words: str) -> None:
     with pytest.raises(errors.SheetError, match=words):
         _fill(tmp_path, name, hostile.REFUSED[name]())

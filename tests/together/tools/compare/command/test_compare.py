@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support import commands
+from support import cases, commands
 from support.running_commands import run_in_this_process
 
 from proxy.traffic.recording import line_files
@@ -104,35 +104,7 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
     assert Counter(services.candidate.requests) == Counter(f"part-{n}" for n in range(40))
 
 
-@pytest.mark.parametrize(
-    "arguments,words",
-    [
-        (["--baseline-key", "plain-c4n4ry"], "a key on a command line is seen by everybody"),
-        (["--candidate-key", "env:NOT_SET"], "the environment variable NOT_SET is not set"),
-        (["--fail-on", "nonsense"], "nonsense"),
-        (["--log-level", "loud"], "is none of debug, info, warning, error"),
-        (["--kind", "novel"], "'novel' is not a kind of file"),
-        (["--config", "c.yaml"], "give either a URL, or a configuration"),
-        (["--replay", "x"], "cannot be combined with --replay"),
-        (["--baseline", "ftp://old/v3"], "is not an http:// or https:// address"),
-        (["--baseline", "https://me:c4n4ry@old/v3"], "which everybody sees on a command line"),
-        (
-            ["--baseline", "nowhere.jsonl"],
-            "cannot be read: there is no such file, and an address begins with http:// or https://",
-        ),
-        (["--requests", "nowhere.log"], "cannot be read: No such file"),
-        (["--rules", "nowhere.yaml"], "nowhere.yaml"),
-        (["--html", "no/such/folder/r.html"], "Invalid value for --html: there is no folder"),
-        (["--json", "."], "Invalid value for --json: is a folder"),
-        (["--baseline", "sandbox"], "starts beside the service of --config"),
-        (["--progress", "urls.txt", "--fresh"], "urls.txt is not a progress file"),
-        (["--record", "no/such/folder/r"], "Invalid value for --record: there is no folder"),
-        (["--column", "mpn"], "--column: 'mpn' is none of mpn=NAME, sku=NAME, manufacturer=NAME, seller=NAME"),
-        (["--column", "price=P"], "--column: 'price=P' is none of mpn=NAME"),
-        (["--column", "mpn=A", "--column", "MPN=B"], "--column: mpn= is given more than once"),
-        (["--column", "mpn=A"], "has no columns to be named with --column, read as urls"),
-    ],
-)
+@cases.parametrize("arguments,words")
 def test_conflicting_options_give_one_clear_message(
     make_request_file: Any, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
