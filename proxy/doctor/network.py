@@ -36,7 +36,9 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Reach every origin of the upstream, and compare the clocks. Leaves a session if all can be reached."""
     dates: dict[str, str] = {}
     has_failed = False
-    for route in routes.routes(inspection.upstream):
+    http = session.open_session(inspection.upstream)
+    inspection.resources.push_async_callback(http.close)
+    for route in routes.routes(inspection.upstream, http):
         try:
             reached = await route.reach()
         except routes.RouteError as error:
@@ -52,8 +54,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     for skew in _clocks(inspection, dates):
         yield skew
     if not has_failed:
-        inspection.session = session.open_session(inspection.upstream)
-        inspection.resources.push_async_callback(inspection.session.close)
+        inspection.session = http
     if inspection.settings.admin and inspection.settings.admin.oidc:
         yield await _sign_in(inspection.settings.admin.oidc, inspection)
 
@@ -87,7 +88,7 @@ def route_finding(route: routes.OriginRoute, error: routes.RouteError, environ: 
     if variable and route.proxy is None and error.step in ("resolve", "connect"):
         # Most programs read it; this one does not, so that its requests do not depend on who starts it.
         advice = f"the environment names a proxy in {variable}, which v3bridge does not use: set upstream.proxy to it"
-    if error.step == "certificate_trust" and route.tls.ca_file:
+    if error.step == "certificate_trust" and route.upstream.tls.ca_file:
         advice = (
             "upstream.tls.ca_file replaces the system's list: it must hold the certificate of this issuer's root; "
             "without ca_file the system's list counts"

@@ -1,28 +1,24 @@
-"""One connection to an origin, step by step: name, proxy, TLS, and the Date header of a response.
+"""The way to an origin, as requests of the service go, by one HEAD request: where it ends, or the certificate and the
+Date header of the server.
 
-The service's own connections say only that they failed. This one says at which step, and reads the certificate that an
-untrusted server shows. Nothing secret is sent, but the name and password of the proxy.
+Nothing secret is sent, but the name and password of the proxy. An untrusted server gets nothing at all.
 """
 
-import asyncio
-import base64
-import email
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeVar
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+import aiohttp
 import yarl
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-import proxy as program
 from proxy import config
 from proxy.upstream import session
 
-DATE_SECONDS = 5.0  # for a Date header, without which the check goes on
+DATE_SECONDS = 5.0  # for a response, without which the check goes on
 # OpenSSL's codes of verification (x509_vfy.h).
 _NOT_VALID_NOW = {9, 10}
 _WRONG_NAME = {62, 64}
@@ -38,8 +34,6 @@ Step = Literal[
     "certificate_name",
     "loop",
 ]
-
-T = TypeVar("T")
 
 
 class RouteError(Exception):
@@ -57,181 +51,129 @@ class Reached(NamedTuple):
     date: str | None
 
 
+class _Handshake:
+    """TLS handshake of a request: whether it began, and the issuer of the certificate that the server has shown. With
+    `stops` the connection ends with it."""
+
+    def __init__(self, context: ssl.SSLContext, *, stops: bool = False) -> None:
+        handshake = self
+        self.context = context
+        self.began = False
+        self.issuer = ""
+
+        class Watched(ssl.SSLObject):
+            def do_handshake(self) -> None:
+                handshake.began = True
+                super().do_handshake()  # raises SSLWantReadError until all has come
+                handshake.issuer = _issuer(self.getpeercert(binary_form=True))
+                if stops:
+                    raise ssl.SSLError("the certificate is all that is wanted")
+
+        context.sslobject_class = Watched
+
+
 @dataclass(frozen=True, slots=True)
 class OriginRoute:
-    """Way to an origin, such as https://api.nexar.com, directly or through a proxy."""
+    """Way to the origin of a URL of the upstream, directly or through a proxy, by a session of the service."""
 
-    origin: yarl.URL
-    proxy: yarl.URL | None
-    tls: config.TlsSettings
-    seconds: float  # for each step
-    path: str = "/"  # of a HEAD request
-    connections_to: Mapping[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
-
-    async def reach(self) -> Reached:
-        """Connect, and send a HEAD request. Raises RouteError, and ConfigError for files of upstream.tls."""
-        context = self._context()
-        async with self._connected() as (reader, writer):
-            description = await self._secure(writer, context)
-            date = None
-            # A server without a response to HEAD can be reached all the same.
-            with suppress(OSError, EOFError, ValueError):
-                async with asyncio.timeout(min(self.seconds, DATE_SECONDS)):
-                    date = await self._date(reader, writer)
-        return Reached(description, date)
+    url: yarl.URL
+    upstream: config.UpstreamSettings
+    http: aiohttp.ClientSession
 
     @property
     def host(self) -> str:
-        return self.origin.host or ""
+        return self.url.host or ""
 
     @property
-    def port(self) -> int:
-        return self.origin.port or 0
+    def proxy(self) -> yarl.URL | None:
+        return yarl.URL(self.upstream.proxy.reveal()) if self.upstream.proxy else None
 
-    def _context(self) -> ssl.SSLContext:
-        context = session.tls_context(self.tls)
-        return ssl.create_default_context() if isinstance(context, bool) else context
-
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        """Connect to the origin, or to the proxy and through it, without TLS."""
-        first = self.proxy or self.origin
-        host, port = first.host or "", first.port or 0
-        if self.proxy is None:
-            host, port = self.connections_to.get((host, port), (host, port))
-        await self._resolve(host, port)
+    async def reach(self) -> Reached:
+        """Send a HEAD request. Raises RouteError, and ConfigError for files of upstream.tls."""
+        context = session.tls_context(self.upstream.tls)
+        handshake = _Handshake(ssl.create_default_context() if isinstance(context, bool) else context)
+        date = None
         try:
-            reader, writer = await self._in_time(asyncio.open_connection(host, port))
-        except OSError as error:
-            raise RouteError(
-                "proxy" if self.proxy else "connect", f"no connection to {host}:{port}: {_reason(error)}"
-            ) from error
-        try:
-            if self.proxy and self.origin.scheme == "https":
-                await self._tunnel(reader, writer)
-            yield reader, writer
-        finally:
-            writer.close()
-            with suppress(OSError, TimeoutError):
-                await self._in_time(writer.wait_closed())
-
-    async def _resolve(self, host: str, port: int) -> None:
-        try:
-            await self._in_time(asyncio.get_running_loop().getaddrinfo(host, port))
-        except OSError as error:
-            step: Step = "proxy" if self.proxy else "resolve"
-            raise RouteError(step, f"the name {host} is not resolved: {_reason(error)}") from error
-
-    async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        destination = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-        writer.write(_head(f"CONNECT {destination}", destination, self._authorization()))
-        try:
-            status, _ = await self._in_time(_read_head(reader))
-        except (OSError, EOFError, ValueError) as error:
-            raise RouteError("proxy", f"the proxy does not respond to CONNECT: {_reason(error)}") from error
-        if status == 407:
-            raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
-        if status != 200:
-            raise RouteError("proxy", f"the proxy refuses a connection to {destination} (HTTP {status})")
-
-    async def _secure(self, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> str:
-        """Begin TLS, where the origin has it, and describe the connection."""
+            response = await self._head(handshake)
+            date = response.headers.get("Date")
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise await self._untrusted(error.certificate_error) from error
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is a subclass of OSError
+            # A server without a response to HEAD can be reached all the same.
+            if failure := self._failure(error, handshake):
+                raise failure from error
+        else:
+            if response.status == 407 and self.proxy:
+                raise _unauthorized()
+            if response.status == session.UpstreamLoop.status:
+                raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
         through = f" through the proxy {self.proxy.host}:{self.proxy.port}" if self.proxy else ""
-        if self.origin.scheme != "https":
-            return f"{self.host}:{self.port} is reached{through}, without TLS"
-        try:
-            await self._in_time(writer.start_tls(context, server_hostname=self.host))
-        except ssl.SSLCertVerificationError as error:
-            raise await self._untrusted(error) from error
-        except (OSError, ssl.SSLError) as error:
-            raise RouteError("tls", f"{self.host} speaks no TLS that fits: {_reason(error)}") from error
-        issuer = _issuer(writer)
-        return f"{self.host}:{self.port} is reached{through}, its certificate is issued by {issuer}"
+        shown = f"its certificate is issued by {handshake.issuer}" if handshake.began else "without TLS"
+        return Reached(f"{self.host}:{self.url.port} is reached{through}, {shown}", date)
 
-    async def _untrusted(self, error: ssl.SSLCertVerificationError) -> RouteError:
+    async def _head(self, handshake: _Handshake) -> aiohttp.ClientResponse:
+        seconds = self.upstream.timeouts.connect_seconds
+        limits = aiohttp.ClientTimeout(sock_connect=seconds, sock_read=min(seconds, DATE_SECONDS))
+        async with self.http.head(self.url, ssl=handshake.context, timeout=limits, allow_redirects=False) as response:
+            return response
+
+    def _failure(self, error: Exception, handshake: _Handshake) -> RouteError | None:
+        """Return the error of the step at which a request has failed; None if it was sent."""
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            destination = f"{self.url.host_subcomponent}:{self.url.port}"
+            refused = RouteError("proxy", f"the proxy refuses a connection to {destination} (HTTP {error.status})")
+            return _unauthorized() if error.status == 407 else refused
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            step: Step = "proxy" if self.proxy else "resolve"
+            return RouteError(step, f"the name {error.host} is not resolved: {_reason(error)}")
+        if handshake.began:
+            problem = f"{self.host} speaks no TLS that fits: {_reason(error)}"
+            return None if handshake.issuer else RouteError("tls", problem)
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            first = self.proxy or self.url
+            place = first.host or "", first.port or 0
+            host, port = place if self.proxy else self.upstream.connections_to.get(place, place)
+            return RouteError("proxy" if self.proxy else "connect", f"no connection to {host}:{port}: {_reason(error)}")
+        if self.proxy and self.url.scheme == "https":
+            return RouteError("proxy", f"the proxy does not respond to CONNECT: {_reason(error)}")
+        return None
+
+    async def _untrusted(self, error: Exception) -> RouteError:
         """Return the error for a certificate that is refused, with its issuer."""
+        assert isinstance(error, ssl.SSLCertVerificationError)  # noqa: S101 - as aiohttp has it
         if error.verify_code in _WRONG_NAME:
             return RouteError("certificate_name", f"the certificate is not for {self.host}")
         if error.verify_code in _NOT_VALID_NOW:
             return RouteError(
                 "certificate_time", f"the certificate of {self.host} is not valid now: {error.verify_message}"
             )
-        issuer = await self._shown_issuer()
-        trusted = f"in upstream.tls.ca_file ({self.tls.ca_file})" if self.tls.ca_file else "in the system's list"
-        return RouteError(
-            "certificate_trust", f"the certificate of {self.host} is issued by {issuer}, which is not {trusted}"
-        )
-
-    async def _shown_issuer(self) -> str:
-        """Read the issuer of the certificate in a second connection, which trusts it and sends nothing."""
+        # A second connection, which trusts it and sends nothing.
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        try:
-            async with self._connected() as (_, writer):
-                await self._in_time(writer.start_tls(context, server_hostname=self.host))
-                return _issuer(writer)
-        except (RouteError, OSError, ValueError):
-            return "somebody unknown"
-
-    async def _date(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str | None:
-        # A proxy sees the whole address and its password where there is no tunnel.
-        through_proxy = self.proxy is not None and self.origin.scheme == "http"
-        target = f"{self.origin}{self.path}" if through_proxy else self.path
-        host = str(self.origin).partition("://")[2]  # without the port where it is the scheme's
-        writer.write(_head(f"HEAD {target}", host, self._authorization() if through_proxy else ""))
-        status, headers = await _read_head(reader)
-        if through_proxy and status == 407:
-            raise RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
-        if status == session.UpstreamLoop.status:
-            raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
-        return headers.get("Date")
-
-    def _authorization(self) -> str:
-        if self.proxy is None or self.proxy.user is None:
-            return ""
-        credentials = f"{self.proxy.user}:{self.proxy.password or ''}".encode()
-        return f"Proxy-Authorization: Basic {base64.b64encode(credentials).decode()}\r\n"
-
-    async def _in_time(self, work: Awaitable[T]) -> T:
-        async with asyncio.timeout(self.seconds):
-            return await work
+        handshake = _Handshake(context, stops=True)
+        with suppress(aiohttp.ClientError, OSError):
+            await self._head(handshake)
+        ca_file = self.upstream.tls.ca_file
+        trusted = f"in upstream.tls.ca_file ({ca_file})" if ca_file else "in the system's list"
+        return RouteError(
+            "certificate_trust",
+            f"the certificate of {self.host} is issued by {handshake.issuer or 'somebody unknown'}, which is not"
+            f" {trusted}",
+        )
 
 
-def routes(upstream: config.UpstreamSettings) -> list[OriginRoute]:
+def routes(upstream: config.UpstreamSettings, http: aiohttp.ClientSession) -> list[OriginRoute]:
     """Return the ways to the identity service and to the GraphQL service; one if both have the same origin."""
-    proxy = yarl.URL(upstream.proxy.reveal()) if upstream.proxy else None
     urls = {url.origin(): url for url in map(yarl.URL, (upstream.token_url, upstream.graphql_url))}
-    seconds = upstream.timeouts.connect_seconds
-    return [
-        OriginRoute(origin, proxy, upstream.tls, seconds, url.raw_path, upstream.connections_to)
-        for origin, url in urls.items()
-    ]
+    return [OriginRoute(url, upstream, http) for url in urls.values()]
 
 
-def _head(request: str, host: str, headers: str) -> bytes:
-    return (
-        f"{request} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: v3bridge/{program.__version__}\r\n{headers}"
-        "Connection: close\r\n\r\n"
-    ).encode()
+def _unauthorized() -> RouteError:
+    return RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
 
 
-async def _read_head(reader: asyncio.StreamReader) -> tuple[int, "email.message.Message[str, str]"]:
-    """Read status and headers of a response. Raises ValueError for something that is not HTTP."""
-    try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    except asyncio.LimitOverrunError as error:
-        raise ValueError("the head of the response is too long") from error
-    status_line, _, lines = head.partition("\r\n")
-    version, _, rest = status_line.partition(" ")
-    if not version.startswith("HTTP/"):
-        raise ValueError("the response is not HTTP")
-    return int(rest[:3]), email.message_from_string(lines)
-
-
-def _issuer(writer: asyncio.StreamWriter) -> str:
-    """Return the name of the issuer of the server's certificate."""
-    tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
-    encoded = tls.getpeercert(binary_form=True)
+def _issuer(encoded: bytes | None) -> str:
+    """Return the name of the issuer of a certificate."""
     if encoded is None:
         return "nobody"
     name = x509.load_der_x509_certificate(encoded).issuer
@@ -243,13 +185,16 @@ def _issuer(writer: asyncio.StreamWriter) -> str:
     return f'"{", ".join(texts)}"' if texts else name.rfc4514_string()
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: Exception) -> str:
     """Return why a step failed, in words and in one line."""
-    if isinstance(error, TimeoutError):
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, TimeoutError):
         return "no response in time"
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or "no TLS").replace("_", " ").lower()
-    if isinstance(error, OSError):
+    if isinstance(cause, ssl.SSLError):
+        return (cause.reason or "no TLS").replace("_", " ").lower()
+    if isinstance(cause, aiohttp.ServerDisconnectedError):
+        return "it closes the connection"
+    if isinstance(cause, OSError):
         # asyncio's own text has the address once more. Errors of name resolution have numbers below 0.
-        return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-    return "it closes the connection" if isinstance(error, EOFError) else str(error)
+        return os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror or str(cause)
+    return "the response is not HTTP"
