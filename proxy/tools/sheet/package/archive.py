@@ -1,13 +1,14 @@
-"""ZIP archives whose members can be copied as raw bytes: a library would pack them anew, with other bytes.
+"""ZIP archives whose members can be copied as raw bytes: zipfile would pack them anew, with other bytes.
 
-Reading trusts nothing that the directory says: sizes and checksums are compared with what is unpacked, and what is
-unpacked is bounded.
+Reading trusts nothing that the directory says: zipfile compares names and checksums, and what is unpacked is bounded.
 """
 
+import itertools
 import os
 import shutil
 import struct
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +21,6 @@ from proxy.tools.sheet.package import saving
 FILE_MAX = 1 << 28
 # A workbook has a few parts for each sheet, chart and picture; Excel gives up long before this number.
 MEMBERS_MAX = 1 << 14
-DIRECTORY_MAX = MEMBERS_MAX << 10  # bytes; an entry has about 100
 # Text of cells rarely packs better than 30 : 1. Deflate's best is 1032 : 1, which only a bomb of equal bytes reaches.
 RATIO_MAX = 200
 RATIO_FREE = 1 << 24  # bytes that any member may unpack to: small ones may be as regular as they like
@@ -30,30 +30,23 @@ CHUNK = 1 << 16
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _END = struct.Struct("<4s4H2IH")
-_END64_LOCATOR = struct.Struct("<4sIQI")
-_END64 = struct.Struct("<4sQ2H2I4Q")
-_STORED, _DEFLATED = 0, 8
-_ENCRYPTED, _DESCRIPTOR, _UTF8 = 1, 8, 0x800
+_ENCRYPTED, _UTF8 = 1, 0x800
 _OLE = bytes.fromhex("d0cf11e0a1b11ae1")
 _SAVE_AS = "open it in Excel or LibreOffice and save it as .xlsx"
 _FULL = 0xFFFFFFFF  # the value stands in the zip64 extra field
 
 
 class Member(NamedTuple):
-    """Entry of the directory. `record` is the entry's bytes; `offset` is where its local header begins, `end` where
-    the next header begins."""
+    """Entry of the directory. `record` is the entry's bytes; `end` is where the next header begins."""
 
-    name: str
-    flags: int
-    method: int
-    crc: int
-    packed: int
-    unpacked: int
-    offset: int
+    info: zipfile.ZipInfo
     end: int
     record: bytes
-    offset_at: tuple[int, str]
-    """Where `record` holds the offset, and its struct format: it moves when members before it change their size."""
+
+    @property
+    def name(self) -> str:
+        """Name of the part."""
+        return self.info.filename
 
     @property
     def raw_name(self) -> bytes:
@@ -61,20 +54,34 @@ class Member(NamedTuple):
         fields = _CENTRAL.unpack_from(self.record)
         return self.record[_CENTRAL.size : _CENTRAL.size + fields[10]]
 
+    @property
+    def offset_at(self) -> tuple[str, int]:
+        """Struct format and place of the offset in `record`: it moves when members before it change their size."""
+        fields = _CENTRAL.unpack_from(self.record)
+        if fields[16] != _FULL:
+            return "<I", _CENTRAL.size - 4
+        at = _CENTRAL.size + fields[10]
+        while self.record[at : at + 2] != b"\1\0":  # other extra fields
+            at += 4 + int.from_bytes(self.record[at + 2 : at + 4], "little")
+        return "<Q", at + 4 + 8 * fields[8:10].count(_FULL)
 
-class _Container:
-    """File opened for reading that may be an archive, and its errors."""
+
+class Archive:
+    """ZIP file opened for reading. `members` are by name, in their order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         # A copy: what another program saves while the file is filled must not be mixed with what was read before.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  (close() closes it)
         try:
-            self.size = self._copy()
+            self._size = self._copy()
             self._check_format()
+            self._opened = self._open()
+            self.members = {member.name: member for member in self._checked(self._listed())}
         except BaseException:
-            self._file.close()
+            self.close()
             raise
+        self.comment = self._opened.comment
 
     def _copy(self) -> int:
         """Copy the file; return its size."""
@@ -100,7 +107,7 @@ class _Container:
 
     def _blocks(self) -> Iterator[bytes]:
         """Yield the whole file in blocks that overlap, so that a short text is in one of them as a whole."""
-        for start in range(0, self.size, CHUNK):
+        for start in range(0, self._size, CHUNK):
             yield self.at(start, CHUNK + 64)
 
     def error(self, problem: str) -> errors.SheetError:
@@ -126,190 +133,78 @@ class _Container:
         self._file.seek(offset)
         return self._file.read(size)
 
-
-class _Directory:
-    """Reads the directory at the end of an archive."""
-
-    def __init__(self, file: _Container) -> None:
-        self._file = file
-
-    def read(self) -> tuple[dict[str, Member], bytes]:
-        """Return the members by name, in their order, and the archive's comment."""
-        comment, start, size, count = self._end_record()
-        return self._directory(start, size, count), comment
-
-    def _end_record(self) -> tuple[bytes, int, int, int]:
-        """Return the archive's comment, and offset, size and number of entries of the directory."""
-        tail_at = max(0, self._file.size - _END.size - 0xFFFF)
-        tail = self._file.at(tail_at, self._file.size - tail_at)
-        found = tail.rfind(b"PK\5\6")
-        if found < 0 or len(tail) < found + _END.size:
-            raise self._file.damaged("its end is missing, as after an incomplete download")
-        _, disk, _, _, count, size, start, comment = _END.unpack_from(tail, found)
-        if disk not in (0, 0xFFFF) or found + _END.size + comment > len(tail):
-            raise self._file.damaged("its end record is wrong")
-        end = tail_at + found
-        if found >= _END64_LOCATOR.size and tail[found - _END64_LOCATOR.size :].startswith(b"PK\6\7"):
-            end, start, size, count = self._end_record64(end - _END64_LOCATOR.size)
-        if start + size != end:
-            raise self._file.damaged("its directory is not where its end record says")
-        return tail[found + _END.size : found + _END.size + comment], start, size, count
-
-    def _end_record64(self, locator: int) -> tuple[int, int, int, int]:
-        """Return offset of the zip64 end record, and offset, size and number of entries of the directory."""
-        end = _END64_LOCATOR.unpack(self._file.at(locator, _END64_LOCATOR.size))[2]
-        record = self._file.at(end, _END64.size) if end < locator else b""
-        if len(record) < _END64.size or not record.startswith(b"PK\6\6"):
-            raise self._file.damaged("its zip64 end record is wrong")
-        count, size, start = _END64.unpack(record)[7:]
-        return end, start, size, count
-
-    def _directory(self, start: int, size: int, count: int) -> dict[str, Member]:
-        if count > MEMBERS_MAX or size > DIRECTORY_MAX:
-            raise self._file.error(f"has more parts than a workbook may have ({MEMBERS_MAX})")
-        data, members, at = self._file.at(start, size), [], 0
-        for _ in range(count):
-            member, at = self._entry(data, at)
-            members.append(member)
-        if at != len(data):
-            raise self._file.damaged("its directory has another number of entries than its end record says")
-        if sum(member.unpacked for member in members) > UNPACKED_MAX:
-            raise self._file.error(f"is larger than a workbook may be ({UNPACKED_MAX >> 30} GiB unpacked)")
-        return self._spans(members, start)
-
-    def _entry(self, data: bytes, at: int) -> tuple[Member, int]:
-        """Parse one entry of the directory; return it and the offset behind it."""
-        if data[at : at + 4] != b"PK\1\2" or len(data) < at + _CENTRAL.size:
-            raise self._file.damaged("its directory is wrong")
-        fields = _CENTRAL.unpack_from(data, at)
-        flags, method, crc, packed, unpacked = fields[3], fields[4], *fields[7:10]
-        name_size, extra_size, comment_size, offset = *fields[10:13], fields[16]
-        name_end = at + _CENTRAL.size + name_size
-        end = name_end + extra_size + comment_size
-        if end > len(data):
-            raise self._file.damaged("its directory is wrong")
-        name = self._name(data[at + _CENTRAL.size : name_end], flags)
-        sizes, offset_at = [unpacked, packed, offset], (_CENTRAL.size - 4, "<I")
-        large = _zip64(data[name_end : name_end + extra_size])
-        for index, value in enumerate(sizes):
-            if value == _FULL and (wide := next(large, None)):
-                sizes[index] = wide[1]
-                offset_at = (_CENTRAL.size + name_size + wide[0], "<Q") if index == 2 else offset_at
-        unpacked, packed, offset = sizes
-        return Member(name, flags, method, crc, packed, unpacked, offset, 0, data[at:end], offset_at), end
-
-    def _name(self, raw: bytes, flags: int) -> str:
+    def _open(self) -> zipfile.ZipFile:
+        # Before all of them are in memory. By chance, these bytes are in few files that are not members.
+        if sum(block.count(b"PK\1\2") for block in self._blocks()) > MEMBERS_MAX:
+            raise self.error(f"has more parts than a workbook may have ({MEMBERS_MAX})")
         try:
-            name = raw.decode("utf-8" if flags & _UTF8 else "cp437")
-        except UnicodeDecodeError:
-            raise self._file.damaged("the name of a part is no UTF-8") from None
-        # Nothing is ever unpacked to a path; but such a name is made to harm whoever does.
-        if name.startswith(("/", "\\")) or "\\" in name or "\0" in name or ".." in name.split("/"):
-            raise self._file.error(f"has a part with an unsafe name ({name[:80]!r}) and is not used")
-        return name
+            return zipfile.ZipFile(self._file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
+            raise self.damaged("its directory is missing or wrong, as after an incomplete download") from None
 
-    def _spans(self, members: list[Member], directory: int) -> dict[str, Member]:
-        """Return the members by name, with the ends of their spans. No two may share a name or bytes."""
-        ordered = sorted(members, key=lambda member: member.offset)
-        ends = [*(member.offset for member in ordered[1:]), directory]
-        by_offset: dict[int, Member] = {}
+    def _listed(self) -> list[Member]:
+        """Return the members with their directory entries, and the ends of their spans."""
+        members = self._opened.infolist()
+        starts = sorted((self._opened.start_dir, *(info.header_offset for info in members)), reverse=True)
+        ends = {start: end for end, start in itertools.pairwise(starts)}  # of two with one start, that itself
+        listed, at = [], self._opened.start_dir
+        for info in members:
+            record = self.at(at, _CENTRAL.size + sum(struct.unpack("<3H", self.at(at + 28, 6))))
+            listed.append(Member(info, ends.get(info.header_offset, 0), record))
+            at += len(record)
+        return listed
+
+    def _checked(self, members: list[Member]) -> list[Member]:
+        """Refuse members that share a name or bytes, and those that are not where the directory says."""
+        if sum(member.info.file_size for member in members) > UNPACKED_MAX:
+            raise self.error(f"is larger than a workbook may be ({UNPACKED_MAX >> 30} GiB unpacked)")
         folded: set[str] = set()  # part names differ by more than case
-        for member, end in zip(ordered, ends, strict=False):
-            if member.name.lower() in folded:
-                raise self._file.error(f"has two parts named {member.name[:80]!r}: which of them counts is not clear")
-            folded.add(member.name.lower())
-            if member.offset + _LOCAL.size + member.packed > end:
-                raise self._file.damaged(f"the part {member.name[:80]!r} reaches into the next one")
-            by_offset[member.offset] = member._replace(end=end)
-        return {member.name: by_offset[member.offset] for member in members}
-
-
-class Archive(_Container):
-    """ZIP file opened for reading. Members keep their order."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        try:
-            self.members, self.comment = _Directory(self).read()
-        except BaseException:
-            self.close()
-            raise
+        for info, end, _ in members:
+            name, shown = info.orig_filename, repr(info.orig_filename[:80])
+            # Nothing is ever unpacked to a path; but such a name is made to harm whoever does.
+            if name.startswith(("/", "\\")) or "\\" in name or "\0" in name or ".." in name.split("/"):
+                raise self.error(f"has a part with an unsafe name ({shown}) and is not used")
+            if name.lower() in folded:
+                raise self.error(f"has two parts named {shown}: which of them counts is not clear")
+            folded.add(name.lower())
+            if info.header_offset < 0 or info.header_offset + _LOCAL.size + info.compress_size > end:
+                raise self.damaged(f"the part {shown} reaches into the next one")
+            if self.at(info.header_offset, 4) != b"PK\3\4":
+                raise self.damaged(f"the part {shown} is not where the directory says")
+        return members
 
     def chunks(self, name: str, limit: int) -> Iterator[bytes]:
         """Yield the unpacked bytes of a member, at most `limit`. Raises SheetError, also for a wrong checksum."""
-        member = self.members[name]
-        shown = repr(name[:80])
-        if member.flags & _ENCRYPTED:
+        info, shown = self.members[name].info, repr(name[:80])
+        if info.flag_bits & _ENCRYPTED:
             raise self.error(f"the part {shown} is encrypted; save the workbook without a password")
-        if member.method not in (_STORED, _DEFLATED):
-            raise self.error(f"the part {shown} is packed by method {member.method}; save the workbook again in Excel")
-        size = crc = 0
-        for chunk in self._unpacked(member):
-            size += len(chunk)
-            crc = zlib.crc32(chunk, crc)
-            if size > min(limit, member.unpacked) or (size > RATIO_FREE and size > RATIO_MAX * member.packed):
-                raise self.error(f"the part {shown} is larger than it may be, or than the directory says")
-            yield chunk
-        if size != member.unpacked or crc != member.crc:
-            raise self.damaged(f"the part {shown} does not match its checksum")
-
-    def _unpacked(self, member: Member) -> Iterator[bytes]:
-        packed = self._packed(member)
-        if member.method == _STORED:
-            yield from packed
-            return
-        inflate = zlib.decompressobj(-15)
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise self.error(
+                f"the part {shown} is packed by method {info.compress_type}; save the workbook again in Excel"
+            )
+        # Programs that read headers instead of the directory would see another file. zipfile compares the names.
+        differs = self.at(info.header_offset + 8, 2) != info.compress_type.to_bytes(2, "little")
+        size = 0
         try:
-            for data in packed:
-                yield inflate.decompress(data, CHUNK)
-                while inflate.unconsumed_tail:
-                    yield inflate.decompress(inflate.unconsumed_tail, CHUNK)
-            while not inflate.eof and (rest := inflate.decompress(b"", CHUNK)):
-                yield rest
-        except zlib.error:
-            raise self.damaged(f"the part {member.name[:80]!r} cannot be unpacked") from None
-        if not inflate.eof:
-            raise self.damaged(f"the part {member.name[:80]!r} is incomplete")
-
-    def _packed(self, member: Member) -> Iterator[bytes]:
-        header = self.at(member.offset, _LOCAL.size)
-        if len(header) < _LOCAL.size or not header.startswith(b"PK\3\4"):
-            raise self.damaged(f"the part {member.name[:80]!r} is not where the directory says")
-        method, (name_size, extra_size) = _LOCAL.unpack(header)[3], _LOCAL.unpack(header)[9:]
-        start = member.offset + _LOCAL.size + name_size + extra_size
-        # Programs that read headers instead of the directory would see another file.
-        if method != member.method or self.at(member.offset + _LOCAL.size, name_size) != member.raw_name:
-            raise self.damaged(f"the header of the part {member.name[:80]!r} differs from the directory")
-        if start + member.packed > member.end:
-            raise self.damaged(f"the part {member.name[:80]!r} reaches into the next one")
-        return self._bytes(start, start + member.packed)
-
-    def _bytes(self, start: int, end: int) -> Iterator[bytes]:
-        while start < end:
-            data = self.at(start, min(CHUNK, end - start))
-            if not data:
-                raise self.damaged("it became shorter while it was read")
-            start += len(data)
-            yield data
+            with self._opened.open(info) as unpacked:
+                while chunk := unpacked.read(CHUNK):
+                    size += len(chunk)
+                    if size > limit or (size > RATIO_FREE and size > RATIO_MAX * info.compress_size):
+                        raise self.error(f"the part {shown} is larger than it may be")
+                    yield chunk
+        except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, zlib.error):
+            differs = True
+        if differs or size != info.file_size:
+            raise self.damaged(f"the part {shown} differs from what the directory says, or cannot be unpacked")
 
     def raw(self, member: Member) -> Iterator[bytes]:
         """Yield header, packed data and data descriptor of a member as they stand."""
-        return self._bytes(member.offset, member.end)
+        for at in range(member.info.header_offset, member.end, CHUNK):
+            yield self.at(at, min(CHUNK, member.end - at))
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the unpacked bytes of a member."""
         return b"".join(self.chunks(name, limit))
-
-
-def _zip64(extra: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the values of the zip64 extra field with their positions: of those fields that do not fit, in order."""
-    at = 0
-    while at + 4 <= len(extra):
-        kind, size = struct.unpack_from("<2H", extra, at)
-        if kind == 1:
-            for value_at in range(at + 4, min(at + 4 + size, len(extra)) - 7, 8):
-                yield value_at, int.from_bytes(extra[value_at : value_at + 8], "little")
-        at += 4 + size
 
 
 class ArchiveWriter:
@@ -325,7 +220,7 @@ class ArchiveWriter:
         for data in archive.raw(member):
             self._stream.write(data)
         record = bytearray(member.record)
-        at, form = member.offset_at
+        form, at = member.offset_at
         struct.pack_into(form, record, at, offset)
         self._records.append(bytes(record))
 
@@ -338,12 +233,12 @@ class ArchiveWriter:
         if replaced is not None:
             old = _CENTRAL.unpack_from(replaced.record)
             made, time, date, inner, outer = old[1], old[5], old[6], old[14], old[15]
-            raw_name, flags = replaced.raw_name, replaced.flags & _UTF8
+            raw_name, flags = replaced.raw_name, replaced.info.flag_bits & _UTF8
         self._stream.write(bytes(_LOCAL.size) + raw_name)
         crc, packed, unpacked = self._pack(chunks)
         if max(unpacked, offset) >= _FULL:
             raise errors.SheetError(f"the part {name!r} would be larger than 4 GiB; fill fewer columns at once")
-        sizes = 20, flags, _DEFLATED, time, date, crc, packed, unpacked, len(raw_name), 0
+        sizes = 20, flags, zipfile.ZIP_DEFLATED, time, date, crc, packed, unpacked, len(raw_name), 0
         self._stream.seek(offset)
         self._stream.write(_LOCAL.pack(b"PK\3\4", *sizes))
         self._stream.seek(0, os.SEEK_END)

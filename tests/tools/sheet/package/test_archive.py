@@ -143,9 +143,9 @@ def test_a_member_that_unpacks_further_than_it_says_is_refused_early(tmp_path: P
     data = _packed(("a", b"x" * 1_000_000))
     directory = data.index(b"PK\1\2")
     struct.pack_into("<I", data, directory + 24, 1000)
-    assert "larger than it may be" in _refusal(tmp_path / "a.xlsx", bytes(data))
+    assert "differs from what the directory says" in _refusal(tmp_path / "a.xlsx", bytes(data))
     struct.pack_into("<I", data, directory + 24, 2_000_000)
-    assert "does not match its checksum" in _refusal(tmp_path / "a.xlsx", bytes(data))
+    assert "differs from what the directory says" in _refusal(tmp_path / "a.xlsx", bytes(data))
 
 
 def test_a_bomb_is_refused_by_its_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,18 +167,18 @@ def test_the_limit_of_the_reader_holds(tmp_path: Path) -> None:
 def test_data_that_ends_early_or_goes_on_is_refused(tmp_path: Path) -> None:
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     unfinished = deflate.compress(b"x" * 1000) + deflate.flush(zlib.Z_SYNC_FLUSH)
-    for content, problem in ((unfinished, "incomplete"), (b"\xff" * 30, "cannot be unpacked")):
+    for content in (unfinished, b"\xff" * 30):
         data = _packed(("a", content), method=zipfile.ZIP_STORED)
         struct.pack_into("<H", data, 8, zipfile.ZIP_DEFLATED)
         struct.pack_into("<H", data, data.index(b"PK\1\2") + 10, zipfile.ZIP_DEFLATED)
         struct.pack_into("<I", data, data.index(b"PK\1\2") + 24, 1000)
-        assert problem in _refusal(tmp_path / "a.xlsx", bytes(data))
+        assert "cannot be unpacked" in _refusal(tmp_path / "a.xlsx", bytes(data))
 
 
 def test_a_header_that_differs_from_the_directory_is_refused(tmp_path: Path) -> None:
     data = _packed(("a", b"content"))
     data[30:31] = b"b"
-    assert "differs from the directory" in _refusal(tmp_path / "a.xlsx", bytes(data))
+    assert "differs from what the directory says" in _refusal(tmp_path / "a.xlsx", bytes(data))
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "x/../../a", "x\\a", "C:\\a"])
