@@ -9,7 +9,7 @@ from proxy import errors
 from proxy.tools.sheet.columns import lines, offers_sheet, summary_sheet
 from proxy.tools.sheet.columns.lines import UNREADABLE, TableReading, TableRow
 from proxy.tools.sheet.columns.quantities import NumberText
-from proxy.tools.sheet.package import Sheet, layout, workbook
+from proxy.tools.sheet.package import layout, workbook
 from proxy.tools.sheet.package.cells import (
     ROWS_MAX,
     Area,
@@ -20,6 +20,7 @@ from proxy.tools.sheet.package.cells import (
     ColumnLook,
     NewSheet,
 )
+from proxy.tools.sheet.package.structure import Sheet
 
 OFFERS, SUMMARY = "Offers", "Summary"
 HEADINGS = {OFFERS: offers_sheet.HEADINGS, SUMMARY: summary_sheet.HEADINGS}

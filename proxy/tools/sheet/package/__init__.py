@@ -6,8 +6,3 @@
 
 `cells` has the values, `workbook` the file.
 """
-
-from proxy.tools.sheet.package.saving import back_up
-from proxy.tools.sheet.package.structure import Sheet, SheetLayout
-
-__all__ = ["Sheet", "SheetLayout", "back_up"]

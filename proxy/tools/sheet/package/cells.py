@@ -27,15 +27,13 @@ CellValue = str | Decimal | bool | CellError | None
 class Formula(NamedTuple):
     """Formula of a cell, without the leading "=".
 
-    `reference` is the range of an array formula, of a data table, or of the cell that defines a shared formula.
-    `cell_metadata` is the cell's index `cm` into the workbook's metadata; dynamic arrays have one. A shared formula
-    whose defining cell is missing has no text.
+    `reference` is the range of an array formula, of a data table, or of the cell that defines a shared formula. A
+    shared formula whose defining cell is missing has no text.
     """
 
     text: str
     kind: Literal["normal", "array", "shared", "table"] = "normal"
     reference: str | None = None
-    cell_metadata: int | None = None
 
 
 class Cell(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from proxy.tools.sheet.package import structure, xml_events
+from proxy.tools.sheet.package import structure
 from proxy.tools.sheet.package.cells import Area, parse_area
 
 
@@ -16,49 +16,26 @@ class DefinedName(NamedTuple):
 
 
 class NamedTable(NamedTuple):
-    """An Excel table: its cells without header and totals, and the names of its columns."""
+    """An Excel table: its header, its cells without header and totals, and the names of its columns."""
 
     name: str
     sheet: str
+    header: Area | None
     data: Area
     columns: tuple[str, ...]
 
 
-class _Names:
-    """Collects the sheets and defined names of the workbook part."""
-
-    def __init__(self) -> None:
-        self.sheets: list[str] = []
-        self.names: list[tuple[dict[str, str], str]] = []
-        self._text: list[str] | None = None
-        self._attributes: dict[str, str] = {}
-
-    def start(self, name: str, attributes: dict[str, str], _: int) -> None:
-        if name == "sheet":
-            self.sheets.append(attributes.get("name", ""))
-        elif name == "definedName":
-            self._text, self._attributes = [], attributes
-
-    def end(self, name: str, _: int) -> None:
-        if name == "definedName" and self._text is not None:
-            self.names.append((self._attributes, "".join(self._text)))
-            self._text = None
-
-    def text(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-
 def defined_names(parts: structure.Parts, workbook: str) -> Iterator[DefinedName]:
     """Yield the defined names of a workbook part."""
-    handler = _Names()
-    xml_events.XmlParser(handler, parts.failing(workbook)).run([parts.source(workbook)])
-    for attributes, definition in handler.names:
-        # The number counts all sheets, those of charts among them.
-        local = attributes.get("localSheetId", "")
-        number = int(local) if local.isascii() and local.isdigit() and len(local) < 6 else -1
-        sheet = handler.sheets[number] if 0 <= number < len(handler.sheets) else None
-        yield DefinedName(attributes.get("name", ""), sheet, definition)
+    listed = parts.elements(workbook)
+    sheets = [each.attributes.get("name", "") for each in listed if each.name == "sheet"]
+    for each in listed:
+        if each.name == "definedName":
+            # The number counts all sheets, those of charts among them.
+            local = each.attributes.get("localSheetId", "")
+            number = int(local) if local.isascii() and local.isdigit() and len(local) < 6 else -1
+            sheet = sheets[number] if 0 <= number < len(sheets) else None
+            yield DefinedName(each.attributes.get("name", ""), sheet, each.text)
 
 
 def named_tables(parts: structure.Parts, sheet: structure.Sheet) -> Iterator[NamedTable]:
@@ -72,9 +49,10 @@ def named_tables(parts: structure.Parts, sheet: structure.Sheet) -> Iterator[Nam
             area = parse_area(table.get("ref", ""))
         except ValueError as error:
             parts.failing(relation.part)(f"has a wrong area: {error}")
+        header = None if table.get("headerRowCount") == "0" else area._replace(last_row=area.first_row)
         data = area._replace(
-            first_row=area.first_row + (table.get("headerRowCount") != "0"),
+            first_row=area.first_row + (header is not None),
             last_row=area.last_row - (table.get("totalsRowCount", "0") != "0"),
         )
         columns = tuple(each.attributes.get("name", "") for each in elements if each.name == "tableColumn")
-        yield NamedTable(table.get("displayName", table.get("name", "")), sheet.name, data, columns)
+        yield NamedTable(table.get("displayName", table.get("name", "")), sheet.name, header, data, columns)

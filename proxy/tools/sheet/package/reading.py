@@ -248,12 +248,11 @@ class RowReader:
         return Decimal(passed.days) + Decimal(passed.seconds) / 86_400
 
     def _parsed_formula(self, attributes: dict[str, str]) -> Formula:
-        metadata = self._cell.get("cm")
         kind = _KINDS.get(attributes.get("t", ""), "normal")
         text = self._formula_text
         if kind == "shared":
             text = self._expanded(attributes.get("si", ""), text)
-        return Formula(text, kind, attributes.get("ref"), None if metadata is None else _whole(metadata))
+        return Formula(text, kind, attributes.get("ref"))
 
     def _expanded(self, index: str, text: str) -> str:
         """Return a shared formula as it reads in this cell; empty if the first of its cells, which alone has the text,

@@ -8,7 +8,6 @@ from typing import NamedTuple, NoReturn
 from proxy import errors
 from proxy.kit.wording import printable
 from proxy.tools.sheet.package import archive, xml_events
-from proxy.tools.sheet.package.cells import Area, parse_area
 
 PART_MAX = 1 << 26  # bytes of a part that is read whole: those that list sheets, styles, calculated cells
 ELEMENTS_MAX = 500_000  # of such a part: the 65 490 cell formats that Excel can store, with their parts
@@ -27,21 +26,16 @@ class Sheet(NamedTuple):
     identifier: int
 
 
-class SheetLayout(NamedTuple):
-    """Areas of a sheet in which cells are more than themselves: Excel tables, and merged cells."""
-
-    tables: tuple[Area, ...]
-    merged: tuple[Area, ...]
-
-
 class Element(NamedTuple):
-    """Element of a part that is read whole. `at` and `end_at` are offsets of its start tag and its end tag."""
+    """Element of a part that is read whole. `at` and `end_at` are offsets of its start tag and its end tag; `text` is
+    what stands behind the last element in it."""
 
     depth: int
     name: str
     attributes: dict[str, str]
     at: int
     end_at: int = 0
+    text: str = ""
 
 
 class Structure(NamedTuple):
@@ -77,19 +71,22 @@ class _Elements:
         self._fail = fail
         self.elements: list[Element] = []
         self._open: list[int] = []
+        self._text: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str], at: int) -> None:
         if len(self.elements) >= ELEMENTS_MAX:
             self._fail(f"has more than {ELEMENTS_MAX} elements")
         self._open.append(len(self.elements))
         self.elements.append(Element(len(self._open), name, attributes, at))
+        self._text.clear()
 
     def end(self, _: str, at: int) -> None:
         index = self._open.pop()
-        self.elements[index] = self.elements[index]._replace(end_at=at)
+        self.elements[index] = self.elements[index]._replace(end_at=at, text="".join(self._text))
+        self._text.clear()
 
-    def text(self, _: str) -> None:
-        pass
+    def text(self, data: str) -> None:
+        self._text.append(data)
 
 
 def elements(source: bytes, fail: xml_events.Fail, namespaces: tuple[str, ...] = xml_events.MAIN) -> list[Element]:
@@ -210,16 +207,3 @@ def _sheets(parts: Parts, workbook: str, listed: list[Element], related: dict[st
             used.add(relation.part)
             shown = element.attributes.get("state", "visible") == "visible"
             yield Sheet(name, relation.part, shown, int(identifier) if identifier.isdigit() else 0)
-
-
-def tables(parts: Parts, sheet: Sheet) -> Iterator[tuple[Area, Area | None]]:
-    """Yield the area of each Excel table of a sheet, and that of its header."""
-    for relation in parts.relationships(sheet.part):
-        if relation.kind != "table" or relation.part is None:
-            continue
-        table = parts.elements(relation.part)[0]
-        try:
-            area = parse_area(table.attributes.get("ref", ""))
-        except ValueError as error:
-            parts.failing(relation.part)(f"has a wrong area: {error}")
-        yield area, None if table.attributes.get("headerRowCount") == "0" else area._replace(last_row=area.first_row)

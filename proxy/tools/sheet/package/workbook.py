@@ -24,7 +24,7 @@ from proxy.tools.sheet.package import (
     structure,
     xml_events,
 )
-from proxy.tools.sheet.package.cells import Area, Cell, CellChange, ColumnLook, NewSheet, parse_area, reference
+from proxy.tools.sheet.package.cells import Cell, CellChange, ColumnLook, NewSheet, parse_area, reference
 from proxy.tools.sheet.package.layout import SheetLook
 
 SHEET_MAX = 1 << 32  # bytes of a sheet: 1 048 576 rows of 80 cells, at 50 bytes a cell
@@ -86,13 +86,6 @@ class Package:
             self._formats = formats.CellFormats(self._parts.source(part), self._parts.elements(part))
         return self._formats.style(base, look, bold=bold)
 
-    def layout(self, sheet: structure.Sheet) -> structure.SheetLayout:
-        """Return the tables and merged cells of a sheet."""
-        merged = _MergedCells(self._failing(sheet))
-        merged.load(self._source(sheet))
-        tables = tuple(area for area, _ in structure.tables(self._parts, sheet))
-        return structure.SheetLayout(tables, tuple(merged.areas))
-
     def defined_names(self) -> Iterator[names.DefinedName]:
         """Yield the defined names of the workbook and of its sheets."""
         return names.defined_names(self._parts, self._structure.workbook)
@@ -142,7 +135,7 @@ class Package:
         self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange], look: SheetLook | None
     ) -> Iterator[bytes]:
         source = self._source(sheet)
-        if look is not None and any(structure.tables(self._parts, sheet)):
+        if look is not None and any(names.named_tables(self._parts, sheet)):
             look = look._replace(filtered=None)
         for chunk in editing.SheetEditor(cells, self._failing(sheet), look).edited(source):
             yield source.encoded(chunk)
@@ -152,9 +145,9 @@ class Package:
 
     def _check_tables(self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange]) -> None:
         """Refuse changes of table headers: the table names its columns, too, and Excel would call the file damaged."""
-        for _, header in structure.tables(self._parts, sheet):
+        for table in names.named_tables(self._parts, sheet):
             for position in cells:
-                if header is not None and header.covers(position):
+                if table.header is not None and table.header.covers(position):
                     self._failing(sheet)(
                         f"has an Excel table with its header in {reference(*position)}, which must stay as it is"
                     )
@@ -201,30 +194,6 @@ class Package:
             raise errors.SheetError(f"{self.path}: the sheet {structure.visible(sheet.name)!r} {problem}")
 
         return fail
-
-
-class _MergedCells:
-    """Collects the merged areas of a sheet."""
-
-    def __init__(self, fail: xml_events.Fail) -> None:
-        self._fail = fail
-        self.areas: list[Area] = []
-
-    def load(self, chunks: Iterable[bytes]) -> None:
-        xml_events.XmlParser(self, self._fail).run(chunks)
-
-    def start(self, name: str, attributes: dict[str, str], _: int) -> None:
-        if name == "mergeCell":
-            try:
-                self.areas.append(parse_area(attributes.get("ref", "")))
-            except ValueError as error:
-                self._fail(f"has wrong merged cells: {error}")
-
-    def end(self, _: str, __: int) -> None:
-        pass
-
-    def text(self, _: str) -> None:
-        pass
 
 
 def _cells(area: str) -> Iterator[tuple[int, int]]:

@@ -39,7 +39,7 @@ def test_formulas_stay_and_get_typed_values(tmp_path: Path) -> None:
     result = fill(
         book({"A2": "LM317", "B2": price, "C2": FormulaCell(f"{X}SHORT_DESCRIPTION(A2)", ""), "D2": "beside"}), tmp_path
     )
-    assert result.cells["B2"] == (Decimal("0.25"), Formula(price.text, "array", "B2", 1))
+    assert result.cells["B2"] == (Decimal("0.25"), Formula(price.text, "array", "B2"))
     assert result.cells["C2"] == ("=LM317", Formula(f"{X}SHORT_DESCRIPTION(A2)"))
     assert result["D2"] == "beside"
     assert result["A1"] == "The Nexar Supply Add-in is ready!"

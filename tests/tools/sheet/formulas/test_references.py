@@ -22,7 +22,7 @@ NAMES = WorkbookNames(
         (None, "Title"): '"x"',
         (None, "Shifted"): "OFFSET(BOM!$A$1,1,1)",
     },
-    [NamedTable("Parts", "BOM", Area(2, 1, 9, 3), ("MPN", "Qty [pcs]", "#"))],
+    [NamedTable("Parts", "BOM", Area(1, 1, 1, 3), Area(2, 1, 9, 3), ("MPN", "Qty [pcs]", "#"))],
 )
 
 

@@ -36,7 +36,9 @@ def test_tables_have_their_data_and_columns(tmp_path: Path) -> None:
     sheet.append("LM317", 1)
     sheet_features.table(sheet, "A1:B2", ["MPN", "Quantity"])
     with open_package(book.write(tmp_path / "book.xlsx")) as package:
-        assert list(package.named_tables()) == [NamedTable("Parts", "List", Area(2, 1, 2, 2), ("MPN", "Quantity"))]
+        assert list(package.named_tables()) == [
+            NamedTable("Parts", "List", Area(1, 1, 1, 2), Area(2, 1, 2, 2), ("MPN", "Quantity"))
+        ]
 
 
 def test_a_table_without_an_area_is_refused(tmp_path: Path) -> None:

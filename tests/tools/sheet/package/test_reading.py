@@ -73,7 +73,7 @@ def test_formulas_arrive_as_they_read_in_their_cells(tmp_path: Path) -> None:
     first, second = rows(tmp_path, data).values()
     assert [cell.formula for cell in first] == [
         Formula('B1&"x"'),
-        Formula("_xll.F(A1)", "array", "B1:B2", 1),
+        Formula("_xll.F(A1)", "array", "B1:B2"),
         Formula("A1+$A$1", "shared", "C1:C3"),
         Formula("", "table", "D1:D9"),
     ]

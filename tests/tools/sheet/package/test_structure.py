@@ -19,7 +19,6 @@ def opened(folder: Path, content: dict[str, str | bytes]) -> workbook.Package:
 def _read_all(package: workbook.Package) -> None:
     for sheet in package.sheets:
         list(package.rows(sheet))
-        package.layout(sheet)
 
 
 def refusal(folder: Path, content: dict[str, str | bytes]) -> str:
@@ -144,18 +143,10 @@ def test_a_part_of_endless_elements_is_refused(tmp_path: Path, monkeypatch: pyte
 
 
 def _with_table(area: str, header: str = "") -> dict[str, str | bytes]:
-    merged = '<mergeCells><mergeCell ref="F1:G2"/></mergeCells>'
-    content = exact_workbook.parts(exact_workbook.sheet("", after=merged))
+    content = exact_workbook.parts(exact_workbook.sheet(""))
     content["xl/worksheets/_rels/sheet1.xml.rels"] = exact_workbook.relationships(("table", "../tables/table1.xml"))
     content["xl/tables/table1.xml"] = f'<table xmlns="{exact_workbook.MAIN}" ref="{area}" {header}/>'
     return content
-
-
-def test_tables_and_merged_cells_are_known(tmp_path: Path) -> None:
-    with opened(tmp_path, _with_table("B2:D9")) as package:
-        layout = package.layout(package.sheets[0])
-        assert layout == structure.SheetLayout((cells.Area(2, 2, 9, 4),), (cells.Area(1, 6, 2, 7),))
-    assert "wrong area" in refusal(tmp_path, _with_table("B2:x"))
 
 
 def test_the_header_of_a_table_is_not_changed(tmp_path: Path) -> None:
