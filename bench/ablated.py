@@ -5,18 +5,15 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from aiohttp import web
 from prometheus_client import Counter as ClientCounter
 
 from proxy.cli import main
 from proxy.kit import event_loop, garbage
-from proxy.kit.aiohttp_internals.server import Handler
 from proxy.stores import cache_file, sqlite
 from proxy.telemetry import log, log_writer, metrics
 from proxy.upstream import batching
 from proxy.v3.parsing import request_shapes
 from proxy.v3.parsing.request_parameters import RequestParameters
-from proxy.web import fast_path
 from proxy.web.v3 import encoded_cache, unparsed
 
 Workload = Literal["distinct queries", "cache hits", "a new query by all clients at once"]
@@ -38,17 +35,6 @@ def _optimization(name: str, workload: Workload) -> Callable[[Callable[[], None]
         return remove
 
     return register
-
-
-@_optimization("the fast path before the router", "distinct queries")
-def _route_everything() -> None:
-    dispatcher = fast_path.dispatcher
-
-    def routed_only(app: web.Application, routed: Handler) -> Handler:
-        app.get(fast_path.DIRECT, {}).clear()  # the admin interface has none
-        return dispatcher(app, routed)
-
-    fast_path.dispatcher = routed_only
 
 
 @_optimization("shapes of requests", "distinct queries")

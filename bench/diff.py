@@ -68,7 +68,7 @@ def _response() -> dict[str, Any]:
     decoded = projection.documents.multi_match.operation({}, 0).decode(canned.body())
     parts = [
         projection.part.map(part, model.MappingContext("US", "USD"))
-        for part in projection.part.decode(join_records(decoded.data.supMultiMatch[0].parts))
+        for part in projection.part.decode_list(join_records(decoded.data.supMultiMatch[0].parts))
     ]
     results = [{"items": parts, "hits": 3, "reference": str(number), "error": None} for number in range(RESULTS)]
     response: dict[str, Any] = msgspec.json.decode(

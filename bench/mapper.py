@@ -34,7 +34,7 @@ def run() -> dict[str, float]:
     read = projection.documents.multi_match.operation({}, 0).decode
 
     def records() -> list[Any]:
-        return projection.part.decode(join_records(read(body).data.supMultiMatch[0].parts))
+        return projection.part.decode_list(join_records(read(body).data.supMultiMatch[0].parts))
 
     def by_hand() -> bytes:
         return orjson.dumps([floor.part(part) for part in orjson.loads(body)["data"]["supMultiMatch"][0]["parts"]])

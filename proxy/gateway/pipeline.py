@@ -10,7 +10,7 @@ reported for a trace (telemetry/steps.py).
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,7 +49,7 @@ from proxy.upstream.batching import Batcher
 T = TypeVar("T")
 QueryClaim = Claim[Hashable, Lookup, RenderedResult]
 REFUSALS = (errors.QueryRefused, errors.OversizedOperation)
-ALL_DATA = frozenset({COMPLETE})
+ALL_DATA, NO_FACTS = frozenset({COMPLETE}), frozenset[str]()
 NO_RESULTS: Mapping[int, RenderedResult] = {}
 Watch = stalls.StallWatch[tuple[QueryClaim, list[int]]]
 """Watch for a stall of queries of a claim, at these positions."""
@@ -234,18 +234,16 @@ class Pipeline:
         fetched = await self._operations.execute(request, plan.operations, watch, is_whole=is_whole)
         counted = await self._operations.execute(request, plan.count_operations(fetched), watch)
 
+        results = plan.results(fetched, counted)
         partial = {n for n, each in fetched.items() if each.reported}
-        results = [
-            # One query may have several operations, of which any may be partial.
-            each if n in partial or (partial and len(positions) == 1) else replace(each, facts=each.facts | ALL_DATA)
-            for n, each in enumerate(plan.results(fetched, counted))
-        ]
+        if partial and len(positions) == 1:  # one query may have several operations, of which any may be partial
+            partial = {0}
         if unmatched := sum(each.unmatched for each in results):
             self._metrics.parts_unmatched[request.client.application.name,] += unmatched
         if any(result.failure is None and result.error is None for result in results):
             request.client.application.plan.shown.update(queries.features)
         began = clock.monotonic()
-        rendered = await in_turns(_translate_all(queries, positions, results))
+        rendered = await in_turns(_translate_all(queries, positions, results, partial))
         steps.lap("translate")
         stored = [lookup.store(n, result, heads.get(n)) for n, result in zip(positions, rendered, strict=True)]
         steps.lap("store")
@@ -398,20 +396,23 @@ async def _search_plan(
             await in_turns(fetched.ids.like(pattern, wildcards.matcher(pattern)))
 
 
-def _translate_all(queries: QuerySet, positions: list[int], results: list[QueryResult]) -> Slices[list[RenderedResult]]:
-    """Translate the results of queries, in slices: those of a hundred whole parts take some 50 ms."""
+def _translate_all(
+    queries: QuerySet, positions: list[int], results: list[QueryResult], partial: Set[int]
+) -> Slices[list[RenderedResult]]:
+    """Translate the results of queries, in slices: those of a hundred whole parts take some 50 ms. `partial` are those
+    of partial responses."""
     rendered: list[RenderedResult] = []
     size = 0
-    for position, result in zip(positions, results, strict=True):
+    for n, (position, result) in enumerate(zip(positions, results, strict=True)):
         if size > SLICE_BYTES:
             size = 0
             yield
-        rendered.append(_translate(queries, position, result))
+        rendered.append(_translate(queries, position, result, NO_FACTS if n in partial else ALL_DATA))
         size += len(rendered[-1].records)
     return rendered
 
 
-def _translate(queries: QuerySet, position: int, result: QueryResult) -> RenderedResult:
+def _translate(queries: QuerySet, position: int, result: QueryResult, facts: frozenset[str]) -> RenderedResult:
     """Translate the result of one query. One that cannot be translated fails alone: the others are paid for, too."""
     if result.failure is not None:
         return RenderedResult.failed(result.failure)
@@ -430,7 +431,7 @@ def _translate(queries: QuerySet, position: int, result: QueryResult) -> Rendere
         details=result.details,
         records=records,
         projection=queries.renderer.key,
-        facts=result.facts | queries.renderer.facts,
+        facts=result.facts.union(facts, queries.renderer.facts),
         parts=len(result.records),
         names=queries.renderer.names(result.parts, records),
     )

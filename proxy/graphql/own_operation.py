@@ -27,7 +27,6 @@ RECORD = b'{"data":%b}'  # of a response: an object without the ids that parts a
 TypeKeys = dict[str, Any]  # None, or such keys
 
 _any = msgspec.json.Decoder().decode
-_raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class UncachedResponse(errors.BridgeError):
@@ -112,7 +111,8 @@ class DocumentQuery:
     def operations(self) -> list[PlannedOperation]:
         document = self._operation.document
         is_free = document.name not in BILLED
-        return [PlannedOperation(document, self._variables, self._parts_max, self._read, (0,), _raws, is_free=is_free)]
+        decode = msgspec.Raw  # its parts are kept as they are
+        return [PlannedOperation(document, self._variables, self._parts_max, self._read, (0,), decode, is_free=is_free)]
 
     def count_operations(self, _: Any) -> list[PlannedOperation]:
         return []
@@ -146,7 +146,6 @@ _WHOLE = CompiledObject(
     "",
     frozenset({f"({DOCUMENT})"}),
     msgspec.Raw,
-    _raws,
     lambda record, _: record,
     "def render(record, _): return record",
 )

@@ -178,9 +178,7 @@ class _PartWriter:
             exec(compile(source, "<selection>", "exec"), namespace)  # noqa: S102 - names of the schema and of GraphQL only
         except (SyntaxError, RecursionError, MemoryError) as error:  # lists nested deeper than Python allows
             raise NotHeldError("nested too deeply") from error
-        record = node.record()
-        decode = msgspec.json.Decoder(list[record]).decode  # type: ignore[valid-type]
-        return CompiledObject(node.text(), frozenset(node.paths()), record, decode, namespace["render"], source)
+        return CompiledObject(node.text(), frozenset(node.paths()), node.record(), namespace["render"], source)
 
     def _object(self, kind: graphql.GraphQLObjectType, fields: list[Field], value: str, node: _Node) -> str:
         members = (f"{field.key!r}: {self._member(kind, field, value, node)}" for field in fields)

@@ -5,18 +5,12 @@ Memory stays within the size; with cachetools.TLRUCache it is a third more.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from proxy.kit.clock import Clock
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class _Entry(NamedTuple, Generic[V]):
-    value: V
-    size: int
-    until: float
 
 
 class ExpiringCache(Generic[K, V]):
@@ -27,7 +21,7 @@ class ExpiringCache(Generic[K, V]):
         self.size = 0
         self._clock = clock
         # An OrderedDict, not a dict: finding the first key of a dict takes long after its first ones were deleted.
-        self._entries: OrderedDict[K, _Entry[V]] = OrderedDict()
+        self._entries: OrderedDict[K, tuple[V, int, float]] = OrderedDict()  # value, size, expiry
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -42,24 +36,31 @@ class ExpiringCache(Generic[K, V]):
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if entry.until <= self._clock.monotonic():
+        value, _, until = entry
+        if until <= self._clock.monotonic():
             self.remove(key)
             return None
         self._entries.move_to_end(key)
-        return entry.value
+        return value
 
     def put(self, key: K, value: V, size: int, until: float) -> None:
         """Store an entry in place of the one with its key; it evicts others, unless it is larger than the cache."""
-        self.remove(key)
+        entries = self._entries
+        if key in entries:
+            self.remove(key)
         if size <= self.size_max:
-            self._entries[key] = _Entry(value, size, until)
+            entries[key] = (value, size, until)
             self.size += size
         # The oldest are checked only: lifetimes are equal or nearly so, and what is used meanwhile is checked by `get`.
         now = self._clock.monotonic()
-        while self._entries and (self.size > self.size_max or next(iter(self._entries.values())).until <= now):
-            self.size -= self._entries.popitem(last=False)[1].size
+        while entries:
+            _, oldest_size, oldest_until = next(iter(entries.values()))
+            if self.size <= self.size_max and oldest_until > now:
+                break
+            self.size -= oldest_size
+            entries.popitem(last=False)
 
     def remove(self, key: K) -> None:
         removed = self._entries.pop(key, None)
         if removed is not None:
-            self.size -= removed.size
+            self.size -= removed[1]

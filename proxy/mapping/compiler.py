@@ -4,11 +4,11 @@ Runs at start and once for every new projection, never per part. The mapping fun
 (source.py), which is as fast as one written by hand: no rule is interpreted while a part is mapped.
 """
 
+import dataclasses
 import itertools
 import keyword
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, get_origin, get_type_hints
 
 import msgspec
@@ -25,21 +25,27 @@ NO_FIELDS: Mapping[str, str] = {}
 MappingFunction = Callable[[Any, model.MappingContext], msgspec.Struct]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class CompiledObject:
     """Compiled mapping of one object in one projection: selection set, record type, and function from record to v3
     object.
 
-    `fields` are the selected paths, `decode` reads a list of records from JSON that has at least these.
-    `source` is the text of the mapping function, for documentation.
+    `fields` are the selected paths; `decode` reads a record of the type `record` from JSON that has at least these,
+    `decode_list` a list of them. `source` is the text of the mapping function, for documentation.
     """
 
     selection: str
     fields: frozenset[str]
     record: Any
-    decode: Callable[[bytes], list[Any]]
     map: MappingFunction
     source: str
+    decode: Callable[[bytes], Any] = dataclasses.field(init=False)
+    decode_list: Callable[[bytes], list[Any]] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decode", msgspec.json.Decoder(self.record).decode)
+        listed = types.GenericAlias(list, (self.record,))
+        object.__setattr__(self, "decode_list", msgspec.json.Decoder(listed).decode)
 
 
 def compile_object(
@@ -82,10 +88,8 @@ class _Writer:
         _read_needs(self._paths, needs, start)
         function = self._source.function(self._mappings.transforms)
         node = start.here.node
-        kind = node.record()
-        decode = msgspec.json.Decoder(types.GenericAlias(list, (kind,))).decode
         text = node.text() or selection.NOTHING
-        return CompiledObject(text, node.paths(), kind, decode, function, self._source.text())
+        return CompiledObject(text, node.paths(), node.record(), function, self._source.text())
 
     def _object(self, name: str, scope: Scope, at: model.Path, clauses: list[str] | None = None) -> str:
         """Return the call of the function that maps one object.

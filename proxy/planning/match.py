@@ -45,7 +45,7 @@ class MatchPlan:
         self,
         request: PartsMatchRequest,
         documents: Documents,
-        decode: Callable[[bytes], list[Any]],
+        decode: Callable[[bytes], Any],
         market: MappingContext,
         single: SingleQuery,
         *,
@@ -165,7 +165,7 @@ def multi_match(
     document: Document,
     chunk: Chunk,
     variables: dict[str, Any],
-    decode: Callable[[bytes], list[Any]],
+    decode: Callable[[bytes], Any],
 ) -> PlannedOperation:
     """Return the operation for some queries; `variables` are those beside them."""
     queries = [_match_query(query, limit) for _, query, limit in chunk]
@@ -204,11 +204,8 @@ def _match_query(query: PartsMatchQuery, limit: int) -> dict[str, Any]:
 
 def read_multi_match(data: Any) -> list[OperationResult]:
     """Read the results of a supMultiMatch, one per query."""
-    # Copied out of the response, which is large, and would live as long as the last result that refers to it.
     return [
-        OperationResult(
-            [], max(match.hits, 0), match.error, records=[bytes(part) for part in getattr(match, "parts", ())]
-        )
+        OperationResult([], max(match.hits, 0), match.error, records=getattr(match, "parts", []))
         for match in data.supMultiMatch
     ]
 
@@ -218,7 +215,7 @@ def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
     def read(data: Any) -> list[OperationResult]:
         result_set = getattr(data, name)
         hits = result_set.results or []
-        records = [bytes(hit.part) for hit in hits]
+        records: list[bytes] = [hit.part for hit in hits]
         return [OperationResult([], max(result_set.hits, 0), None, [hit.akaMpn for hit in hits], records=records)]
 
     return read

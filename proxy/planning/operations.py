@@ -16,7 +16,8 @@ from proxy.kit.slices import SLICE_BYTES, Slices
 class OperationResult(msgspec.Struct, frozen=True):
     """Result of one query in an operation: part records, total hits, its own error.
 
-    `records` are the parts as JSON, as the upstream sent them; `parts` is empty until they are decoded.
+    `records` are the parts as JSON, as the upstream sent them: pieces of its response, which lives as long as they do.
+    `parts` is empty until they are decoded.
     `alternate_mpns` are the alternate MPNs that matched; `result_set` is the result set if more of it is read;
     `failure` is the error of an operation that was not executed, or failed as a whole; `refusal` that of one that the
     upstream refused; `reported` are the errors beside the data of a partial response.
@@ -82,7 +83,7 @@ class PartialResponse(errors.ServerError):
 
 class PlannedOperation(msgspec.Struct, frozen=True):
     """Document with variables: the most parts that it can cost, the reader of its data, the positions in the request of
-    the queries that it resolves, and the decoder of lists of parts, which selects the fields that its caller needs.
+    the queries that it resolves, and the decoder of a part, which selects the fields that its caller needs.
     `is_free`: the upstream executes it without parts left, too."""
 
     document: "Document"
@@ -90,7 +91,7 @@ class PlannedOperation(msgspec.Struct, frozen=True):
     parts_max: int
     read_data: Callable[[Any], list[OperationResult]]
     positions: tuple[int, ...]
-    decode: Callable[[bytes], list[Any]] | None = None
+    decode: Callable[[bytes], Any] | None = None
     is_free: bool = False
 
     @property
@@ -143,14 +144,12 @@ class PlannedOperation(msgspec.Struct, frozen=True):
                 if size > SLICE_BYTES:
                     size = 0
                     yield
-                decoded.append(msgspec.structs.replace(each, parts=self._parts(each.records)))
+                parts = [] if self.decode is None else [*map(self.decode, each.records)]
+                decoded.append(msgspec.structs.replace(each, parts=parts))
                 size += sum(map(len, each.records))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise errors.UpstreamUnreadable("the upstream sent parts of another form", may_be_billed=True) from error
         return decoded
-
-    def _parts(self, records: list[bytes]) -> list[Any]:
-        return self.decode(join_records(records)) if records and self.decode is not None else []
 
 
 def join_records(records: Sequence[bytes]) -> bytes:

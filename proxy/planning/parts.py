@@ -21,7 +21,7 @@ def valid_uids(uids: list[str]) -> list[str]:
 def operations(
     uids: list[str],
     document: Document,
-    decode: Callable[[bytes], list[Any]],
+    decode: Callable[[bytes], Any],
     context: MappingContext,
     batch_parts: int = PARTS_MAX,
 ) -> list[PlannedOperation]:

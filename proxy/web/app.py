@@ -34,7 +34,7 @@ from proxy.web import (
     client_address,
     cluster_metrics,
     connections,
-    fast_path,
+    early_refusals,
     graphql,
     legacy_proxy,
     middleware,
@@ -176,16 +176,14 @@ class ServiceBuilder:
             traced_requests=traced_requests.TracedRequests(gateway, authenticator),
             metrics=metrics,
         )
-        fixed_paths = v3_routes.add_to(app)
+        v3_routes.add_to(app)
         view = gateway.mappings.views[wrapper.MATCH.object]
         v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, metrics))
         _add_graphql(app, gateway, authenticator)
-        app[fast_path.REFUSED] = request_middleware.wrap(fast_path.refuse, "unknown")
-        if not (outer or inner):  # the fast path runs no middleware but the request's own
-            wrapped = {path: request_middleware.wrap(handler, path) for path, handler in fixed_paths.items()}
+        app[early_refusals.REFUSED] = request_middleware.wrap(early_refusals.refuse, "unknown")
+        if not (outer or inner):  # they run no middleware but the request's own
             hit_filter: connections.HitFilter = hits  # mypy infers no Callable from an object with __call__
-            app[fast_path.UNPARSED_HITS] = hit_filter
-            app[fast_path.DIRECT] = wrapped
+            app[connections.UNPARSED_HITS] = hit_filter
         _add_operator_paths(app, gateway, running)
         return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 

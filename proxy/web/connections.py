@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import structlog
+from aiohttp import web
 
 from proxy import config
 from proxy.kit.aiohttp_internals.server import ConnectionHandler
@@ -23,6 +24,7 @@ HEAD_END = b"\r\n\r\n"
 
 # From the bytes of a request and the client's address to the whole response of a hit, or None if it is to be handled.
 HitFilter = Callable[[bytes, str | None], bytes | None]
+UNPARSED_HITS: web.AppKey[HitFilter] = web.AppKey("unparsed hits")
 
 log = structlog.get_logger()
 

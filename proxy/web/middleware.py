@@ -102,13 +102,10 @@ class RequestMiddleware:
         """Count the request, log it, and keep it for the admin interface."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
-        is_check = route in operator_endpoints.PATHS
-        if is_check and not self._log.is_enabled(is_check):
-            return
         fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
-        if self._log.is_enabled(is_check):
-            self._log.write(fields._replace(is_check=is_check), seconds, REQUEST_ID.get())
-        if not is_check:
+        if self._log.is_enabled(fields.is_check):
+            self._log.write(fields, seconds, REQUEST_ID.get())
+        if not fields.is_check:
             self._activity.add_request(_record(request, fields, seconds, self._clock.now()))
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
@@ -133,7 +130,8 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
         application, key = client.application.name, client.key
     if metadata is not None and (metadata.source or metadata.cost):
         parts, cache = metadata.cost, metadata.source
-    return RequestFields(method, route, status, address, application, key, parts, cache, kind)
+    is_check = route in operator_endpoints.PATHS
+    return RequestFields(method, route, status, address, application, key, parts, cache, kind, is_check)
 
 
 def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestValues:

@@ -19,8 +19,8 @@ from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, 
 from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
 from proxy.v3 import bounds, encoding
 from proxy.v3.parsing.request_parameters import ResponseFormat
-from proxy.web import fast_path
-from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
+from proxy.web import early_refusals
+from proxy.web.connections import UNPARSED_HITS, ConnectionLimiter, ConnectionLimits, LimitedConnection
 
 log = structlog.get_logger()
 
@@ -70,8 +70,8 @@ class Listener:
 
     def replace(self, app: web.Application, listen: config.ListenSettings, limits: ConnectionLimits) -> None:
         """Serve with another application, which has been started, and other limits, from the next request on."""
-        self.runner.replace(app, partial(fast_path.dispatcher, app))
-        self.limiter.replace(limits, app.get(fast_path.UNPARSED_HITS))
+        self.runner.replace(app, partial(early_refusals.dispatcher, app))
+        self.limiter.replace(limits, app.get(UNPARSED_HITS))
         self.drain_seconds = listen.drain_seconds
         self.stop_seconds = listen.stop_seconds
 
@@ -103,11 +103,11 @@ async def listening(
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
     are used instead of host and port; `counts` are those of all processes of the service that accept from them.
     """
-    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), app.get(fast_path.UNPARSED_HITS))
+    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), app.get(UNPARSED_HITS))
     runner = HandlerRunner(
         app,
         partial(_V3Connection, limiter=limiter),
-        partial(fast_path.dispatcher, app),
+        partial(early_refusals.dispatcher, app),
         # it would write request lines, and with them API keys
         access_log=None,
         max_line_size=bounds.REQUEST_LINE,

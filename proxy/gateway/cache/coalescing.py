@@ -120,11 +120,14 @@ class Share(Generic[K, C, V]):
             self.claim.was_only_interrupted()
             self._results = [work.finish(result) for work, result in zip(works, results, strict=True)]
 
+    def results(self) -> dict[int, V]:
+        """Return the results of the claimed keys by position, once they are stored."""
+        return {} if self.claim is None else dict(zip(self.claim.positions, self._results, strict=True))
+
     async def wait(self) -> tuple[dict[int, V], list[int]]:
         """Wait for the keys that others execute. Return all results by position, and the positions whose execution
         was cancelled, which the caller may claim again."""
-        results = dict(zip(self.claim.positions, self._results, strict=True)) if self.claim is not None else {}
-        abandoned = []
+        results, abandoned = self.results(), []
         try:
             for position, wait in self._waits.items():
                 await asyncio.wait((wait.result,))

@@ -227,9 +227,10 @@ class ResponseCache:
     def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
         """Return what is held of a page whose other records must be fetched; None if nothing is."""
         page = _page_of(key.key)
-        if page is None or self._holders.get(page.query) is None:
+        names = None if page is None else self._holders.get(page.query)
+        if page is None or names is None:
             return None
-        held, _ = self._assembled(page, self._usable(renderer.fetched | renderer.facts, self._fresh_until))
+        held, _ = self._assembled(page, names, self._usable(renderer.fetched | renderer.facts, self._fresh_until))
         records = [] if held is None else list(map(bytes, _records(held.records)))
         return Head(records, held.stored) if held is not None and records else None
 
@@ -240,13 +241,13 @@ class ResponseCache:
         UpstreamUnreadable for a head that cannot be translated."""
         now = self._clock.monotonic()
         # Of a head no other facts are known than those that it was chosen by.
-        facts = renderer.facts if head is not None else renderer.facts | result.facts
+        facts = renderer.facts if head is not None else result.facts
         if head is not None and (page := _page_of(key.key)) is not None:
             # A part that has moved behind the head meanwhile is not listed twice.
             listed = {uid for record in head.records if (uid := _id(record).v3uid)}
             added = [bytes(each) for each in _records(result.records) if _id(each).v3uid not in listed]
             records, now = join_records([*head.records, *added]), min(now, head.stored)
-            items = renderer.items(renderer.part.decode(records), key.context)
+            items = renderer.items(renderer.part.decode_list(records), key.context)
             count = len(head.records) + len(added)
             hits = max(result.hits, page.start + count)
             names = renderer.names([], records)
@@ -257,7 +258,7 @@ class ResponseCache:
         variant = _Variant(
             fields, result.records, result.hits, result.details, now, {renderer.key: result.items}, result.parts
         )
-        self._keep(key, [variant], result.names)
+        self._keep(key, (variant,), result.names)
         return replace(result, facts=facts, stored=now, until=self._fresh_until(variant))
 
     def cached_records(self, key: CacheKey) -> list[CachedRecords]:
@@ -309,27 +310,25 @@ class ResponseCache:
     def _keep(self, key: CacheKey, added: Sequence[_Variant], names: Sequence[str] | None = None) -> None:
         """Add variants: one with the names of its parts, or several."""
         variants = self._merged(key, added)
+        self._put(key, variants)
         if variants:
-            self._put(key, variants)
             self._note(key, variants[0], names if names is not None and variants[0] is added[0] else None)
 
     def _merged(self, key: CacheKey, added: Sequence[_Variant]) -> tuple[_Variant, ...]:
-        """Return the variants of a query, newest first, with those added; none whose fields a newer one has."""
-        held = self._entries.get(key.key)
-        if held is None and len(added) == 1:
-            return (added[0],)
-        useful: list[_Variant] = []
-        for variant in sorted((*added, *(held or ())), key=lambda each: -each.stored):
-            if not any(variant.fields <= newer.fields for newer in useful):
+        """Return the variants of a query that can be used, newest first, with those added; none whose fields a newer
+        one has."""
+        now, useful = self._clock.monotonic(), list[_Variant]()
+        for variant in sorted((*added, *(self._entries.get(key.key) or ())), key=lambda each: -each.stored):
+            if now < self._end(variant) and not any(variant.fields <= newer.fields for newer in useful):
                 useful.append(variant)
         return tuple(useful[:VARIANTS_MAX])
 
     def _items(self, variant: _Variant, key: CacheKey, renderer: ItemRenderer) -> bytes:
         items = variant.items.get(renderer.key)
         if items is None:
-            parts = renderer.part.decode(variant.records)
+            parts = renderer.part.decode_list(variant.records)
             items = variant.items[renderer.key] = renderer.items(parts, key.context)
-            self._put(key, self._merged(key, [variant]))  # its size has changed; it may have expired by now
+            self._put(key, self._merged(key, (variant,)))  # its size has changed
             if ID in renderer.part.fields:
                 self._note(key, variant, renderer.names(parts, variant.records))
         return items
@@ -345,17 +344,21 @@ class ResponseCache:
             if usable(variant):
                 return variant
         page = _page_of(key.key)
+        names = self._holders.get(key.key if page is None else page.query)
+        if names is None:
+            return None
         if page is not None:
-            held, is_whole = self._assembled(page, usable)
+            held, is_whole = self._assembled(page, names, usable)
             return held if held is not None and is_whole and usable(held) else None
-        names = self._holders.get(key.key) or ()
         holding = [each for name in names for each in self._entries.get(name) or () if usable(each)]
         parts = (_part(each, key) for each in sorted(holding, key=lambda each: -each.stored))
         return next((part for part in parts if part is not None), None)
 
-    def _assembled(self, page: "_Page", usable: Callable[[_Variant], bool]) -> tuple[_Variant | None, bool]:
-        """Return what other pages of the query hold of a page, from its beginning on, and whether that is all of it."""
-        names = self._holders.get(page.query) or ()
+    def _assembled(
+        self, page: "_Page", names: Sequence[Hashable], usable: Callable[[_Variant], bool]
+    ) -> tuple[_Variant | None, bool]:
+        """Return what pages of the query with these names hold of a page, from its beginning on, and whether that is
+        all of it."""
         held = [
             (other, each)
             for name in names
@@ -386,12 +389,11 @@ class ResponseCache:
     def _note(self, key: CacheKey, variant: _Variant, names: Sequence[str] | None) -> None:
         """Let queries by id find the parts of a result, by these names or by their v3 uids; and other pages of a match
         find a page of which nothing was filtered out."""
-        if _uid_of(key.key):
-            return
         if names is None:
             names = [part.v3uid for part in _ids(variant.records) if part.v3uid]
+        until = self._clock.monotonic() + self._lifetime  # of the newest of them, whichever that is
         for part in part_keys(key.key, names):
-            self._hold(part, key, self._holders.get(part) or ())
+            self._hold(part, key, self._holders.get(part) or (), until)
             older = self._entries.get(part)
             if older and all(each.fields <= variant.fields and each.stored <= variant.stored for each in older):
                 self._entries.remove(part)
@@ -403,19 +405,15 @@ class ResponseCache:
                 if not page.covers(_page_of(name))
                 or any(each.stored > variant.stored for each in self._entries.get(name) or ())
             ]
-            self._hold(page.query, key, others)
+            self._hold(page.query, key, others, until)
 
-    def _hold(self, held: Hashable, key: CacheKey, others: Sequence[Hashable]) -> None:
-        names = (key.key, *[name for name in others if name != key.key][: HOLDERS_MAX - 1]) if others else (key.key,)
-        until = self._clock.monotonic() + self._lifetime  # of the newest of them, whichever that is
-        self._holders.put(held, names, memory_of(0) * len(names), until)
+    def _hold(self, held: Hashable, key: CacheKey, others: Sequence[Hashable], until: float) -> None:
+        names = (key.key, *[name for name in others if name != key.key][: HOLDERS_MAX - 1])
+        self._holders.put(held, names, OVERHEAD * len(names), until)
 
     def _put(self, key: CacheKey, variants: tuple[_Variant, ...]) -> None:
-        now = self._clock.monotonic()
-        # The entry lives as long as its newest variant, which must not make the others live longer.
-        usable = tuple([variant for variant in variants if now < self._end(variant)])
-        if usable:
-            self._entries.put(key.key, usable, sum([variant.size() for variant in usable]), max(map(self._end, usable)))
+        if variants:  # the entry lives as long as its newest one
+            self._entries.put(key.key, variants, sum([each.size() for each in variants]), self._end(variants[0]))
 
     def _fresh_until(self, variant: _Variant) -> float:
         is_free = not variant.hits or variant.records == NO_RECORDS

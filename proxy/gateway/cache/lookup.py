@@ -6,7 +6,6 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import structlog
@@ -197,7 +196,11 @@ class Lookup:
     async def wait(self, share: Share[Hashable, Any, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
         caller's exhausted quota, and those whose result serves only the caller that executed them."""
-        with steps.step("wait") if share.is_waiting else nullcontext():
+        if not share.is_waiting:
+            self._results |= {n: self._rendered(n, result) for n, result in share.results().items()}
+            self.misses = []
+            return
+        with steps.step("wait"):
             results, left = await share.wait()
             left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
             self._results |= {n: self._rendered(n, result) for n, result in results.items()}
@@ -220,7 +223,7 @@ class Lookup:
         if result.projection in (None, renderer.key):
             return result
         try:
-            items = renderer.items(renderer.part.decode(result.records), self.queries.keys[position].context)
+            items = renderer.items(renderer.part.decode_list(result.records), self.queries.keys[position].context)
         except errors.UpstreamUnreadable as failure:
             return RenderedResult.failed(failure)
         return replace(result, items=items, projection=renderer.key)

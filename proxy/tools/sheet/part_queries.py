@@ -88,7 +88,7 @@ class PartPlan(NamedTuple):
 
     queries: Sequence[PartQuery]
     document: Document
-    decode: Callable[[bytes], list[Any]]
+    decode: Callable[[bytes], Any]
     market: dict[str, str]
 
     @property

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
-from proxy.web import fast_path, operator_endpoints
+from proxy.web import early_refusals, operator_endpoints
 from proxy.web.admin import auditing, guard, openapi, pages, rendering, requests, sign_in
 from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminDocument, AdminPage, PageData, Query
 from proxy.web.service import RunningService
@@ -36,9 +36,9 @@ def create(service: RunningService, settings: config.AdminSettings, clock: Clock
     app = web.Application(middlewares=[guarded.middleware], client_max_size=FORM_BYTES)
 
     async def refuse(request: web.Request) -> web.StreamResponse:
-        return await guarded.respond(request, fast_path.refuse)
+        return await guarded.respond(request, early_refusals.refuse)
 
-    app[fast_path.REFUSED] = refuse
+    app[early_refusals.REFUSED] = refuse
     operator_endpoints.add_health(app)
     operator_endpoints.add_monitoring(app, service)
     audit = auditing.AuditLog(context, guarded)

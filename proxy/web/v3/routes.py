@@ -102,19 +102,14 @@ class V3Routes:
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
         self._traced_requests = traced_requests
 
-    def add_to(self, app: web.Application) -> dict[str, Handler]:
-        """Register every path under both prefixes, with and without a trailing slash. Returns the handlers of paths
-        without a uid, for the fast path."""
-        fixed = {}
+    def add_to(self, app: web.Application) -> None:
+        """Register every path under both prefixes, with and without a trailing slash."""
         for endpoint in ENDPOINTS:
             handler = self.handler(endpoint, self._v3)
             for prefix in PREFIXES:
                 for path in (f"{prefix}{endpoint.path}", f"{prefix}{endpoint.path}/"):
                     app.router.add_get(path, handler)
                     app.router.add_route("*", path, other_method)
-                    if "{" not in path:
-                        fixed[path] = handler
-        return fixed
 
     def handler(self, endpoint: Endpoint, dialect: Dialect) -> Handler:
         """Return the handler of an endpoint."""

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from proxy import errors, model
@@ -62,7 +63,7 @@ def test_results_of_a_merged_operation_are_those_of_each_alone(
     assert [each.parts for each in merged] == [[], []]
     of_each = [*decoded(first, merged[:1]), *decoded(second, merged[1:])]
     assert of_each == expected
-    assert [json.loads(record) for record in of_each[1].records] == [part("ÄB-2")]
+    assert [msgspec.json.decode(record) for record in of_each[1].records] == [part("ÄB-2")]
 
 
 def test_invalid_part_fails_its_own_operation_as_possibly_billed(compiled: projection_cache.CompiledMatch) -> None:

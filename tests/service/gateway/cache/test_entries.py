@@ -213,7 +213,7 @@ def store_page(
     cache: ResponseCache, renderer: ItemRenderer, key: CacheKey, numbers: Iterable[int], hits: int, head: Any = None
 ) -> RenderedResult:
     records = msgspec.json.encode([{**PART, "v3uid": f"{n:016x}", "mpn": str(n)} for n in numbers])
-    parts = renderer.part.decode(records)
+    parts = renderer.part.decode_list(records)
     items, names = renderer.items(parts, key.context), renderer.names(parts, records)
     return cache.store(key, renderer, RenderedResult(items, hits, records=records, parts=len(parts), names=names), head)
 

@@ -1,8 +1,7 @@
-"""Fast path: refuses some requests at once, and dispatches v3's fixed paths without aiohttp's router.
+"""Refusals before routing: of paths that are too long, of requests that may hide others, of too many connections.
 
-The router and its middlewares take longer than a response cache hit, and the router's time grows with the square of the
-slashes in a path, so that longer paths than any of v3's must not reach it. All other requests go to the router, which
-has the same handlers.
+The time of aiohttp's router grows with the square of the slashes in a path, so that longer paths than any of v3's must
+not reach it.
 """
 
 from collections.abc import Awaitable
@@ -13,39 +12,33 @@ from proxy import errors
 from proxy.kit.aiohttp_internals.server import Handler, close_after_response
 from proxy.v3 import bounds
 from proxy.web import operator_endpoints
-from proxy.web.connections import HitFilter
 
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 
-DIRECT: web.AppKey[dict[str, Handler]] = web.AppKey("direct", dict)
-UNPARSED_HITS: web.AppKey[HitFilter] = web.AppKey("unparsed hits")
 REFUSED: web.AppKey[Handler] = web.AppKey("refused")
 
 
 def dispatcher(app: web.Application, routed: Handler) -> Handler:
     """Return the handler of all requests of an application; `routed` is that of its router."""
-    direct, refused = app.get(DIRECT, {}), app.get(REFUSED)
+    refused = app.get(REFUSED)
+    if refused is None:
+        return routed
 
     def handle(request: web.BaseRequest) -> Awaitable[web.StreamResponse]:
-        # Undecoded: a path with escapes is none of the fixed ones, and goes to the router.
-        path = request.raw_path.partition("?")[0]
-        if refused is not None and _refusal(request, path) is not None:
-            return refused(request)
-        # Absolute targets and trailing slashes miss here, too.
-        handler = direct.get(path) if request.method == "GET" else None
-        return routed(request) if handler is None else handler(request)
+        return routed(request) if _refusal(request) is None else refused(request)
 
     return handle
 
 
 async def refuse(request: web.Request) -> web.StreamResponse:
     """Raise the error of a request that is refused before routing; the connection is closed after its response."""
-    error = _refusal(request, request.raw_path.partition("?")[0])
+    error = _refusal(request)
     close_after_response(request)
     raise error or errors.BadRequest("the request cannot be served")
 
 
-def _refusal(request: web.BaseRequest, path: str) -> errors.BridgeError | None:
+def _refusal(request: web.BaseRequest) -> errors.BridgeError | None:
+    path = request.raw_path.partition("?")[0]
     if len(path) > bounds.PATH:
         return errors.NotFound(
             f"there is no such path: it is longer than {bounds.PATH} bytes; v3's paths begin with /v3"
