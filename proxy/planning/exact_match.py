@@ -34,6 +34,10 @@ def normalize(number: str) -> str:
     return "".join(filter(str.isalnum, number)).upper()
 
 
+def _normalized(number: str | None) -> str:
+    return normalize(number or "")
+
+
 def literal(pattern: str) -> str:
     """Return the longest piece of a number with wildcards: the search text of a partial search."""
     if WILDCARD not in pattern:
@@ -50,11 +54,9 @@ def match_test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
         return _like(number, exact_only)
     if not query.mpn:
         return None
+    mpn = query.mpn
     # Most requests name the number as upstream spells it: equal texts need not be normalized.
-    mpn, normalized = query.mpn, normalize(query.mpn)
-    return lambda part, aka: (
-        part.mpn == mpn or any(normalize(each or "") == normalized for each in (part.mpn, aka, *part.akaMpns))
-    )
+    return lambda part, aka: part.mpn == mpn or normalize(mpn) in map(_normalized, (part.mpn, aka, *part.akaMpns))
 
 
 def is_ranked(number: str, exact_only: bool) -> bool:
@@ -85,6 +87,8 @@ def filter_candidates(query: PartsMatchQuery, result: OperationResult, keep: Mat
 def _kept(result: OperationResult, keep: MatchTest | None) -> tuple[list[Any], list[bytes]]:
     """Return the parts that pass a test, and their records."""
     kept = [(part, record) for part, record, aka in result.candidates() if keep is None or keep(part, aka)]
+    if len(kept) == len(result.parts):
+        return result.parts, result.records
     return [part for part, _ in kept], [record for _, record in kept]
 
 

@@ -75,12 +75,12 @@ class ItemRenderer(NamedTuple):
     def names(self, parts: list[Any], records: bytes) -> tuple[str, ...]:
         """Return the ids by which queries find the parts in some records, decoded or not: their v3 uids, and the other
         ids if they are shown."""
-        if not (parts and isinstance(getattr(parts[0], V3UID, None), str)):  # not shown, or not decoded
+        if not (parts and hasattr(parts[0], V3UID)):  # not shown, or not decoded
             parts = _ids(records)
-        names = [part.v3uid for part in parts if part.v3uid]
+        values = [part.v3uid for part in parts]
         if ID in self.part.fields:
-            names += [part.id for part in parts if part.id]
-        return tuple(names)
+            values += [part.id for part in parts]
+        return tuple(filter(None, map(_text, values)))
 
     def items(self, records: list[Any], context: model.MappingContext) -> bytes:
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
@@ -149,6 +149,11 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
 
     def size(self) -> int:
         return memory_of(len(self.records) + sum(map(len, self.items.values())))
+
+
+def _text(value: Any) -> str | None:
+    """Return the value of a leaf, which the records of some dialects hold as JSON."""
+    return str(msgspec.json.decode(value) or "") if isinstance(value, msgspec.Raw) else value
 
 
 def memory_of(content: int) -> int:
