@@ -196,16 +196,15 @@ class Lookup:
     async def wait(self, share: Share[Hashable, Any, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
         caller's exhausted quota, and those whose result serves only the caller that executed them."""
-        if not share.is_waiting:
-            self._results |= {n: self._rendered(n, result) for n, result in share.results().items()}
-            self.misses = []
-            return
-        with steps.step("wait"):
-            results, left = await share.wait()
-            left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
-            self._results |= {n: self._rendered(n, result) for n, result in results.items()}
-            if shared := set(self.misses).difference(left, self._executed):
-                self._count("shared", shared, "coalesced", _parts(self._results[n] for n in shared))
+        results: dict[int, RenderedResult] = share.results()
+        left: list[int] = []
+        if share.is_waiting:
+            with steps.step("wait"):
+                results, left = await share.wait()
+        left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
+        self._results |= {n: self._rendered(n, result) for n, result in results.items()}
+        if shared := set(self.misses).difference(left, self._executed):
+            self._count("shared", shared, "coalesced", _parts(self._results[n] for n in shared))
         self.misses = sorted(left)
 
     def _serves(self, result: RenderedResult) -> bool:
