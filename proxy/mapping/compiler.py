@@ -49,13 +49,18 @@ class CompiledObject:
 
 
 def compile_object(
-    mappings: loader.Mappings, name: str, projection: model.Projection, needs: tuple[str, ...] = ()
+    mappings: loader.Mappings,
+    name: str,
+    projection: model.Projection,
+    needs: tuple[str, ...] = (),
+    source: Callable[[str], Source] = Source,
 ) -> CompiledObject:
-    """Compile object `name` for a projection; `needs` are paths to select whatever the projection hides.
+    """Compile object `name` for a projection; `needs` are paths to select whatever the projection hides, `source` makes
+    what the functions are written to.
 
     Raises MappingError, naming file and line, where a rule does not fit the schema.
     """
-    return _Writer(mappings, projection).compile(name, needs)
+    return _Writer(mappings, projection, source(name)).compile(name, needs)
 
 
 def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | None = None) -> str:
@@ -72,14 +77,14 @@ def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | No
 class _Writer:
     """Writes one mapping function and grows its selection set on the way."""
 
-    def __init__(self, mappings: loader.Mappings, projection: model.Projection) -> None:
+    def __init__(self, mappings: loader.Mappings, projection: model.Projection, source: Source) -> None:
         self._mappings = mappings
         self._projection = projection
+        self._source = source
         self._paths = PathReader(mappings.schema)
         self._variables: set[str] = set()  # of the function that is being written
 
     def compile(self, name: str, needs: tuple[str, ...]) -> CompiledObject:
-        self._source = Source(name)
         self._variables = {CONTEXT}
         record = self._variable(name)
         start = Scope(Cursor(record, selection.Node(self._mappings.rules[name].reads)), None)
@@ -149,10 +154,10 @@ class _Writer:
 
     def _field(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         if rule.constant:
-            return repr(rule.blank if rule.none is not None else rule.always)
+            return self._source.literal(rule.blank if rule.none is not None else rule.always)
         # Not selected: a field that the plan does not include makes the upstream answer with errors (graphql.md §3.2).
         if rule.feature and rule.feature not in self._projection.features:
-            return repr(rule.blank)
+            return self._source.literal(rule.blank)
         if rules.emptied(self._projection, at) and _is_list(self._mappings, rule):
             return "[]"
         cut = self._cut(at) if self._projection.cut and _is_list(self._mappings, rule) else ""
@@ -161,15 +166,15 @@ class _Writer:
             listed = self._list(rule, scope, at)
             self._variables = outside  # those of a comprehension end with it
             return listed + cut
-        return self._nested(rule, scope, at) if rule.is_ else self._value(rule, scope, repr(rule.blank), cut)
+        if rule.is_:
+            return self._nested(rule, scope, at)
+        return self._value(rule, scope, self._source.literal(rule.blank), cut)
 
     def _cut(self, at: model.Path) -> str:
         """Return the subscript that cuts a list; "" for none. The path may be client text: it is a constant."""
         # Read from the context at run time: requests that differ only in the bounds of slice[] share a function.
         path = rules.cut(self._projection, at)
-        if path is None:
-            return ""
-        return f"[context.cuts[{self._source.constant(path)}]]"
+        return "" if path is None else self._source.cut(path)
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None", cut: str = "") -> str:
         """Return the expression of a scalar, passed through its transform."""
@@ -187,8 +192,8 @@ class _Writer:
         above = scope.above if rule.paths == "." else scope.here
         inner = self._object(target, Scope(Cursor(read.expression, read.node), above), at)
         if rule.only:
-            inner = f"({inner} if {self._value(rule.only, scope)} else {rule.blank!r})"
-        return read.guarded(inner, repr(rule.blank))
+            inner = f"({inner} if {self._value(rule.only, scope)} else {self._source.literal(rule.blank)})"
+        return read.guarded(inner, self._source.literal(rule.blank))
 
     def _list(self, rule: FieldRule, scope: Scope, at: model.Path) -> str:
         """Return the expression of a list or dict of objects: a comprehension over every list on the path."""
@@ -253,8 +258,7 @@ class _Writer:
         reads = [self._paths.read(text, item) for text in texts]
         values = ", ".join(read.guarded(read.expression, "None") for read in reads)
         ranked = f"[{CLAUSE}({_through(self._mappings, order.through, values)}, {entry}){clauses}]"
-        # sorted() with key=rank compares ranks only: it is stable, and dicts cannot be compared.
-        return f"[element for _, element in sorted({ranked}, key=rank)]"
+        return self._source.in_order(ranked)
 
     def _variable(self, name: str) -> str:
         """Return a name that neither the function being written nor its globals have."""

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from proxy.model import Path
+
 _NAMES = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")  # not attributes, nor the beginnings of texts such as keys
 _FILES = itertools.count(1)  # linecache is global to the process, so is the number that makes a file name unique
 
@@ -56,6 +58,19 @@ class Source:
         self._constants[name] = value
         return name
 
+    def literal(self, value: Any) -> str:
+        """Return a value of a mapping file as an expression."""
+        return repr(value)
+
+    def cut(self, path: Path) -> str:
+        """Return the subscript that cuts the list at a path."""
+        return f"[{CONTEXT}.cuts[{self.constant(path)}]]"
+
+    def in_order(self, pairs: str) -> str:
+        """Return the expression of a list of second elements, in the order of the first ones."""
+        # sorted() with key=rank compares ranks only: it is stable, and dicts cannot be compared.
+        return f"[element for _, element in sorted({pairs}, key=rank)]"
+
     def call(self, name: str, arguments: Mapping[str, str], source: ObjectSource) -> str:
         """Return the call of a function that returns one object; `arguments` are expressions by parameter.
 
@@ -70,8 +85,12 @@ class Source:
 
     def entry_point(self, name: str, record: str, source: ObjectSource) -> None:
         """Add the function that maps one record in a context."""
+        self.add_entry(name, (record, CONTEXT), source)
+
+    def add_entry(self, name: str, parameters: Iterable[str], source: ObjectSource) -> None:
+        """Add the function that maps one record."""
         self._entry = f"map_{snake_case(name)}"
-        self._functions[self._function(name, (record, CONTEXT), source)] = self._entry
+        self._functions[self._function(name, parameters, source)] = self._entry
 
     def text(self) -> str:
         """Return the whole source: the entry point first, called functions below their callers."""

@@ -1,19 +1,16 @@
 """Functions that mapping files name in `through`: each converts an upstream value to a v3 value.
 
 Pure and quick: they run for every price and offer of every response. Those that read a table are in tables.py; a name
-that is in neither fails at start.
+that is in neither fails at start. Texts of prices are not remembered: it would gain 2 % of a request if all prices
+repeated, and half of them do. Programs of `explain --as python` have the text of these functions, without types: the
+head of each is one line, and of this module it uses imported names only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
-
-LIFECYCLE, CASE_PACKAGE = "lifecyclestatus", "case_package"  # short names of specs
-IN_STOCK_QUANTITY_UNKNOWN = -2  # contract graphql.md §2.6
-
-_parse_time = datetime.fromisoformat
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
@@ -24,13 +21,6 @@ class PricePoint(Protocol):
     quantity: int
     price: float
     currency: str
-
-
-class Download(NamedTuple):
-    """Format of a CAD model: whether it exists, and its URL."""
-
-    exists: bool
-    url: str
 
 
 def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int | str, ...]]]:
@@ -44,7 +34,6 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int
         if price.currency != currency:  # in most tables only the first is
             currency = price.currency
             points = table.setdefault(currency, [])
-        # Texts are not remembered: it would gain 2 % of a request if all prices repeated, and half of them do.
         points.append((price.quantity, f"{price.price:.5f}"))
     # Here, once, rather than with a test for each price.
     table.pop("", None)
@@ -53,7 +42,7 @@ def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int
 
 def timestamp(time: str) -> Timestamp:
     """Format an RFC 3339 time as v3 did: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
-    moment = _parse_time(time)
+    moment = datetime.fromisoformat(time)
     if time[7::3] == "-T::Z":  # a valid time with these separators is in v3's format
         return time
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -89,8 +78,8 @@ def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home:
         return rank + 3
     if prices[0].currency != home and not any(price.currency == home for price in prices):
         return rank + 2
-    # Of the negative codes only this one means in stock (contract graphql.md §2.6).
-    return rank if stock > 0 or stock == IN_STOCK_QUANTITY_UNKNOWN else rank + 1
+    # Of the negative codes only -2 means in stock, in an unknown quantity (contract graphql.md §2.6).
+    return rank if stock > 0 or stock == -2 else rank + 1
 
 
 def image_mimetype(url: str) -> str:
@@ -118,8 +107,8 @@ def subtypes(document_name: str) -> list[str]:
 def cad_downloads(cad: Any) -> list[str]:
     """Return the URLs of the available formats of a CAD model."""
     formats = ("Altium", "Eagle", "Orcad", "Kicad")
-    pairs = (Download(getattr(cad, f"has{f}"), getattr(cad, f"downloadUrl{f}")) for f in formats)
-    return [download.url for download in pairs if download.exists and download.url]
+    urls = (getattr(cad, f"downloadUrl{name}") for name in formats if getattr(cad, f"has{name}"))
+    return [url for url in urls if url]
 
 
 def names(named: list[Any]) -> list[str]:
@@ -148,12 +137,14 @@ def converted_price(price: float, currency: str, converted: float, converted_to:
 def lifecycle_status(specs: Iterable[Any]) -> str | None:
     """Return the lifecycle status of a part, such as `Production`. The text for display also says how old it is
     (contract graphql.md §2.6)."""
-    return next((spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == LIFECYCLE), None)
+    return next(
+        (spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == "lifecyclestatus"), None
+    )
 
 
 def case_package(specs: Iterable[Any]) -> str | None:
     """Return the package of a part, such as `SOIC`."""
-    return next((spec.displayValue for spec in specs if spec.attribute.shortname == CASE_PACKAGE), None)
+    return next((spec.displayValue for spec in specs if spec.attribute.shortname == "case_package"), None)
 
 
 TRANSFORMS: dict[str, Callable[..., Any]] = {

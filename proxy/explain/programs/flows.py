@@ -5,6 +5,7 @@ comment.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -14,9 +15,9 @@ import graphql
 from proxy import errors
 from proxy.explain.explanation import ExplainedOperation, Explanation
 from proxy.explain.programs.printer import Setting
-from proxy.mapping.compiler import CompiledObject, compile_object
+from proxy.mapping.compiler import CompiledObject
 from proxy.mapping.loader import Mappings
-from proxy.model import PartsMatchQuery, PartsMatchRequest, Projection
+from proxy.model import PartsMatchQuery, PartsMatchRequest
 from proxy.planning import documents, exact_match
 from proxy.planning.projection_cache import LISTS
 from proxy.v3.parsing import requests
@@ -48,14 +49,18 @@ class GraphQLRequest(NamedTuple):
     variables: dict[str, Any]
 
 
+Compile = Callable[[tuple[str, ...]], CompiledObject]
+"""Compiles the objects of a response; the paths are selected, too."""
+
+
 def program_flow(
-    explanation: Explanation, parameters: RequestParameters, mappings: Mappings, projection: Projection
+    explanation: Explanation, parameters: RequestParameters, mappings: Mappings, compiled_with: Compile
 ) -> tuple[Flow, CompiledObject]:
     """Return the flow of a program for an explained request, and the mapping of its objects. Raises
     NoProgramError."""
-    compiled = compile_object(mappings, explanation.object, projection)
     if explanation.object != "Part":
-        return _list(explanation, parameters, mappings, projection)
+        return _list(explanation, parameters, mappings, compiled_with)
+    compiled = compiled_with(())
     operations = [each for each in explanation.operations if each.condition is None]
     if not operations and explanation.lists:
         raise NoProgramError(f"Nexar's list of {' and '.join(explanation.lists)} objects is needed to understand it")
@@ -217,11 +222,11 @@ def _search(parameters: RequestParameters, operations: list[ExplainedOperation])
 
 
 def _list(
-    explanation: Explanation, parameters: RequestParameters, mappings: Mappings, projection: Projection
+    explanation: Explanation, parameters: RequestParameters, mappings: Mappings, compiled_with: Compile
 ) -> tuple[Flow, CompiledObject]:
     needs = ("id", "name") if explanation.object == "Category" else ("id", "name", "aliases")
     is_search = explanation.action == "search"
-    compiled = compile_object(mappings, explanation.object, projection, needs if is_search else needs[:2])
+    compiled = compiled_with(needs if is_search else needs[:2])
     name = LISTS[explanation.object]
     document = graphql.print_ast(graphql.parse(documents.listing(name, compiled).text, no_location=True))
     constants = {"QUERY": document, "LIST": name}

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Literal, get_args
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from proxy.explain.explanation import Explanation, UnderstoodClient
 from proxy.explain.programs import flows, mapping_functions, rows
 from proxy.explain.programs.fields import read, restricted
 from proxy.explain.programs.python_program import PythonProgram, comments
+from proxy.mapping.compiler import compile_object
 from proxy.model import MappingContext, Path
 from proxy.traffic.v3_request import SAFE, V3Request, parse_target
 from proxy.v3 import endpoints
@@ -58,7 +60,13 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
     explanation = explainer.explain(request, application=client.application, for_program=True)
     parameters = RequestParameters(request.target())
     projection, cuts = parameters.projection(frozenset(client.features), mappings, explanation.object)
-    flow, compiled = flows.program_flow(explanation, parameters, mappings, projection)
+    write_functions = partial(mapping_functions.ProgramSource, context=_context(explanation, client, cuts))
+    flow, compiled = flows.program_flow(
+        explanation,
+        parameters,
+        mappings,
+        lambda needs: compile_object(mappings, explanation.object, projection, needs, write_functions),
+    )
     notes = list(_notes(explanation, () if language == "curl" else flow.omitted, language))
     if language == "curl":
         title = f"Sends to Nexar what v3's {explanation.endpoint} asked, and prints the responses."
@@ -69,7 +77,7 @@ def write(explainer: Explainer, explanation: Explanation, language: Language, fi
         addresses=addresses(explainer.settings),
         client=(client.country, client.currency),
         flow=flow,
-        mapping=mapping_functions.read(compiled, _context(explanation, client, cuts)),
+        mapping=compiled.source,
         tables=rows.table_rows(mappings.tables),
     ).source()
 

@@ -1,5 +1,6 @@
 """A program in Python: settings, documents, `main`, what it calls, the mapping, tables, in this order."""
 
+import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable
@@ -11,31 +12,39 @@ from typing import Any
 from proxy.explain.changes import Addresses
 from proxy.explain.programs import printer, rows
 from proxy.explain.programs.flows import Flow
-from proxy.explain.programs.mapping_functions import Function
 from proxy.explain.programs.printer import indented, quoted
+from proxy.mapping.transforms import TRANSFORMS
 
 # Definitions that programs use. One is a block of lines between blank lines; a comment above belongs to it.
 FOLDER = Path(__file__).parent / "snippets"
-TRANSFORMS = "transforms.py"
 DEFINITION = re.compile(r"^def (\w+)", re.MULTILINE)
+_HEAD = re.compile(r"def (\w+)\((.*)\):")
 _CALL = re.compile(r"(?<![\w.])(\w+)\(")
+_REFERENCE = re.compile(r"\s+\((?:contract|names of)[^)]*\)")
 _CONSTANTS = re.compile(r"\b[A-Z][A-Z_]+\b")
 
 
 @lru_cache
 def known_definitions() -> dict[str, str]:
-    """Return all definitions, in the order of the files."""
-    blocks: dict[str, str] = {}
-    for name in ("requests.py", TRANSFORMS):
-        for block in re.split(r"\n\n+", (FOLDER / name).read_text(encoding="utf-8").strip()):
-            if head := DEFINITION.search(block):
-                blocks[head[1]] = block
-    return blocks
+    """Return all definitions: those of requests, and those of transforms."""
+    return _definitions("requests.py") | transforms()
 
 
 @lru_cache
-def transform_names() -> frozenset[str]:
-    return frozenset(DEFINITION.findall((FOLDER / TRANSFORMS).read_text(encoding="utf-8")))
+def transforms() -> dict[str, str]:
+    return {name: _without_types(each) for name, each in TRANSFORMS.items()} | _definitions("transforms.py")
+
+
+def _definitions(file: str) -> dict[str, str]:
+    blocks = re.split(r"\n\n+", (FOLDER / file).read_text(encoding="utf-8").strip())
+    return {head[1]: block for block in blocks if (head := DEFINITION.search(block))}
+
+
+def _without_types(transform: Callable[..., Any]) -> str:
+    """Return the text of a function without its types and references to the contract."""
+    _, _, body = inspect.getsource(transform).rstrip().partition("\n")
+    parameters = ", ".join(inspect.signature(transform).parameters)
+    return f"def {transform.__name__}({parameters}):\n{_REFERENCE.sub('', body)}"
 
 
 def used_definitions(texts: Iterable[str], chosen: Callable[[str], str] = str) -> dict[str, str]:
@@ -68,20 +77,20 @@ LINE = 110  # characters of a line of a table
 
 @dataclass(frozen=True, kw_only=True)
 class PythonProgram:
-    """A program for Python 3.11 or newer and its standard library. `notes` are the paragraphs at its top; `tables` are
-    all that there are."""
+    """A program for Python 3.11 or newer and its standard library. `notes` are the paragraphs at its top; `mapping` is
+    the source of its mapping functions, callers first; `tables` are all that there are."""
 
     title: str
     notes: list[str]
     addresses: Addresses
     client: tuple[str, str]
     flow: Flow
-    mapping: tuple[Function, ...]
+    mapping: str
     tables: dict[str, Any]
 
     def source(self) -> str:
         source = "\n\n\n".join(filter(None, self._body()))
-        modules = ["json", "os", "sys", "urllib.error", "urllib.parse", "urllib.request"]
+        modules = ["json", "os", "sys", "types", "urllib.error", "urllib.parse", "urllib.request"]
         modules += [name for name in ("hashlib", "re") if f"{name}." in source]
         imports = [f"import {name}" for name in sorted(modules)]
         if "datetime." in source:
@@ -106,11 +115,11 @@ class PythonProgram:
         """Return the blocks behind the settings."""
         name = f"main_{self.flow.main}"
         main = self._with_mapping(known_definitions()[name]).replace(name, "main", 1)
-        functions_of_mapping = list(map(printer.function, self.mapping))
+        functions_of_mapping = [each.strip() for each in self.mapping.split("\n\n\n")]
         blocks = self._used([main, *functions_of_mapping])
-        transforms = {name: block for name, block in blocks.items() if name in transform_names()}
-        requests = self._in_order({name: block for name, block in blocks.items() if name not in transforms})
-        mapping = [*functions_of_mapping, *self._in_order(transforms)]
+        used_transforms = {name: block for name, block in blocks.items() if name in transforms()}
+        requests = self._in_order({name: block for name, block in blocks.items() if name not in used_transforms})
+        mapping = [*functions_of_mapping, *self._in_order(used_transforms)]
         mapping[0] = f"# {MAPPING_NOTE}\n{mapping[0]}"
         functions = [main, *requests, *mapping]
         read = set().union(*map(constants_in, functions))
@@ -128,11 +137,11 @@ class PythonProgram:
         return {name: self._with_mapping(block) for name, block in blocks.items()}
 
     def _with_mapping(self, block: str) -> str:
-        entry = self.mapping[0]
+        name, parameters = _HEAD.findall(self.mapping)[0]
         # A uid is passed where the mapping compares it with that of the part.
-        if len(entry.parameters) == 1:
+        if "," not in parameters:
             block = re.sub(r"\bMAP\(([^(),]*), [^(),]*\)", r"MAP(\1)", block)
-        return re.sub(r"\bMAP\b", entry.name, block)
+        return re.sub(r"\bMAP\b", name, block)
 
     def _in_order(self, blocks: dict[str, str]) -> list[str]:
         """Return definitions in the order of their files, callers first."""

@@ -1,11 +1,11 @@
-"""Transforms of mapping files in Python: a program gets those that its fields need, and what they use.
+"""Transforms of mapping files that read a table: a program gets those that its fields need, and what they use.
 
-GraphQL objects are dicts. The tables stand for those of mappings/, which are written into a program.
+The tables stand for those of mappings/, which are written into a program. Programs have the other transforms as
+proxy/mapping/transforms.py has them.
 """
 
 import hashlib
 import re
-from datetime import UTC, datetime
 
 SELLER_UIDS, BRAND_UIDS, MANUFACTURER_UIDS, CATEGORY_UIDS, SOURCE_UIDS = {}, {}, {}, {}, {}
 SELLER_NAMES, SOURCE_NAMES = {}, {}
@@ -13,118 +13,9 @@ SPEC_KEYS, SPEC_NAMES, SPEC_RANGES, SPECS_BESIDE, SPECS_OF_KEYS = {}, {}, {}, {}
 WHOLE_SPECS, LISTED_SPECS, PERCENT_SPECS = [], [], []
 
 
-def prices_by_currency(prices):
-    """v3's price table, like {"USD": [[1, "0.64700"], [10, "0.58000"]]}."""
-    table = {}
-    for price in prices:
-        if price["currency"]:
-            table.setdefault(price["currency"], []).append([price["quantity"], f"{price['price']:.5f}"])
-    return table
-
-
-def timestamp(time):
-    """A time as v3 wrote it, like 2023-11-14T22:13:20Z."""
-    moment = datetime.fromisoformat(time)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def text(value):
-    """A number as v3's text."""
-    return str(value)
-
-
-def listed(value):
-    """A list with one value."""
-    return [value]
-
-
-def naive_id(seller_id, sku, region):
-    """v3's id of an offer: seller, SKU and, where there is one, region."""
-    return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
-
-
 def ranked(pairs):
     """The second elements of pairs, sorted by the first ones."""
     return [element for _, element in sorted(pairs, key=lambda pair: pair[0])]
-
-
-def offer_rank(authorized, stock, prices, currency):
-    """v3's order of offers: authorized first, then in stock, out of stock, other currency, no price."""
-    rank = 0 if authorized else 4
-    if not prices:
-        return rank + 3
-    if all(price["currency"] != currency for price in prices):
-        return rank + 2
-    # -2: in stock, the quantity is not known.
-    return rank if stock > 0 or stock == -2 else rank + 1
-
-
-def image_mimetype(url):
-    """The media type that v3 gave a picture, by the ending of its URL."""
-    ending = url.split(".")[-1].lower()
-    return f"image/{ending}" if ending in ("png", "gif", "svg", "webp") else "image/jpg"
-
-
-def is_datasheet_group(name):
-    """Whether a collection of documents has datasheets."""
-    return "datasheet" in name.lower()
-
-
-def is_compliance_group(name):
-    """Whether a collection of documents has compliance documents."""
-    return "compliance" in name.lower()
-
-
-def subtypes(document_name):
-    """v3's token of a document's name: rohs_statement for "Rohs Statement"."""
-    return ["_".join(document_name.lower().split())] if document_name else []
-
-
-def cad_downloads(cad):
-    """The links of the CAD formats that exist."""
-    formats = ("Altium", "Eagle", "Orcad", "Kicad")
-    return [cad[f"downloadUrl{name}"] for name in formats if cad[f"has{name}"] and cad[f"downloadUrl{name}"]]
-
-
-def is_false(value):
-    """Whether a flag is not set."""
-    return not value
-
-
-def first_click(offers):
-    """The link of a broker's first offer."""
-    return offers[0]["clickUrl"] if offers else None
-
-
-def names(named):
-    """The name of each object."""
-    return [each["name"] for each in named]
-
-
-def redirected(uid, requested):
-    """The requested uid, if it led to a part with another one."""
-    return [requested] if requested and requested != uid else []
-
-
-def converted_price(price, currency, converted, converted_to, wanted):
-    """A price in the wanted currency; None where Nexar has no exchange rate and repeats the price."""
-    if converted_to != wanted or (converted == price and price and currency != wanted):
-        return None
-    return converted
-
-
-def lifecycle_status(specs):
-    """The lifecycle status of a part, such as Production."""
-    spec = spec_of("lifecyclestatus", specs)
-    return spec and (spec["value"] or spec["displayValue"])
-
-
-def case_package(specs):
-    """The package of a part, such as SOIC."""
-    spec = spec_of("case_package", specs)
-    return spec and spec["displayValue"]
 
 
 def uid(table, tag, id, name):
@@ -154,17 +45,17 @@ def category_uid(id, name):
 
 def category_uids(categories):
     """v3's uid of each category."""
-    return [category_uid(each["id"], each["name"]) for each in categories]
+    return [category_uid(each.id, each.name) for each in categories]
 
 
 def category_line(category):
     """v3's uids from the root to the category itself."""
-    return category_uids([*category["ancestors"], category])
+    return category_uids([*category.ancestors, category])
 
 
 def parent_uid(ancestors):
     """v3's uid of the last ancestor; None for the root."""
-    return category_uid(ancestors[-1]["id"], ancestors[-1]["name"]) if ancestors else None
+    return category_uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
 
 
 def seller_name(id, name):
@@ -186,7 +77,7 @@ def source_uid(name):
 
 def spec_of(shortname, specs):
     """The spec of an attribute; None if the part has none."""
-    return next((spec for spec in specs if spec["attribute"]["shortname"] == shortname), None)
+    return next((spec for spec in specs if spec.attribute.shortname == shortname), None)
 
 
 def spec_key(shortname, name, specs):
@@ -254,7 +145,7 @@ def spec_number(shortname, value, si_value):
 def spec_end(end, shortname, specs):
     """One end of the range that a spec belongs to."""
     spec = spec_of(SPEC_RANGES.get(shortname, {}).get(end), specs)
-    return (spec and spec_number(spec["attribute"]["shortname"], spec["value"], spec["siValue"])) or None
+    return (spec and spec_number(spec.attribute.shortname, spec.value, spec.siValue)) or None
 
 
 def spec_low(shortname, specs):
@@ -277,5 +168,5 @@ def spec_display(shortname, shown, value, si_value, specs):
         return shown
     low, high = spec_of(of_range["low"], specs), spec_of(of_range["high"], specs)
     if low and high:
-        return f"{low['displayValue']} to {high['displayValue']}"
+        return f"{low.displayValue} to {high.displayValue}"
     return f"{shown} ({'min' if shortname == of_range['low'] else 'max'})"

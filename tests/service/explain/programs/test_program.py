@@ -61,7 +61,7 @@ def test_only_programs_for_parts_have_a_market(explainer: Explainer) -> None:
 
 def test_a_default_of_null_is_idiomatic(explainer: Explainer) -> None:
     target = match({"mpn": "A"}, more="&show[]=offers.eligible_region")
-    assert '"" if part_offer["eligibleRegion"] is None else' in written(explainer, target)
+    assert '"" if part_offer.eligibleRegion is None else' in written(explainer, target)
 
 
 def test_short_constants_stand_together(explainer: Explainer) -> None:
