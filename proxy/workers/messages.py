@@ -1,14 +1,14 @@
 """Messages between the supervisor and a worker over the worker's standard input and output.
 
 The supervisor sends a StartMessage, with the resolved configuration and its secrets, so that these are in no argument,
-environment variable or file; the worker responds with a StartReport. Both pipes stay open. A reload sends further
-messages, each of which the worker acknowledges; STOP stops the worker, and end of file without STOP means that the
+environment variable or file; the worker responds with a StartReport. Both pipes stay open. A reload calls methods of
+the service, and the worker acknowledges each call; STOP stops the worker, and end of file without STOP means that the
 supervisor has died. The worker itself requests a reload where that is asked of its admin interface.
 """
 
 import os
 import pickle
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -34,31 +34,12 @@ class StartMessage(NamedTuple):
     origin: ConfigurationOrigin | None = None
 
 
-class PrepareMessage(NamedTuple):
-    """Build the service of a configuration beside the running one."""
+class CallMessage(NamedTuple):
+    """Call of a method of the worker's service (single_process.ProcessService)."""
 
     number: int
-    settings: config.Config
-
-
-class CommitMessage(NamedTuple):
-    """Serve with what is prepared."""
-
-    number: int
-
-
-class DropMessage(NamedTuple):
-    """Close what is prepared."""
-
-    number: int
-
-
-class ResultMessage(NamedTuple):
-    """Note the result of a reload; one of all workers `counts` it."""
-
-    number: int
-    result: config.ReloadResult
-    counts: bool
+    method: Literal["prepare", "commit", "drop", "report"]
+    arguments: tuple[Any, ...] = ()
 
 
 class ReloadedMessage(NamedTuple):
@@ -72,7 +53,7 @@ class StopMessage(NamedTuple):
     """Finish the requests under way and end."""
 
 
-Message = PrepareMessage | CommitMessage | DropMessage | ResultMessage | ReloadedMessage | StopMessage
+Message = CallMessage | ReloadedMessage | StopMessage
 
 
 class StartReport(msgspec.Struct, frozen=True, tag="started"):

@@ -73,7 +73,7 @@ class ProcessService(reloading.Reloadable):
             prepared, self._prepared = self._prepared, None
             await prepared.close()
 
-    async def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
+    async def report(self, result: config.ReloadResult, counts: bool = True) -> None:
         """Note the result of a reload. Of several workers one `counts` it."""
         self._running.report(result, counts=counts)
 

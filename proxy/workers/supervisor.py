@@ -167,7 +167,7 @@ class WorkerService(reloading.Reloadable):
                     "configuration commit failed", worker=worker.number, reason="did not prepare the configuration"
                 )
                 worker.end()
-        outcomes = await _all(worker.call(messages.CommitMessage) for worker in prepared)
+        outcomes = await _all(worker.call("commit") for worker in prepared)
         for worker, mistake in zip(prepared, outcomes, strict=True):
             if mistake:  # else it would go on with the configuration before
                 log.error("configuration commit failed", worker=worker.number, reason=str(mistake))
@@ -176,12 +176,12 @@ class WorkerService(reloading.Reloadable):
     async def drop(self) -> None:
         """Let all workers close what they have prepared."""
         self._prepared = {}
-        await _all(worker.call(messages.DropMessage) for worker in self._workers if worker.is_running)
+        await _all(worker.call("drop") for worker in self._workers if worker.is_running)
 
     async def report(self, result: config.ReloadResult) -> None:
         """Tell all workers the result of a reload; one of them counts it."""
         running = [worker for worker in self._workers if worker.is_running]
-        await _all(worker.call(messages.ResultMessage, result, place == 0) for place, worker in enumerate(running))
+        await _all(worker.call("report", result, place == 0) for place, worker in enumerate(running))
         for worker in self._workers:
             worker.note(result)
 
@@ -271,7 +271,7 @@ class Worker:
 
     async def prepare(self, settings: config.Config) -> None:
         """Let the worker build a configuration beside the running one. Raises ConfigError and _WorkerGoneError."""
-        if mistake := await self.call(messages.PrepareMessage, settings):
+        if mistake := await self.call("prepare", settings):
             raise errors.ConfigError(mistake)
 
     def use(self, settings: config.Config) -> None:
@@ -287,13 +287,13 @@ class Worker:
         """Start the next process with the result of the last reload."""
         self._message = self._message._replace(last_reload=result)
 
-    async def call(self, kind: Callable[..., messages.Message], *arguments: object) -> str:
-        """Send a message, and return the mistake that the worker acknowledges it with. Raises _WorkerGoneError."""
+    async def call(self, method: Literal["prepare", "commit", "drop", "report"], *arguments: object) -> str:
+        """Call a method of the worker's service; return the mistake that it reports. Raises _WorkerGoneError."""
         number = next(self._numbers)
         acknowledged: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._unacknowledged[number] = acknowledged
         try:
-            self.send(kind(number, *arguments))
+            self.send(messages.CallMessage(number, method, arguments))
             with suppress(TimeoutError):
                 async with asyncio.timeout(PREPARE_SECONDS):
                     while not acknowledged.done() and not self.is_unresponsive(UNRESPONSIVE_SECONDS):

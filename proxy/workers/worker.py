@@ -107,28 +107,18 @@ class _Orders:
                 waiting = self._requests.get(message.number)
                 if waiting is not None and not waiting.done():  # else its page has been left
                     waiting.set_result(message.result)
-            elif not isinstance(message, messages.StopMessage):
-                mistake = await self._follow(message)
+            elif isinstance(message, messages.CallMessage):
+                mistake = await self._call(message)
                 _send(self._stdout, messages.Acknowledgement(message.number, mistake))
 
-    async def _follow(
-        self,
-        message: messages.PrepareMessage | messages.CommitMessage | messages.DropMessage | messages.ResultMessage,
-    ) -> str:
-        """Follow one message; return why that is not possible, else nothing."""
+    async def _call(self, message: messages.CallMessage) -> str:
+        """Call a method of the service; return why that is not possible, else nothing."""
         try:
-            match message:
-                case messages.PrepareMessage(_, settings):
-                    await self._service.prepare(settings)
-                    self._log_settings = settings.log
-                case messages.CommitMessage():
-                    if self._log_settings is not None:
-                        self._configure_log(self._log_settings)
-                    await self._service.commit()
-                case messages.DropMessage():
-                    await self._service.drop()
-                case messages.ResultMessage(_, result, counts):
-                    await self._service.report(result, counts=counts)
+            if message.method == "commit" and self._log_settings is not None:
+                self._configure_log(self._log_settings)
+            await getattr(self._service, message.method)(*message.arguments)
+            if message.method == "prepare":
+                self._log_settings = message.arguments[0].log
         except errors.StartError as error:
             return error.message
         except Exception as error:

@@ -77,10 +77,9 @@ def test_incomplete_start_report_is_none(line: bytes) -> None:
 
 RESULT = config.ReloadResult("reloaded", 1.0, ("cache.seconds",), ("listen.port",))
 ORDERS: list[messages.Message] = [
-    messages.PrepareMessage(1, SETTINGS),
-    messages.CommitMessage(2),
-    messages.DropMessage(3),
-    messages.ResultMessage(4, RESULT, True),
+    messages.CallMessage(1, "prepare", (SETTINGS,)),
+    messages.CallMessage(2, "commit"),
+    messages.CallMessage(3, "report", (RESULT, True)),
     messages.ReloadedMessage(5, RESULT),
     messages.StopMessage(),
 ]

@@ -29,7 +29,7 @@ while data := os.read(0, 65536):
     for message in reader.read(data):
         if isinstance(message, messages.StopMessage):
             raise SystemExit
-        is_commit = isinstance(message, messages.CommitMessage)
+        is_commit = isinstance(message, messages.CallMessage) and message.method == "commit"
         send(messages.Acknowledgement(message.number, "internal error: KeyError" if is_commit else ""))
 """
 ACKNOWLEDGING = FAILING_COMMIT.replace("if is_commit", "if False")
