@@ -1,22 +1,20 @@
-"""Line-based files, plain or compressed with zstd or gzip, that may be truncated; and a spool of lines by key.
+"""Line-based files, plain or compressed, that may be truncated; and a spool of lines by key.
 
 An interrupted run leaves truncated files, of which everything up to the last whole line is read.
 """
 
 import errno
 import fcntl
-import gzip
-import io
 import os
 import tempfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
 from proxy.kit import zstd
+from proxy.traffic.sources import files
 
-ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
+ZSTD = files.ZSTD
 CHUNK = 1 << 18
 LINE_MAX = 256 << 20  # bytes; this program writes no longer lines
 
@@ -32,29 +30,13 @@ class WholeLines:
         self.cut = False
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._path.open("rb") as raw:
-            rest = b""
-            for chunk in self._chunks(raw):
-                *whole, rest = (rest + chunk).split(b"\n")
-                yield from whole
-                if len(rest) > LINE_MAX:
-                    break
-            if rest:
+        with self._path.open("rb") as raw, files.unpacked(raw) as stream:
+            try:
+                while (line := stream.readline(LINE_MAX)).endswith(b"\n"):
+                    yield line[:-1]
+                self.cut = bool(line)
+            except files.TruncatedFile:
                 self.cut = True
-
-    def _chunks(self, raw: io.BufferedReader) -> Iterator[bytes]:
-        start = raw.peek(4)
-        if start.startswith(ZSTD):
-            frames = ZstdFrames(raw)
-            yield from frames
-            self.cut = frames.cut
-            return
-        plain = gzip.GzipFile(fileobj=raw) if start.startswith(GZIP) else raw
-        try:
-            while chunk := plain.read1(CHUNK):  # unlike `read`, `read1` returns the data before a truncation
-                yield chunk
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            self.cut = True
 
 
 class ZstdFrames:

@@ -18,7 +18,8 @@ from proxy import errors
 from proxy.kit import zstd
 from proxy.traffic import bom_columns
 
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
+ZSTD = b"\x28\xb5\x2f\xfd"
+CHUNK = 1 << 18  # bytes that are read at a time
 
 
 class TruncatedFile(Exception):  # noqa: N818  (named by what has happened)
@@ -34,11 +35,16 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
         file = path.open("rb")
     except OSError as error:
         raise errors.SourceError(f"{path}: cannot be read: {error.strerror}") from None
-    with file, io.BufferedReader(_CheckedStream(_unpacked(file))) as stream:
+    with file, unpacked(file) as stream:
         yield stream
 
 
-def _unpacked(file: io.BufferedReader) -> Any:
+def unpacked(file: io.BufferedReader) -> "io.BufferedReader[Any]":
+    """Return an open file decompressed; reading raises TruncatedFile at damage or truncation."""
+    return io.BufferedReader(_CheckedStream(_decompressing(file)), CHUNK)
+
+
+def _decompressing(file: io.BufferedReader) -> Any:
     start = file.peek(6)
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
@@ -46,7 +52,7 @@ def _unpacked(file: io.BufferedReader) -> Any:
         return bz2.BZ2File(file)
     if start.startswith(b"\xfd7zXZ\x00"):
         return lzma.LZMAFile(file)
-    if start.startswith(_ZSTANDARD):
+    if start.startswith(ZSTD):
         return zstd.ZstdFile(file)
     return file
 
