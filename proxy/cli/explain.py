@@ -4,9 +4,8 @@ import os
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer import core
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
     from proxy.explain.explanation import ExplainedFile, Explanation
 
 STDIN = "-"
-
-
-class ProgramLanguage(StrEnum):
-    """What asks Nexar: a program in Python, or requests by curl."""
-
-    python = "python"
-    curl = "curl"
 
 
 class ExplainCommand(core.TyperCommand):
@@ -79,7 +71,7 @@ class ExplainOptions:
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
     language: Annotated[
-        ProgramLanguage | None,
+        Literal["python", "curl"] | None,
         typer.Option(
             "--as",
             help="Print what asks the Nexar API: a Python program that prints v3's fields, or its requests by curl.",
@@ -156,7 +148,7 @@ def run(options: ExplainOptions) -> None:
     elif options.language:
         from proxy.cli import explained_programs
 
-        explained_programs.show(explained, explainer, options.language.value, options.fields, options.output)
+        explained_programs.show(explained, explainer, options.language, options.fields, options.output)
     else:
         _print(explained, options)
 

@@ -2,9 +2,8 @@
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 from rich.console import Console
@@ -17,15 +16,6 @@ from proxy.kit import event_loop
 APPLICATION = "our"
 REFERENCES = ("env:", "file:")
 NO_ECHO = "not shown; or env:NAME, file:PATH"
-
-
-class PlanName(StrEnum):
-    """Plans at Nexar (settings.PLANS)."""
-
-    EVALUATION = "evaluation"
-    STANDARD = "standard"
-    PRO = "pro"
-    ENTERPRISE = "enterprise"
 
 
 class _Answers(NamedTuple):
@@ -45,7 +35,8 @@ def init(
         str | None, typer.Option(metavar="env:NAME|file:PATH", help="Where the client secret is read from.")
     ] = None,
     plan: Annotated[
-        PlanName | None, typer.Option(help="The plan at Nexar; it sets parts, period and features.")
+        Literal["evaluation", "standard", "pro", "enterprise"] | None,
+        typer.Option(help="The plan at Nexar; it sets parts, period and features."),
     ] = None,
     apikey: Annotated[
         str | None, typer.Option(help="The API key that your programs send; a new one is made if omitted.")

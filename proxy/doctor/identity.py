@@ -49,13 +49,14 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
 
 async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIterator[CheckResult]:
     """Leave the token for the client credentials of an application, from the store or by a token request."""
-    token = await stored.token(inspection, key)
+    known = await stored.use_tokens(inspection, lambda tokens: tokens.token(key), None)
+    token = None if known is None else identity.AccessToken(*known)
     if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
         _use(inspection, key, token)
         inspection.stored_tokens.update(_by_token_key(inspection)[key])
         yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
         return
-    if token is None and await stored.has_token(inspection, key):
+    if token is None and await stored.use(inspection, lambda store: store.token(key), None) is not None:
         yield found("store_key_differs", "the store has a token that store_key does not decrypt", application=name)
     async for finding in request(inspection, name):
         yield finding
@@ -88,7 +89,8 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         key = _keys(inspection, credentials).token
         _use(inspection, key, token)
         finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
-        await stored.keep_token(inspection, key, token)
+        kept = token.token, token.expires
+        await stored.use_tokens(inspection, lambda tokens: tokens.keep_token(key, *kept), None)
     yield finding
     if reply.date and (skew := _clock(inspection, reply.date, now)):
         yield skew
@@ -199,7 +201,8 @@ def _by_token_key(inspection: Inspection) -> dict[str, list[str]]:
 async def forget(inspection: Inspection, name: str) -> None:
     """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
     key = _keys(inspection, _credentials(inspection, name)).token
-    await stored.drop_token(inspection, key, inspection.tokens[name])
+    refused = inspection.tokens[name]
+    await stored.use_tokens(inspection, lambda tokens: tokens.drop_token(key, refused), None)
     for application in _by_token_key(inspection)[key]:
         inspection.stored_tokens.discard(application)
         del inspection.tokens[application]
@@ -207,7 +210,8 @@ async def forget(inspection: Inspection, name: str) -> None:
 
 async def _wait(inspection: Inspection, credentials: identity.Credentials) -> float:
     """Count the request against the limits that the service keeps to; return the seconds until it is allowed."""
-    return await stored.take(inspection, _keys(inspection, credentials).rate_limit, token_requests.RATE_LIMITS)
+    key = _keys(inspection, credentials).rate_limit
+    return await stored.use(inspection, lambda store: store.take(key, token_requests.RATE_LIMITS), 0.0)
 
 
 def _credentials(inspection: Inspection, name: str) -> identity.Credentials:

@@ -6,17 +6,16 @@ that does not exist is not made: it would belong to whoever runs the check.
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from proxy import errors
 from proxy.doctor.inspection import Inspection
-from proxy.kit import windows
 from proxy.stores import open as opening
 from proxy.stores import sqlite_schema
 from proxy.stores.protocols import Store
-from proxy.upstream.auth import identity, token_store
+from proxy.upstream.auth import token_store
 
 T = TypeVar("T")
 
@@ -34,32 +33,12 @@ async def use(inspection: Inspection, work: Callable[[Store], Awaitable[T]], def
         return default
 
 
-async def token(inspection: Inspection, key: str) -> identity.AccessToken | None:
-    """Return a stored token that `store_key` decrypts."""
-    stored = await use(inspection, lambda store: _tokens(inspection, store).token(key), None)
-    return None if stored is None else identity.AccessToken(*stored)
-
-
-async def has_token(inspection: Inspection, key: str) -> bool:
-    """Return whether there is a stored token, whatever it is encrypted with."""
-    return await use(inspection, lambda store: store.token(key), None) is not None
-
-
-async def keep_token(inspection: Inspection, key: str, new: identity.AccessToken) -> None:
-    await use(inspection, lambda store: _tokens(inspection, store).keep_token(key, new.token, new.expires), None)
-
-
-async def drop_token(inspection: Inspection, key: str, refused: str) -> None:
-    await use(inspection, lambda store: _tokens(inspection, store).drop_token(key, refused), None)
-
-
-async def take(inspection: Inspection, key: str, limits: Sequence[windows.Window]) -> float:
-    """Count a token request; return the seconds until it is allowed."""
-    return await use(inspection, lambda store: store.take(key, limits), 0.0)
-
-
-def _tokens(inspection: Inspection, store: Store) -> token_store.EncryptedTokenStore:
-    return token_store.EncryptedTokenStore(store, inspection.settings.store_key)
+async def use_tokens(
+    inspection: Inspection, work: Callable[[token_store.EncryptedTokenStore], Awaitable[T]], default: T
+) -> T:
+    """Return what `work` does with the access tokens in the store, those that `store_key` decrypts."""
+    key = inspection.settings.store_key
+    return await use(inspection, lambda store: work(token_store.EncryptedTokenStore(store, key)), default)
 
 
 async def _opened(inspection: Inspection) -> Store | None:
