@@ -20,7 +20,6 @@ from support import cases, running_proxy
 
 import nexar_sandbox
 from proxy import config, model
-from proxy.planning import match
 
 ROOT = Path(__file__).parents[3]
 CUT = "..."
@@ -204,8 +203,6 @@ def test_shown_program_gets_parts(page: Any, printed_lines: Any) -> None:
 
 async def test_documented_cost_is_billed(page: Any) -> None:
     words = " ".join(page.text.split())
-    assert "A query returns up to `limit` parts; the default is 3." in words
-    assert f"A wildcard inside a number or `exact_only` costs up to {match.CANDIDATES}" in words
     ((pattern, billed),) = re.findall(r"`(\S+)` costs (\d+)", words)
     costs = []
     async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
