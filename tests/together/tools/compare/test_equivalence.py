@@ -1,7 +1,7 @@
 """Tests of a comparison of generated requests on all endpoints: only unrecorded uids differ.
 
-The old service computes uids itself; with a table learned from its responses there is no difference. Of 2 000 requests
-those are compared that have every pair of features that the 2 000 have.
+The old service computes uids itself; with a table learned from its responses there is no difference. Of 1 000 requests
+those are compared that have every pair of features that the 1 000 have.
 """
 
 import pytest
@@ -12,7 +12,7 @@ from together.tools.compare.comparison import CompareRequests, GenerateRequests,
 from proxy.v3 import endpoints
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
-REQUESTS = 2_000
+REQUESTS = 1_000
 
 
 async def test_generated_requests_cover_every_endpoint(generate_requests: GenerateRequests) -> None:
@@ -25,7 +25,7 @@ async def test_generated_requests_cover_every_endpoint(generate_requests: Genera
 async def test_without_disturbances_only_unrecorded_uids_differ(
     environment: ProxyEnvironment, generate_requests: GenerateRequests, compare: CompareRequests
 ) -> None:
-    requests = await generate_requests(100)
+    requests = await generate_requests(60)
     result = await compare(requests, proxy=environment.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
     assert {(group["cause"], group["counts"]) for group in result["groups"]} == {

@@ -38,7 +38,7 @@ from proxy.upstream.auth import identity
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 ROOT = Path(__file__).parents[4]
 CASES = ROOT / "tests/service/cases"
-REQUESTS, SHARE = 2_000, 12  # of the requests that test_equivalence.py compares, one in twelve
+REQUESTS, SHARE = 1_000, 6  # of the requests that test_equivalence.py compares, one in twelve
 
 
 class Responses:

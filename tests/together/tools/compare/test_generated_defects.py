@@ -130,7 +130,7 @@ async def test_random_requests_find_each_planted_defect(
 
 
 def _chosen() -> Iterator[planted_defects.Defect]:
-    for name, field, wrong in CHOSEN:
+    for name, field, wrong in CHOSEN[::2]:  # a replay finds all of them: command/test_planted_defects.py
         for file in shipped.path("mappings").glob("*.yaml"):
             if file.name not in planted_defects.TABLES and f"\n{name}:\n" in file.read_text("utf-8"):
                 yield planted_defects.Defect("chosen", file.name, name, field, wrong)
