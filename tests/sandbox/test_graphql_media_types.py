@@ -8,7 +8,6 @@ from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
 from nexar_sandbox.behavior import Behavior
-from nexar_sandbox.graphql import transport
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
@@ -123,10 +122,3 @@ async def test_an_unsupported_content_type_gets_415_with_its_name(
 async def test_json_in_utf_8_is_accepted_in_every_spelling(caller: SandboxClient, content_type: str) -> None:
     response = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert response.data == {"__typename": "Query"}
-
-
-def test_negotiation_returns_none_without_an_acceptable_type() -> None:
-    assert transport.negotiate(["text/html"], (JSON, GRAPHQL)) is None
-    assert transport.negotiate([], (JSON, GRAPHQL)) == transport.MediaType(JSON, named=False)
-    assert transport.negotiate(["*/*"], ("text/html", JSON)) == transport.MediaType("text/html", named=False)
-    assert transport.negotiate([JSON], ("text/html", JSON)) == transport.MediaType(JSON, named=True)

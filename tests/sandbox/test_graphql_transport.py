@@ -130,12 +130,6 @@ async def test_an_invalid_graphql_request_gets_400_with_its_code(caller: Sandbox
     assert "data" not in response.body
 
 
-async def test_null_variables_and_no_operation_name_are_allowed(caller: SandboxClient) -> None:
-    body = {"query": ASKED, "variables": None, "operationName": None}
-    response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
-    assert response.data == ANSWER
-
-
 async def test_the_operation_name_selects_an_operation(caller: SandboxClient) -> None:
     both = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
     for name, status in (("B", 200), ("C", 400), (None, 400)):
@@ -143,25 +137,6 @@ async def test_the_operation_name_selects_an_operation(caller: SandboxClient) ->
         response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
         assert response.status == status
         assert status == 400 or response.data == {"supSellers": [{"name": "Mouser"}]}
-
-
-async def test_the_content_type_is_json_unless_the_graphql_type_is_requested(caller: SandboxClient) -> None:
-    auth = {"token": caller.token}
-    for accept, kind in (
-        ("*/*", "application/json"),
-        ("application/json", "application/json"),
-        ("application/graphql-response+json, application/json;q=0.9", "application/graphql-response+json"),
-    ):
-        response = await caller.ask(ASKED, headers={**auth, "Accept": accept})
-        assert response.headers["Content-Type"] == f"{kind}; charset=utf-8"
-
-
-async def test_a_browser_gets_a_page_and_other_methods_a_405(caller: SandboxClient) -> None:
-    async with caller.session.get(caller.sandbox.graphql_url) as response:
-        assert response.content_type == "text/html"
-        assert caller.sandbox.graphql_url in await response.text()
-    async with caller.session.put(caller.sandbox.graphql_url) as response:
-        assert response.status == 405
 
 
 async def test_json_is_escaped_as_the_service_escapes_it(caller: SandboxClient) -> None:
