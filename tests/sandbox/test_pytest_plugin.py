@@ -3,7 +3,6 @@
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import gql
@@ -12,6 +11,7 @@ from gql.transport.exceptions import TransportQueryError, TransportServerError
 from gql.transport.requests import RequestsHTTPTransport
 from oauthlib.oauth2 import BackendApplicationClient
 from requests_oauthlib import OAuth2Session
+from support.running_commands import Run
 from together.clients import kicost_runs
 
 import nexar_sandbox
@@ -104,7 +104,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = nexar_sandbox.no_such_name
 
 
-def test_v3bridge_runs_it_with_its_options(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_v3bridge_runs_it_with_its_options(run_command: Run) -> None:
     done = run_command("sandbox", "--port", "8083", "--design-port", "8081")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "v3bridge: --port 8083 is one of the design services' ports, --design-port 8081\n"

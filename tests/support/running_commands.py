@@ -19,8 +19,10 @@ UNWANTED = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
 SECONDS = 60  # that a command may take before its test fails; usually it takes one or two
 LIFETIME = 240  # seconds that a command may go on which a test starts: less than a test may take
 
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-class _RunningCommand:
+
+class RunningCommand:
     """A command that goes on until it is told to stop."""
 
     def __init__(self, process: "subprocess.Popen[str]", errors: Path) -> None:
@@ -67,17 +69,20 @@ class _RunningCommand:
         return self._errors.read_text(encoding="utf-8")
 
 
+Start = Callable[..., RunningCommand]
+
+
 def environment() -> dict[str, str]:
     """The test's own, without what would color or widen the output."""
     return {name: value for name, value in os.environ.items() if name not in UNWANTED} | {"NO_COLOR": "1"}
 
 
 @pytest.fixture
-def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
+def start_command(tmp_path: Path) -> Iterator[Start]:
     """Starts `v3bridge` with arguments (or another Python command line), and ends it with the test."""
     started: list[tuple[subprocess.Popen[str], threading.Timer]] = []
 
-    def start(*arguments: str, python: tuple[str, ...] = PROCESS) -> _RunningCommand:
+    def start(*arguments: str, python: tuple[str, ...] = PROCESS) -> RunningCommand:
         errors = tmp_path / f"errors-{len(started)}.txt"
         with errors.open("w") as file:
             process = subprocess.Popen(
@@ -91,7 +96,7 @@ def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
         timer = threading.Timer(LIFETIME, process.kill)
         timer.start()
         started.append((process, timer))
-        return _RunningCommand(process, errors)
+        return RunningCommand(process, errors)
 
     yield start
     for process, timer in started:
@@ -101,7 +106,7 @@ def start_command(tmp_path: Path) -> Iterator[Callable[..., _RunningCommand]]:
 
 
 @pytest.fixture(scope="session")
-def run_command() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+def run_command() -> Run:
     """Runs `v3bridge` to its end, in this process; as a process of its own, if `python` is its command line."""
 
     def run(*arguments: str, python: tuple[str, ...] | None = None) -> "subprocess.CompletedProcess[str]":

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from support.running_commands import Run
 
 from proxy import config
 from proxy.alerts import alert as alerts
@@ -23,8 +23,6 @@ applications:
   shop: {{client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-shop"]}}
 alerts: {{webhooks: [{webhooks}], commands: [{commands}]}}
 """
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run
 
 from proxy.kit import clock
 from proxy.stores.cache_file import CacheFile
@@ -20,8 +19,6 @@ applications:
   shop: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-shop"]}
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"]}
 """
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture

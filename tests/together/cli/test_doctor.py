@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from support.running_commands import Run
 
 from proxy.cli import doctor
 from proxy.doctor import findings
 from proxy.doctor.run import STAGES
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 MISTAKES = """\
 listen: {port: 70000}
 log: {level: loud}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from support import cases
+from support.running_commands import Run
 
 from proxy.kit.wording import counted
 
@@ -63,9 +64,7 @@ COMP_WORDS=({words}); COMP_CWORD={place}; _v3bridge_completion v3bridge; echo "$
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_short_option_h_shows_help(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], command: Any
-) -> None:
+def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
     short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert (f"Usage: v3bridge {command} " if command else "Usage: v3bridge COMMAND") in short.stdout
@@ -117,9 +116,7 @@ def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
 
 
 @cases.parametrize("arguments, said")
-def test_every_mistake_is_one_line_in_one_style(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], arguments: Any, said: str
-) -> None:
+def test_every_mistake_is_one_line_in_one_style(run_command: Run, arguments: Any, said: str) -> None:
     done = run_command(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
@@ -131,7 +128,7 @@ def test_every_mistake_is_one_line_in_one_style(
 @cases.parametrize("arguments, said")
 @pytest.mark.parametrize("prepared", [False, True])
 def test_options_are_checked_before_parts_are_generated(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
     tmp_path: Path,
     arguments: Any,
     said: str,
@@ -150,7 +147,7 @@ def test_options_are_checked_before_parts_are_generated(
 
 
 def test_port_in_use_is_detected_before_the_sandbox_is_created(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

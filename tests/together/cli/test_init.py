@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from support import commands
+from support.running_commands import Run, Start
 from together.terminal import Terminal
 
 import nexar_sandbox
@@ -37,7 +38,7 @@ def mode(file: Path) -> int:
 
 
 async def test_answers_at_a_terminal_make_a_service(
-    upstream: nexar_sandbox.Sandbox, addresses: tuple[str, ...], start_command: Callable[..., Any], tmp_path: Path
+    upstream: nexar_sandbox.Sandbox, addresses: tuple[str, ...], start_command: Start, tmp_path: Path
 ) -> None:
     account = upstream.default_application
     primary, secondary = os.openpty()
@@ -83,7 +84,7 @@ async def test_answers_at_a_terminal_make_a_service(
 
 
 @pytest.fixture
-def init(run_command: Callable[..., Any], addresses: tuple[str, ...], tmp_path: Path) -> Callable[..., Any]:
+def init(run_command: Run, addresses: tuple[str, ...], tmp_path: Path) -> Callable[..., Any]:
     """Runs `v3bridge init --yes` on the sandbox, with a file in the test's folder."""
 
     def run(*options: str) -> Any:

@@ -22,6 +22,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support import commands, scripted_upstream
+from support.running_commands import Run
 from support.scripted_upstream import ScriptedResponse
 from support.workbooks import samples
 
@@ -30,7 +31,6 @@ from bench import canned
 ROOT = Path(__file__).parents[3]
 KEY = "A_KEY"
 NOBODY = "http://127.0.0.1:9"
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 RunAll = Callable[..., list["subprocess.CompletedProcess[str]"]]
 
 

@@ -5,11 +5,10 @@ import hashlib
 import json
 import re
 import socket
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.running_commands import Run
 
 from proxy.config import own_file
 from proxy.kit import clock
@@ -31,8 +30,6 @@ applications:
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"]}
 """
 AT = 1_700_000_000
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def digest(key: str) -> str:

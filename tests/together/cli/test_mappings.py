@@ -1,12 +1,11 @@
 """Tests of `v3bridge mappings`: the coverage table, whole and by object, and mapping errors."""
 
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run
 
 from proxy.mapping import coverage, loader
 
@@ -15,7 +14,7 @@ ROWS = coverage.of_mappings(loader.load(FOLDER))
 
 
 @pytest.fixture(scope="module")
-def table(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> Any:
+def table(run_command: Run) -> Any:
     done = run_command("mappings")
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -36,20 +35,20 @@ def test_last_line_counts_all_fields(table: Any) -> None:
 
 
 def test_field_without_source_shows_reason_and_client_value(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     done = run_command("mappings", "--object", "Seller")
     line = next(line for line in done.stdout.splitlines() if "Seller.has_ecommerce" in line)
     assert "the service does not say whether a seller sells online; a client sees null" in line
 
 
-def test_single_object_can_be_shown(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_single_object_can_be_shown(run_command: Run) -> None:
     done = run_command("mappings", "--object", "Seller")
     assert set(_cells(done.stdout)) == {f"Seller.{row.field}" for row in ROWS if row.object == "Seller"}
 
 
 def test_unknown_object_is_named_with_the_known_ones(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     done = run_command("mappings", "--object", "Sellar")
     words = " ".join(done.stderr.replace("│", " ").split())
@@ -58,9 +57,7 @@ def test_unknown_object_is_named_with_the_known_ones(
     assert "Seller, Source" in words
 
 
-def test_mapping_mistake_names_file_and_line(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
-) -> None:
+def test_mapping_mistake_names_file_and_line(run_command: Run, tmp_path: Path) -> None:
     folder = shutil.copytree(FOLDER, tmp_path / "mappings")
     company = folder / "company.yaml"
     company.write_text(company.read_text().replace("    id: id\n", "    id: {form: id}\n"))
@@ -71,7 +68,7 @@ def test_mapping_mistake_names_file_and_line(
     assert "form" in done.stderr
 
 
-def test_missing_folder_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_folder_is_named(run_command: Run) -> None:
     done = run_command("mappings", "--folder", "no-such-folder")
     assert done.returncode == 2
     assert "no-such-folder" in done.stderr
@@ -79,7 +76,7 @@ def test_missing_folder_is_named(run_command: Callable[..., "subprocess.Complete
 
 
 def test_source_of_all_mapping_functions_is_printed(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     done = run_command("mappings", "--source")
     assert (done.returncode, done.stderr) == (0, "")
@@ -89,7 +86,7 @@ def test_source_of_all_mapping_functions_is_printed(
     compile(done.stdout, "printed", "exec")
 
 
-def test_source_of_one_object_is_printed(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_source_of_one_object_is_printed(run_command: Run) -> None:
     done = run_command("mappings", "--source", "Datasheet")
     assert done.stdout.splitlines()[0] == "def map_datasheet(datasheet):"
     assert done.stdout.count("def ") == 1

@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 import yaml
 import yarl
-from support.running_commands import PROCESS
+from support.running_commands import PROCESS, Run, Start
 
 import nexar_sandbox
 from proxy.config import ReloadResult
@@ -96,7 +96,7 @@ StartService = Callable[[int], Any]
 
 
 @pytest.fixture
-def start_service(start_command: Callable[..., Any], tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> StartService:
+def start_service(start_command: Start, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> StartService:
     async def start(workers: int) -> ReloadedService:
         service = ReloadedService(tmp_path, upstream, workers)
         service.process = start_command("serve", "--config", str(service.file))
@@ -172,7 +172,7 @@ class SteadyLoad:
 async def test_reloads_under_load_lose_no_request(
     start_service: StartService,
     upstream: nexar_sandbox.Sandbox,
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
     workers: int,
 ) -> None:
     service = await start_service(workers)
@@ -321,7 +321,7 @@ async def test_commands_use_the_store_of_the_running_service(
 
 
 async def test_generated_admin_token_outlives_reloads_and_the_interface_reloads_workers(
-    start_command: Callable[..., Any], tmp_path: Path, upstream: nexar_sandbox.Sandbox
+    start_command: Start, tmp_path: Path, upstream: nexar_sandbox.Sandbox
 ) -> None:
     service = ReloadedService(tmp_path, upstream, 2)
     service.content["admin"] = {"port": 0}

@@ -2,11 +2,10 @@
 
 import re
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.running_commands import Run
 from typer import testing
 
 import proxy
@@ -17,7 +16,7 @@ SLOW = {"aiohttp", "graphql", "uvloop", "cryptography", "nexar_sandbox", "proxy.
 
 
 def test_version_is_that_of_the_package_and_of_its_files(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     done = run_command("--version")
     program, *digests = done.stdout.splitlines()
@@ -42,7 +41,7 @@ def _versions() -> dict[str, str]:
     return {name: version for name, version in map(str.split, lines)}
 
 
-def test_help_names_every_command(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_help_names_every_command(run_command: Run) -> None:
     lines = run_command("--help").stdout.splitlines()
     assert {word for line in lines for word in line[14:24].split()} >= main.COMMANDS.keys() - {"surface"}
     assert len(lines) <= 25
@@ -50,7 +49,7 @@ def test_help_names_every_command(run_command: Callable[..., "subprocess.Complet
 
 
 @pytest.mark.parametrize("command", ["serve", "sandbox", "mappings"])
-def test_every_option_has_help(run_command: Callable[..., "subprocess.CompletedProcess[str]"], command: str) -> None:
+def test_every_option_has_help(run_command: Run, command: str) -> None:
     done = run_command(command, "--help")
     lines = [line.strip("│ ") for line in done.stdout.splitlines()]
     options = [line for line in lines if line.startswith("--")]
@@ -59,21 +58,19 @@ def test_every_option_has_help(run_command: Callable[..., "subprocess.CompletedP
     assert [line for line in options if len(line.split("  ", 1)) < 2] == []
 
 
-def test_no_arguments_show_help(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_no_arguments_show_help(run_command: Run) -> None:
     done = run_command()
     assert (done.stdout, done.returncode) == (run_command("--help").stdout, 2)
 
 
-def test_unknown_command_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_unknown_command_is_named(run_command: Run) -> None:
     done = run_command("swerve")
     assert done.returncode == 2
     assert "swerve" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
-def test_version_and_help_import_no_slow_modules(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], option: str
-) -> None:
+def test_version_and_help_import_no_slow_modules(run_command: Run, option: str) -> None:
     done = run_command(option, python=("-X", "importtime", "-m", "proxy"))
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "typer" in loaded

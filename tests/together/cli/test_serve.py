@@ -5,13 +5,12 @@ import json
 import shlex
 import signal
 import socket
-import subprocess
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run
 
 WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from proxy.cli.main import main; main()"
 CONFIG = """
@@ -110,9 +109,7 @@ applications:
 
 
 @pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
-def test_port_in_use_is_one_line_and_exit_code_2(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], command: str, who: str
-) -> None:
+def test_port_in_use_is_one_line_and_exit_code_2(run_command: Run, command: str, who: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -125,9 +122,7 @@ def test_port_in_use_is_one_line_and_exit_code_2(
     )
 
 
-def test_configuration_mistake_names_file_line_and_key(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
-) -> None:
+def test_configuration_mistake_names_file_line_and_key(run_command: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text("listen:\n  port: somewhere\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\n")
     done = run_command("serve", "--config", str(file))
@@ -137,7 +132,7 @@ def test_configuration_mistake_names_file_line_and_key(
     assert done.stdout == ""
 
 
-def test_missing_configuration_is_named(run_command: Callable[..., "subprocess.CompletedProcess[str]"]) -> None:
+def test_missing_configuration_is_named(run_command: Run) -> None:
     done = run_command("serve", "--config", "no-such.yaml")
     assert (done.returncode, done.stderr) == (
         2,

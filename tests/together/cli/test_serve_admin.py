@@ -6,11 +6,11 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run, Start
 
 CONFIG = """
 listen: {{port: 0}}
@@ -49,7 +49,7 @@ def _of_group(pid: int) -> list[Path]:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_generated_token_is_printed_and_opens_every_worker(start_command: Callable[..., Any], workers: str) -> None:
+def test_generated_token_is_printed_and_opens_every_worker(start_command: Start, workers: str) -> None:
     serving = start_command("serve", "--port", "0", "--workers", workers)
     lines = serving.until("sign in with this token")
     serving.until("")
@@ -72,7 +72,7 @@ def test_generated_token_is_printed_and_opens_every_worker(start_command: Callab
     assert f"admin=http://{_address(lines)}" in serving.errors
 
 
-def test_configured_token_is_not_printed(start_command: Callable[..., Any], tmp_path: Path) -> None:
+def test_configured_token_is_not_printed(start_command: Start, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
     serving = start_command("serve", "--config", str(file), "--admin-port", "0")
@@ -84,9 +84,7 @@ def test_configured_token_is_not_printed(start_command: Callable[..., Any], tmp_
     assert TOKEN not in serving.errors
 
 
-def test_token_is_printed_when_a_reload_removes_the_configured_one(
-    start_command: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_token_is_printed_when_a_reload_removes_the_configured_one(start_command: Start, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
     serving = start_command("serve", "--config", str(file), "--admin-port", "0")
@@ -98,7 +96,7 @@ def test_token_is_printed_when_a_reload_removes_the_configured_one(
     assert [_get(address, token)[0] for token in (serving.until("")[0].strip(), TOKEN)] == [200, 401]
 
 
-def test_token_that_nobody_reads_fails_no_reload(start_command: Callable[..., Any], tmp_path: Path) -> None:
+def test_token_that_nobody_reads_fails_no_reload(start_command: Start, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
     serving = start_command("serve", "--config", str(file), "--admin-port", "0")
@@ -112,7 +110,7 @@ def test_token_that_nobody_reads_fails_no_reload(start_command: Callable[..., An
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_configuration_page_of_every_worker_knows_its_file_and_reloads_all(
-    start_command: Callable[..., Any], tmp_path: Path, workers: str
+    start_command: Start, tmp_path: Path, workers: str
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.format(admin=f"{{token: {TOKEN}}}"))
@@ -137,7 +135,7 @@ def test_configuration_page_of_every_worker_knows_its_file_and_reloads_all(
     assert {(each["outcome"], len(each["mistakes"])) for each in results} == {("failed", 2)}
 
 
-def test_admin_interface_can_be_off(start_command: Callable[..., Any], tmp_path: Path) -> None:
+def test_admin_interface_can_be_off(start_command: Start, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.format(admin="false"))
     serving = start_command("serve", "--config", str(file))
@@ -148,9 +146,7 @@ def test_admin_interface_can_be_off(start_command: Callable[..., Any], tmp_path:
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_service_runs_where_the_port_of_its_admin_interface_is_taken(
-    start_command: Callable[..., Any], workers: str
-) -> None:
+def test_service_runs_where_the_port_of_its_admin_interface_is_taken(start_command: Start, workers: str) -> None:
     with socket.socket() as owner:
         owner.bind(("127.0.0.1", 0))
         owner.listen()
@@ -167,7 +163,7 @@ def test_service_runs_where_the_port_of_its_admin_interface_is_taken(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_port_of_the_service_itself_is_taken(run_command: Callable[..., Any], workers: str) -> None:
+def test_port_of_the_service_itself_is_taken(run_command: Run, workers: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -5,12 +5,12 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from support.running_commands import Run, Start
 
 CONFIG = """
 listen: {port: 0}
@@ -26,9 +26,7 @@ def ask(url: str, key: str) -> None:
         urllib.request.urlopen(f"{url}/parts/match?apikey={key}&queries={query}").read()
 
 
-def test_running_service_is_shown_on_one_screen(
-    start_command: Callable[..., Any], run_command: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_running_service_is_shown_on_one_screen(start_command: Start, run_command: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     service = start_command("serve", "--config", str(file))
@@ -62,15 +60,13 @@ def test_running_service_is_shown_on_one_screen(
 
 
 @pytest.mark.parametrize("command", ["status", "reload"])
-def test_service_that_does_not_run_is_named(run_command: Callable[..., Any], tmp_path: Path, command: str) -> None:
+def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path, command: str) -> None:
     done = run_command(command, "--config", str(tmp_path / "own.yaml"))
     assert done.returncode == 2
     assert f"no service of this user runs with {tmp_path}/own.yaml" in done.stderr
 
 
-def test_configuration_is_shown_with_its_origins_and_without_keys(
-    run_command: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     done = run_command("config", "--config", str(file))
@@ -80,7 +76,7 @@ def test_configuration_is_shown_with_its_origins_and_without_keys(
     assert "THE_KEY" not in done.stdout
 
 
-def test_all_settings_have_values_origins_and_meanings(run_command: Callable[..., Any], tmp_path: Path) -> None:
+def test_all_settings_have_values_origins_and_meanings(run_command: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG)
     done = run_command("config", "--config", str(file), "--all")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from support import cases, commands, running_proxy
 from support.redis_server import RedisServer
+from support.running_commands import Run
 from together.environment import ProxyEnvironment, target
 from together.terminal import terminals
 
@@ -32,7 +33,6 @@ applications:
   shop: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-shop"]}
 """
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Work = Callable[[Store], Awaitable[Any]]
 MONTH = LedgerEntry("shop", "2026-11")
 

@@ -4,14 +4,12 @@ import asyncio
 import datetime
 import json
 import re
-import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running_commands import run_in_this_process
+from support.running_commands import Run, run_in_this_process
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import clock
@@ -88,9 +86,7 @@ def cells(table: Any) -> Any:
     return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}
 
 
-def test_table_has_a_row_per_application_and_key(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
-) -> None:
+def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: Any, spent: None) -> None:
     done = run_command("usage", "--config", str(config_file))
     assert (done.returncode, done.stderr) == (0, "")
     rows = cells(done.stdout)
@@ -105,9 +101,7 @@ def test_table_has_a_row_per_application_and_key(
     assert rows["trial", ""][6:] == ["never", "exhausted"]
 
 
-def test_share_and_the_parts_that_a_key_leaves_are_shown(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
-) -> None:
+def test_share_and_the_parts_that_a_key_leaves_are_shown(run_command: Run, config_file: Any, spent: None) -> None:
     config_file.write_text(CONFIG.replace("parts: 500}", "parts: 50%, leaves: 200}"))
     rows = cells(run_command("usage", "--config", str(config_file)).stdout)
     assert rows["shop", "erp"][3:5] == ["500, leaves 200", "20"]
@@ -132,9 +126,7 @@ def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: No
     assert ["shop/erp", month(), "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
 
-def test_plan_without_parts_is_shown_without_a_date(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, with_store: Any
-) -> None:
+def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_file: Any, with_store: Any) -> None:
     async def work(store: Any) -> None:
         reason = "this plan has no parts: You have exceeded your part limit of 0."
         await store.mark_exhausted(ExhaustedQuota("trial", NEVER - 1, reason))
@@ -146,7 +138,7 @@ def test_plan_without_parts_is_shown_without_a_date(
 
 
 def test_limit_that_the_upstream_has_named_holds_for_the_period(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: Any, spent: None, with_store: Any
 ) -> None:
     reason = "You have exceeded your part limit of 960."
     with_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() + 600, reason)))
@@ -157,9 +149,7 @@ def test_limit_that_the_upstream_has_named_holds_for_the_period(
     assert cells(run_command("usage", "--config", str(config_file)).stdout)["shop", ""][3] == "1,000"
 
 
-def test_json_equals_the_table(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None
-) -> None:
+def test_json_equals_the_table(run_command: Run, config_file: Any, spent: None) -> None:
     done = run_command("usage", "--config", str(config_file), "--json")
     rows = json.loads(done.stdout)
     assert [(row["application"], row["key"], row["used"], row["remaining"]) for row in rows] == [
@@ -174,16 +164,14 @@ def test_json_equals_the_table(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
-def test_usage_shows_no_key_and_no_secret(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, arguments: Any
-) -> None:
+def test_usage_shows_no_key_and_no_secret(run_command: Run, config_file: Any, spent: None, arguments: Any) -> None:
     done = run_command("usage", "--config", str(config_file), *arguments)
     assert "k3y" not in done.stdout + done.stderr
     assert "the-secret" not in done.stdout + done.stderr
 
 
 def test_exhausted_application_can_be_reopened(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: Any, spent: None, with_store: Any
 ) -> None:
     done = run_command("usage", "--config", str(config_file), "--reopen", "trial")
     assert done.stdout.startswith("trial is no longer exhausted: requests are sent.")
@@ -192,7 +180,7 @@ def test_exhausted_application_can_be_reopened(
 
 
 def test_logins_of_workbooks_have_rows_once_they_are_used(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: Any, spent: None, with_store: Any
 ) -> None:
     before = run_command("usage", "--config", str(config_file))
     assert "workbook" not in before.stdout
@@ -208,17 +196,13 @@ def test_logins_of_workbooks_have_rows_once_they_are_used(
     assert all(quota.account != "workbook-1a2b" for quota in with_store(lambda store: store.exhausted_quotas()))
 
 
-def test_unknown_application_cannot_be_reopened(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
-) -> None:
+def test_unknown_application_cannot_be_reopened(run_command: Run, config_file: Any) -> None:
     done = run_command("usage", "--config", str(config_file), "--reopen", "shpo")
     assert done.returncode == 2
     assert "'shpo' is none of shop, trial" in done.stderr
 
 
-def test_empty_store_prints_possible_reasons(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
-) -> None:
+def test_empty_store_prints_possible_reasons(run_command: Run, config_file: Any) -> None:
     done = run_command("usage", "--config", str(config_file))
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
@@ -233,7 +217,7 @@ def test_empty_store_prints_possible_reasons(
     ],
 )
 def test_memory_store_is_reported(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
     config_file: Any,
     tmp_path: Path,
     change: Any,
@@ -255,7 +239,7 @@ runpy.run_module("proxy", run_name="__main__")
 
 
 def test_usage_is_read_on_a_full_disk_while_the_service_runs(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
     config_file: Any,
     spent: None,
     with_store: Any,
@@ -269,7 +253,7 @@ def test_usage_is_read_on_a_full_disk_while_the_service_runs(
 
 
 def test_usage_is_read_on_a_full_disk_without_a_service(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, tmp_path: Path
+    run_command: Run, config_file: Any, spent: None, tmp_path: Path
 ) -> None:
     done = run_command("usage", "--config", str(config_file), python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr) == (0, "")
@@ -279,7 +263,7 @@ def test_usage_is_read_on_a_full_disk_without_a_service(
 
 
 def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_disk(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, spent: None, tmp_path: Path
+    run_command: Run, config_file: Any, spent: None, tmp_path: Path
 ) -> None:
     # The log that a killed process leaves: what it holds is not in the file yet.
     (tmp_path / "state.sqlite-wal").write_bytes(b"\0" * 4096)
@@ -287,9 +271,7 @@ def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_di
     assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
 
 
-def test_unreachable_store_is_one_line_and_exit_code_2(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
-) -> None:
+def test_unreachable_store_is_one_line_and_exit_code_2(run_command: Run, config_file: Any, tmp_path: Path) -> None:
     config_file.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
     done = run_command("usage", "--config", str(config_file))
     assert done.returncode == 2
@@ -310,7 +292,7 @@ applications:
 
 @pytest.mark.parametrize("command", [("usage",), ("shadow",), ("shadow", "off")])
 def test_unneeded_secrets_may_be_missing(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: Any,

@@ -5,13 +5,11 @@ import csv
 import io
 import json
 import re
-import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.running_commands import run_in_this_process
+from support.running_commands import Run, run_in_this_process
 
 from proxy.gateway.client_report import CSV_COLUMNS
 from proxy.kit import clock
@@ -34,8 +32,6 @@ applications:
 """
 LONG = "OctoCruncher/4.2 (Windows NT 10.0; Win64; x64) libcurl/7.88.1 OpenSSL/3.0.8 " + "x" * 120
 pytestmark = pytest.mark.usefixtures("within_a_day")
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def today() -> int:

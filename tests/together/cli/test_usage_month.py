@@ -4,12 +4,11 @@ import asyncio
 import csv
 import io
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run
 
 from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
@@ -44,8 +43,6 @@ ROWS = [  # application, key, fingerprint, then the figures
     ("shop", None, None, None, None, 200, 0, None, None),
 ]
 NO_REQUESTS = "No requests are recorded in 2026-09, so hits and avoided parts are not known.\n"
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import yarl
+from support.running_commands import Start
 
 KEY, TOKEN = "THE_KEY", "the-admin-token-of-the-tests"
 SECONDS = 60.0
@@ -32,7 +32,7 @@ async def fetched(url: str, headers: dict[str, str]) -> Any:
         return await response.json()
 
 
-async def test_any_worker_shows_the_figures_of_both(start_command: Callable[..., Any], tmp_path: Path) -> None:
+async def test_any_worker_shows_the_figures_of_both(start_command: Start, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(CONFIG)
     process = start_command("serve", "--config", str(tmp_path / "own.yaml"))
     lines = await asyncio.to_thread(process.until, "admin interface")

@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import stat
-import subprocess
 import urllib.parse
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ import pytest
 import yarl
 from aiohttp import web
 from support import served
-from support.running_commands import PROCESS
+from support.running_commands import PROCESS, Run, Start
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60.0  # that a condition may take before its test fails
@@ -133,9 +132,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.fixture
-def start_service(
-    start_command: Callable[..., Any], tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch
-) -> Any:
+def start_service(start_command: Start, tmp_path: Path, upstream: SlowUpstream, monkeypatch: pytest.MonkeyPatch) -> Any:
     """`await serves(2)` is a service of two workers that is up. What it leaves in its folder for files is in `tmp`."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
@@ -256,7 +253,7 @@ async def test_worker_folder_is_removed_at_the_end(start_service: Any, tmp_path:
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_port_shared_by_other_workers_counts_as_in_use(
-    start_service: Any, run_command: Callable[..., "subprocess.CompletedProcess[str]"], workers: str
+    start_service: Any, run_command: Run, workers: str
 ) -> None:
     service = await start_service(2)
     port = service.url.rpartition(":")[2]
@@ -268,9 +265,7 @@ async def test_port_shared_by_other_workers_counts_as_in_use(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path, workers: str
-) -> None:
+def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run, tmp_path: Path, workers: str) -> None:
     for name in ("proxy", "mappings"):
         shutil.copytree(ROOT / name, tmp_path / name)
     part = tmp_path / "mappings" / "part.yaml"

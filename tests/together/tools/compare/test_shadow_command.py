@@ -3,13 +3,12 @@
 import asyncio
 import json
 import shlex
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from support.running_commands import Run
 
 from proxy.kit import clock
 from proxy.shadow.results import ResultSlot
@@ -51,9 +50,7 @@ def gather(tmp_path: Path) -> None:
     asyncio.run(inside())
 
 
-def test_shadowing_is_switched_off_and_on(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any
-) -> None:
+def test_shadowing_is_switched_off_and_on(run_command: Run, config_file: Any) -> None:
     def message(*wish: Any) -> Any:
         done = run_command("shadow", *wish, "--config", config_file)
         assert (done.returncode, done.stderr) == (0, "")
@@ -64,9 +61,7 @@ def test_shadowing_is_switched_off_and_on(
     assert message("on")[0] == message()[0] == "Shadowing is on."
 
 
-def test_results_are_shown_and_reset(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
-) -> None:
+def test_results_are_shown_and_reset(run_command: Run, config_file: Any, tmp_path: Path) -> None:
     gather(tmp_path)
     lines = run_command("shadow", "--config", config_file).stdout.splitlines()
     assert lines[1] == "shop/1 /parts/match: 1 of 1 request without a difference, 1 could not be compared"
@@ -76,9 +71,7 @@ def test_results_are_shown_and_reset(
     assert "No request has been compared yet." in run_command("shadow", "reset", "--config", config_file).stdout
 
 
-def test_results_become_the_report_of_a_run(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
-) -> None:
+def test_results_become_the_report_of_a_run(run_command: Run, config_file: Any, tmp_path: Path) -> None:
     none = run_command("compare", "--shadow", "--config", config_file)
     assert (none.returncode, none.stdout) == (2, "")
     assert none.stderr == "v3bridge: there are no results yet: no request has been compared with this store\n"
@@ -95,17 +88,13 @@ def test_results_become_the_report_of_a_run(
 @pytest.mark.parametrize(
     "more", [("--baseline", "http://x"), ("--requests", "log"), ("--replay", "x"), ("--sample", "3")]
 )
-def test_report_sends_no_request_and_refuses_options_of_sides(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, more: Any
-) -> None:
+def test_report_sends_no_request_and_refuses_options_of_sides(run_command: Run, config_file: Any, more: Any) -> None:
     done = run_command("compare", "--shadow", "--config", config_file, *more)
     assert done.returncode == 2
     assert more[0] in done.stderr
 
 
-def test_configuration_without_shadowing_is_reported(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"], config_file: Any, tmp_path: Path
-) -> None:
+def test_configuration_without_shadowing_is_reported(run_command: Run, config_file: Any, tmp_path: Path) -> None:
     file = tmp_path / "nothing.yaml"
     file.write_text(CONFIG.replace("share: 0.5", "share: 0"))
     assert run_command("shadow", "--config", str(file)).stdout.startswith(
@@ -114,7 +103,7 @@ def test_configuration_without_shadowing_is_reported(
 
 
 def test_memory_store_cannot_be_read(
-    run_command: Callable[..., "subprocess.CompletedProcess[str]"],
+    run_command: Run,
 ) -> None:
     done = run_command("shadow", "off")
     assert (done.returncode, done.stdout) == (2, "")

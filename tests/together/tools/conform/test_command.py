@@ -4,9 +4,8 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support import cases, commands
+from support.running_commands import Run, Start
 from together.terminal import terminals
 
 import nexar_sandbox
@@ -24,7 +24,6 @@ from proxy.planning.projection_cache import ProjectionCache
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
 AT_WORST = sum(request.parts for request in reading.load().only([PAID]).requests.values())
 TOKENS = ("token-fields", "jwt-claims")  # observe what is in a token
@@ -216,7 +215,7 @@ def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_comman
     assert "sandbox" not in row  # where it was confirmed: only what differs from that is said
 
 
-def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Start, tmp_path: Path) -> None:
     file = tmp_path / "observed.json"
     arguments = ("conform", "--against", "sandbox", "--json", *_only(FREE, "token-lifetime", "token-fields"))
     observed = json.loads(run_command(*arguments, "--deviation", FREE).stdout)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 from support import running_proxy
-from support.running_commands import run_command
+from support.running_commands import Run, run_command
 
 import nexar_sandbox
 from proxy.config import loader
@@ -27,7 +26,6 @@ applications:
   shop: {{client_id: "{id}", client_secret: "{secret}", plan: pro, apikeys: ["k3y-of-shop"]}}
 """
 
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Started = Callable[..., Any]
 
 

@@ -7,15 +7,14 @@ and reads them back; openpyxl and LibreOffice open them.
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.running_commands import Run
 
 from proxy.cli import embedded
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 CONFIG = """
 upstream: {{graphql_url: "{graphql_url}", token_url: "{token_url}"}}

@@ -1,13 +1,11 @@
 """`v3bridge sheet fill --columns`: what it adds to workbooks with everything, and what stays as it was."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from support.running_commands import Run
 from support.workbooks import builder, calc, packed, samples
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 PARTS: list[builder.Plain] = [1868783, "SN74S74N", "LM358N", 326]  # numbers stand in numeric cells
 

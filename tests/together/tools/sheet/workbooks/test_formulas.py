@@ -1,6 +1,5 @@
 """`v3bridge sheet fill` on formulas: new values of the same type, and nothing else changes."""
 
-import subprocess
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -9,9 +8,8 @@ from typing import Any
 
 import openpyxl
 import pytest
+from support.running_commands import Run
 from support.workbooks import builder, calc, dialects, packed, samples
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
 OFFICIAL = next(

@@ -2,13 +2,13 @@
 
 import hashlib
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.running_commands import Run
 from support.workbooks import hostile
 
-Fill = Callable[..., "subprocess.CompletedProcess[str]"]
+Fill = Run
 
 # What the unit tests of packages leave open: one of each kind of mistake, and everything about the file itself.
 REFUSED = (
