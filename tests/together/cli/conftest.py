@@ -1,11 +1,42 @@
 """Fixtures of the commands' tests."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.running_commands import run_command, start_command
 
-__all__ = ["run_command", "start_command", "within_a_day"]
+from proxy.kit import clock
+from proxy.stores.sqlite import SqliteStore
+
+__all__ = ["run_command", "start_command"]
+
+UseStore = Callable[[Callable[[SqliteStore], Awaitable[Any]]], Any]
+
+
+@pytest.fixture
+def config_file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Path of a file with CONFIG of the test's module."""
+    file = tmp_path / "own.yaml"
+    file.write_text(request.module.CONFIG)
+    return str(file)
+
+
+@pytest.fixture
+def use_store(tmp_path: Path) -> UseStore:
+    """Run an action on the store `sqlite:state.sqlite` of such a file, and return its result."""
+
+    async def use(action: Callable[[SqliteStore], Awaitable[Any]]) -> Any:
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+        try:
+            return await action(store)
+        finally:
+            await store.aclose()
+
+    return lambda action: asyncio.run(use(action))
 
 
 @pytest.fixture

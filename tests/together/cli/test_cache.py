@@ -22,13 +22,6 @@ applications:
 
 
 @pytest.fixture
-def config_file(tmp_path: Path) -> Path:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    return file
-
-
-@pytest.fixture
 def filled(tmp_path: Path) -> None:
     """Two entries of the shop, a minute and an hour old, and one of the trial application."""
     now = clock.SystemClock().now()
@@ -47,22 +40,22 @@ def filled(tmp_path: Path) -> None:
     asyncio.run(fill())
 
 
-def stats(run_command: Run, file: Path) -> dict[str, Any]:
-    done = run_command("cache", "stats", "--config", str(file), "--json")
+def stats(run_command: Run, file: str) -> dict[str, Any]:
+    done = run_command("cache", "stats", "--config", file, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     return {row["application"]: row for row in json.loads(done.stdout)}
 
 
 @pytest.mark.usefixtures("filled")
-def test_json_has_entries_bytes_and_ages_by_application(run_command: Run, config_file: Path) -> None:
+def test_json_has_entries_bytes_and_ages_by_application(run_command: Run, config_file: str) -> None:
     rows = stats(run_command, config_file)
     assert {name: (row["entries"], row["bytes"]) for name, row in rows.items()} == {"shop": (2, 150), "trial": (1, 7)}
     assert 60 <= rows["shop"]["newest_age"] < 3600 <= rows["shop"]["oldest_age"] < 7200
 
 
 @pytest.mark.usefixtures("filled")
-def test_table_has_a_row_per_application_and_the_sum(run_command: Run, config_file: Path) -> None:
-    done = run_command("cache", "stats", "--config", str(config_file))
+def test_table_has_a_row_per_application_and_the_sum(run_command: Run, config_file: str) -> None:
+    done = run_command("cache", "stats", "--config", config_file)
     assert done.returncode == 0
     rows = [[cell.strip() for cell in line.split("│")[1:4]] for line in done.stdout.splitlines() if "│" in line]
     assert rows == [["shop", "2", "150"], ["trial", "1", "7"]]
@@ -70,16 +63,16 @@ def test_table_has_a_row_per_application_and_the_sum(run_command: Run, config_fi
 
 
 @pytest.mark.usefixtures("filled")
-def test_clear_deletes_one_application_or_everything(run_command: Run, config_file: Path) -> None:
-    done = run_command("cache", "clear", "--config", str(config_file), "--application", "shop")
+def test_clear_deletes_one_application_or_everything(run_command: Run, config_file: str) -> None:
+    done = run_command("cache", "clear", "--config", config_file, "--application", "shop")
     assert (done.returncode, done.stdout) == (0, "2 entries deleted\n")
     assert set(stats(run_command, config_file)) == {"trial"}
-    assert run_command("cache", "clear", "--config", str(config_file)).stdout == "1 entry deleted\n"
+    assert run_command("cache", "clear", "--config", config_file).stdout == "1 entry deleted\n"
     assert stats(run_command, config_file) == {}
 
 
-def test_unknown_application_is_refused_by_name(run_command: Run, config_file: Path) -> None:
-    done = run_command("cache", "clear", "--config", str(config_file), "--application", "shpo")
+def test_unknown_application_is_refused_by_name(run_command: Run, config_file: str) -> None:
+    done = run_command("cache", "clear", "--config", config_file, "--application", "shpo")
     assert (done.returncode, done.stdout) == (2, "")
     assert "'shpo' is none of shop, trial" in done.stderr
 
@@ -88,15 +81,15 @@ def test_unknown_application_is_refused_by_name(run_command: Run, config_file: P
     "change", [("sqlite:state.sqlite", '"memory:"'), (CONFIG.splitlines()[1], "upstream: sandbox")]
 )
 def test_configuration_that_shares_nothing_is_named(
-    run_command: Run, config_file: Path, change: tuple[str, str]
+    run_command: Run, config_file: str, change: tuple[str, str]
 ) -> None:
-    config_file.write_text(CONFIG.replace(*change))
-    done = run_command("cache", "stats", "--config", str(config_file))
+    Path(config_file).write_text(CONFIG.replace(*change))
+    done = run_command("cache", "stats", "--config", config_file)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing is shared with `upstream: sandbox` or `store: memory:`" in done.stderr
 
 
-def test_cache_that_is_switched_off_is_said(run_command: Run, config_file: Path) -> None:
-    config_file.write_text(CONFIG + "cache: {shared: false}\n")
-    done = run_command("cache", "stats", "--config", str(config_file))
+def test_cache_that_is_switched_off_is_said(run_command: Run, config_file: str) -> None:
+    Path(config_file).write_text(CONFIG + "cache: {shared: false}\n")
+    done = run_command("cache", "stats", "--config", config_file)
     assert done.stdout.endswith("0 entries, 0 of 268,435,456 bytes. It is switched off in this configuration.\n")

@@ -1,6 +1,5 @@
 """Tests of `v3bridge keys`: what it prints of the configuration and of the store, and how it changes the file."""
 
-import asyncio
 import hashlib
 import json
 import re
@@ -9,11 +8,9 @@ from pathlib import Path
 
 import pytest
 from support.running_commands import Run
+from together.cli.conftest import UseStore
 
 from proxy.config import own_file
-from proxy.kit import clock
-from proxy.stores.protocols import AuditEntry
-from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import UnknownKey
 
 CONFIG = """\
@@ -36,22 +33,9 @@ def digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-@pytest.fixture
-def config_file(tmp_path: Path) -> str:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    return str(file)
-
-
-def record(folder: Path, *keys: UnknownKey) -> None:
-    """Store unknown keys in the file of the configuration."""
-
-    async def work() -> None:
-        store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
-        await store.add_callers("1", [], [], unknown=keys)
-        await store.aclose()
-
-    asyncio.run(work())
+def record(use_store: UseStore, *keys: UnknownKey) -> None:
+    """Store unknown keys."""
+    use_store(lambda store: store.add_callers("1", [], [], unknown=keys))
 
 
 def run(run_command: Run, config_file: str, *arguments: str) -> str:
@@ -81,12 +65,12 @@ def test_list_has_every_key_with_its_limits_and_last_day(run_command: Run, confi
 
 
 def test_unknown_keys_are_listed_until_an_application_has_them(
-    run_command: Run, config_file: str, tmp_path: Path
+    run_command: Run, config_file: str, use_store: UseStore
 ) -> None:
     assert "No program has sent" in run(run_command, config_file, "unknown")
     old, alike = "ab12" + "0" * 60, "ab12" + "1" * 60
     record(
-        tmp_path,
+        use_store,
         UnknownKey(old, "192.0.2.1", "erp/1\x1b[31m", AT, AT + 60, 1234),
         UnknownKey(alike, "192.0.2.2", "", AT, AT, 1),
         UnknownKey(digest("k3y-of-trial"), "192.0.2.3", "", AT, AT, 1),  # it was added since
@@ -130,10 +114,10 @@ def test_new_key_is_printed_once_and_written_as_its_digest(run_command: Run, con
 
 
 def test_key_of_a_program_is_read_or_found_among_unknown_ones(
-    run_command: Run, config_file: str, tmp_path: Path
+    run_command: Run, config_file: str, tmp_path: Path, use_store: UseStore
 ) -> None:
     (tmp_path / "key").write_text("given-key\n")
-    record(tmp_path, UnknownKey(digest("old-key"), "192.0.2.1", "", AT, AT, 1))
+    record(use_store, UnknownKey(digest("old-key"), "192.0.2.1", "", AT, AT, 1))
     run(run_command, config_file, "add", "shop/given", "--key", f"file:{tmp_path / 'key'}")
     run(run_command, config_file, "add", "shop/old", "--unknown", digest("old-key")[:4].upper())
     written = Path(config_file).read_text()
@@ -191,22 +175,16 @@ def test_mistakes_name_the_value(run_command: Run, config_file: str, arguments: 
 
 
 def test_changes_are_in_the_audit_log_of_a_store_that_exists(
-    run_command: Run, config_file: str, tmp_path: Path
+    run_command: Run, config_file: str, tmp_path: Path, use_store: UseStore
 ) -> None:
     run(run_command, config_file, "disable", "shop/plm")
     assert not (tmp_path / "state.sqlite").exists()
-    record(tmp_path)
+    record(use_store)
     for arguments in (("keys", "disable", "trial/1"), ("usage", "--reopen", "shop"), ("cache", "clear")):
         done = run_command(*arguments, "--config", config_file)
         assert (done.returncode, done.stderr) == (0, "")
 
-    async def read() -> list[AuditEntry]:
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-        entries = await store.audit_entries(0, 9)
-        await store.aclose()
-        return entries
-
-    cleared, reopened, disabled = asyncio.run(read())
+    cleared, reopened, disabled = use_store(lambda store: store.audit_entries(0, 9))
     assert cleared[3:] == ("v3bridge cache clear", "", "0 entries deleted")
     assert reopened[3:] == ("v3bridge usage --reopen", "application=shop", "reopened")
     assert disabled[3:] == ("v3bridge keys", f"file={config_file}", "trial/1 is disabled")

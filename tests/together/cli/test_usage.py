@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from support.running_commands import Run, run_in_this_process
+from together.cli.conftest import UseStore
 
 from proxy.gateway.quota.exhaustion import NEVER
-from proxy.kit import clock
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
-from proxy.stores.sqlite import SqliteStore
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -37,31 +36,7 @@ def month() -> str:
 
 
 @pytest.fixture
-def config_file(tmp_path: Path) -> Any:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    return file
-
-
-@pytest.fixture
-def with_store(tmp_path: Path) -> Any:
-    """Run an action on the store that the configuration names."""
-
-    def do(work: Any) -> Any:
-        async def inside() -> Any:
-            store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-            try:
-                return await work(store)
-            finally:
-                await store.aclose()
-
-        return asyncio.run(inside())
-
-    return do
-
-
-@pytest.fixture
-def spent(with_store: Any) -> None:
+def spent(use_store: UseStore) -> None:
     """960 parts of 1 000, 20 uncertain; 480 of a key's 500; a trial application with an exhausted quota."""
     figures = {
         ("shop", month()): (960, 20),
@@ -74,7 +49,7 @@ def spent(with_store: Any) -> None:
         await store.settle(Settlement("worker", 1, (), bookings))
         await store.mark_exhausted(ExhaustedQuota("trial", NEVER, "You have exceeded your part limit of 100."))
 
-    with_store(work)
+    use_store(work)
 
 
 def cells(table: Any) -> Any:
@@ -86,8 +61,8 @@ def cells(table: Any) -> Any:
     return {(name, row[1]): row[2:] for name, row in zip(names, rows, strict=True)}
 
 
-def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: Any, spent: None) -> None:
-    done = run_command("usage", "--config", str(config_file))
+def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: str, spent: None) -> None:
+    done = run_command("usage", "--config", config_file)
     assert (done.returncode, done.stderr) == (0, "")
     rows = cells(done.stdout)
     assert list(rows) == [("shop", ""), ("shop", "erp"), ("shop", "2"), ("trial", ""), ("trial", "1")]
@@ -101,22 +76,20 @@ def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: 
     assert rows["trial", ""][6:] == ["never", "exhausted"]
 
 
-def test_share_and_the_parts_that_a_key_leaves_are_shown(run_command: Run, config_file: Any, spent: None) -> None:
-    config_file.write_text(CONFIG.replace("parts: 500}", "parts: 50%, leaves: 200}"))
-    rows = cells(run_command("usage", "--config", str(config_file)).stdout)
+def test_share_and_the_parts_that_a_key_leaves_are_shown(run_command: Run, config_file: str, spent: None) -> None:
+    Path(config_file).write_text(CONFIG.replace("parts: 500}", "parts: 50%, leaves: 200}"))
+    rows = cells(run_command("usage", "--config", config_file).stdout)
     assert rows["shop", "erp"][3:5] == ["500, leaves 200", "20"]
     (erp,) = [
-        row
-        for row in json.loads(run_command("usage", "--config", str(config_file), "--json").stdout)
-        if row["key"] == "erp"
+        row for row in json.loads(run_command("usage", "--config", config_file, "--json").stdout) if row["key"] == "erp"
     ]
     assert (erp["limit"], erp["leaves"]) == (500, 200)
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: None, columns: int) -> None:
+def test_table_of_a_narrow_terminal_has_every_figure(config_file: str, spent: None, columns: int) -> None:
     done = run_in_this_process(
-        "usage", "--config", str(config_file), FORCE_COLOR="1", TERM="xterm-256color", COLUMNS=str(columns)
+        "usage", "--config", config_file, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS=str(columns)
     )
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     assert max(map(len, lines)) <= columns
@@ -126,31 +99,31 @@ def test_table_of_a_narrow_terminal_has_every_figure(config_file: Any, spent: No
     assert ["shop/erp", month(), "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
 
-def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_file: Any, with_store: Any) -> None:
+def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_file: str, use_store: UseStore) -> None:
     async def work(store: Any) -> None:
         reason = "this plan has no parts: You have exceeded your part limit of 0."
         await store.mark_exhausted(ExhaustedQuota("trial", NEVER - 1, reason))
 
-    with_store(work)
-    done = run_command("usage", "--config", str(config_file))
+    use_store(work)
+    done = run_command("usage", "--config", config_file)
     assert cells(done.stdout)["trial", ""][7] == "no parts in this plan"
     assert "The store is empty" not in done.stdout
 
 
 def test_limit_that_the_upstream_has_named_holds_for_the_period(
-    run_command: Run, config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
     reason = "You have exceeded your part limit of 960."
-    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() + 600, reason)))
-    row = cells(run_command("usage", "--config", str(config_file)).stdout)["shop", ""]
+    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() + 600, reason)))
+    row = cells(run_command("usage", "--config", config_file).stdout)["shop", ""]
     assert (row[3], row[4], row[7].startswith("exhausted until")) == ("960", "0", True)
     # It is over with the period.
-    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() - 1, reason)))
-    assert cells(run_command("usage", "--config", str(config_file)).stdout)["shop", ""][3] == "1,000"
+    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() - 1, reason)))
+    assert cells(run_command("usage", "--config", config_file).stdout)["shop", ""][3] == "1,000"
 
 
-def test_json_equals_the_table(run_command: Run, config_file: Any, spent: None) -> None:
-    done = run_command("usage", "--config", str(config_file), "--json")
+def test_json_equals_the_table(run_command: Run, config_file: str, spent: None) -> None:
+    done = run_command("usage", "--config", config_file, "--json")
     rows = json.loads(done.stdout)
     assert [(row["application"], row["key"], row["used"], row["remaining"]) for row in rows] == [
         ("shop", None, 960, 20),
@@ -164,46 +137,46 @@ def test_json_equals_the_table(run_command: Run, config_file: Any, spent: None) 
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
-def test_usage_shows_no_key_and_no_secret(run_command: Run, config_file: Any, spent: None, arguments: Any) -> None:
-    done = run_command("usage", "--config", str(config_file), *arguments)
+def test_usage_shows_no_key_and_no_secret(run_command: Run, config_file: str, spent: None, arguments: Any) -> None:
+    done = run_command("usage", "--config", config_file, *arguments)
     assert "k3y" not in done.stdout + done.stderr
     assert "the-secret" not in done.stdout + done.stderr
 
 
 def test_exhausted_application_can_be_reopened(
-    run_command: Run, config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
-    done = run_command("usage", "--config", str(config_file), "--reopen", "trial")
+    done = run_command("usage", "--config", config_file, "--reopen", "trial")
     assert done.stdout.startswith("trial is no longer exhausted: requests are sent.")
     assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this rate"]
-    assert with_store(lambda store: store.exhausted_quotas()) == []
+    assert use_store(lambda store: store.exhausted_quotas()) == []
 
 
 def test_logins_of_workbooks_have_rows_once_they_are_used(
-    run_command: Run, config_file: Any, spent: None, with_store: Any
+    run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
-    before = run_command("usage", "--config", str(config_file))
+    before = run_command("usage", "--config", config_file)
     assert "workbook" not in before.stdout
     figures = (("workbook-1a2b", month()), ("workbook-1a2b/workbook", month()))
     bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
-    with_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
-    with_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
-    done = run_command("usage", "--config", str(config_file), "--reopen", "workbook-1a2b")
+    use_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
+    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
+    done = run_command("usage", "--config", config_file, "--reopen", "workbook-1a2b")
     rows = cells(done.stdout)
     assert rows["workbook-1a2b", ""][:4] == [month(), "30", "", "unlimited"]
     assert rows["workbook-1a2b", "workbook"][1] == "30"
     assert rows["shop", ""][1] == "960"
-    assert all(quota.account != "workbook-1a2b" for quota in with_store(lambda store: store.exhausted_quotas()))
+    assert all(quota.account != "workbook-1a2b" for quota in use_store(lambda store: store.exhausted_quotas()))
 
 
-def test_unknown_application_cannot_be_reopened(run_command: Run, config_file: Any) -> None:
-    done = run_command("usage", "--config", str(config_file), "--reopen", "shpo")
+def test_unknown_application_cannot_be_reopened(run_command: Run, config_file: str) -> None:
+    done = run_command("usage", "--config", config_file, "--reopen", "shpo")
     assert done.returncode == 2
     assert "'shpo' is none of shop, trial" in done.stderr
 
 
-def test_empty_store_prints_possible_reasons(run_command: Run, config_file: Any) -> None:
-    done = run_command("usage", "--config", str(config_file))
+def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
+    done = run_command("usage", "--config", config_file)
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
     assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing has been used yet")
@@ -218,15 +191,15 @@ def test_empty_store_prints_possible_reasons(run_command: Run, config_file: Any)
 )
 def test_memory_store_is_reported(
     run_command: Run,
-    config_file: Any,
+    config_file: str,
     tmp_path: Path,
     change: Any,
     why: str,
 ) -> None:
-    config_file.write_text(CONFIG.replace(*change))
-    done = run_command("usage", "--config", str(config_file))
+    Path(config_file).write_text(CONFIG.replace(*change))
+    done = run_command("usage", "--config", config_file)
     assert (done.returncode, done.stdout.startswith(why)) == (0, True)
-    done = run_command("usage", "--config", str(config_file), "--json")
+    done = run_command("usage", "--config", config_file, "--json")
     assert (json.loads(done.stdout), done.stderr.startswith(why)) == ([], True)
     assert not (tmp_path / "state.sqlite").exists()
 
@@ -240,40 +213,40 @@ runpy.run_module("proxy", run_name="__main__")
 
 def test_usage_is_read_on_a_full_disk_while_the_service_runs(
     run_command: Run,
-    config_file: Any,
+    config_file: str,
     spent: None,
-    with_store: Any,
+    use_store: UseStore,
 ) -> None:
     async def use(_: Any) -> Any:
-        return await asyncio.to_thread(run_command, "usage", "--config", str(config_file), python=("-c", FULL_DISK))
+        return await asyncio.to_thread(run_command, "usage", "--config", config_file, python=("-c", FULL_DISK))
 
-    done = with_store(use)
+    done = use_store(use)
     assert (done.returncode, done.stderr) == (0, "")
     assert cells(done.stdout)["shop", ""][1] == "960"
 
 
 def test_usage_is_read_on_a_full_disk_without_a_service(
-    run_command: Run, config_file: Any, spent: None, tmp_path: Path
+    run_command: Run, config_file: str, spent: None, tmp_path: Path
 ) -> None:
-    done = run_command("usage", "--config", str(config_file), python=("-c", FULL_DISK))
+    done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr) == (0, "")
     assert cells(done.stdout)["shop", ""][1] == "960"
-    done = run_command("usage", "--config", str(config_file), "--reopen", "trial", python=("-c", FULL_DISK))
+    done = run_command("usage", "--config", config_file, "--reopen", "trial", python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr.startswith("v3bridge: store: ")) == (2, True)
 
 
 def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_disk(
-    run_command: Run, config_file: Any, spent: None, tmp_path: Path
+    run_command: Run, config_file: str, spent: None, tmp_path: Path
 ) -> None:
     # The log that a killed process leaves: what it holds is not in the file yet.
     (tmp_path / "state.sqlite-wal").write_bytes(b"\0" * 4096)
-    done = run_command("usage", "--config", str(config_file), python=("-c", FULL_DISK))
+    done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
     assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
 
 
-def test_unreachable_store_is_one_line_and_exit_code_2(run_command: Run, config_file: Any, tmp_path: Path) -> None:
-    config_file.write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
-    done = run_command("usage", "--config", str(config_file))
+def test_unreachable_store_is_one_line_and_exit_code_2(run_command: Run, config_file: str, tmp_path: Path) -> None:
+    Path(config_file).write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
+    done = run_command("usage", "--config", config_file)
     assert done.returncode == 2
     assert done.stderr == "v3bridge: store: the store (Redis) cannot be used: ConnectionError\n"
 

@@ -1,6 +1,5 @@
 """Tests of `v3bridge usage --clients`: who still calls, who does not, as table, JSON and CSV."""
 
-import asyncio
 import csv
 import io
 import json
@@ -10,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from support.running_commands import Run, run_in_this_process
+from together.cli.conftest import UseStore
 
 from proxy.gateway.client_report import CSV_COLUMNS
-from proxy.kit import clock
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 
@@ -44,28 +43,17 @@ def day(back: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime((today() - back) * DAY_SECONDS))
 
 
-@pytest.fixture
-def config_file(tmp_path: Path) -> str:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    return str(file)
-
-
-def record(folder: Path, counts: list[CallerCount]) -> None:
-    """Store counts in the file of the configuration."""
-
-    async def work() -> None:
-        store = await SqliteStore.open(folder / "state.sqlite", clock.SystemClock())
+def record(use_store: UseStore, counts: list[CallerCount]) -> None:
+    async def work(store: SqliteStore) -> None:
         for number, count in enumerate(counts):
             at = count.day * DAY_SECONDS
             await store.add_callers(str(number), [CallerSeen(count.caller, at, at)], [count])
-        await store.aclose()
 
-    asyncio.run(work())
+    use_store(work)
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> None:
+def recorded(use_store: UseStore) -> None:
     """Counts of 40 days: of a key with many programs, one without requests lately, one that left, and no key."""
     counts = [
         *(
@@ -81,7 +69,7 @@ def recorded(tmp_path: Path) -> None:
         CallerCount(today(), Caller("", "", "parts/search", "=1+1"), 9, 9, 0),
     ]
 
-    record(tmp_path, counts)
+    record(use_store, counts)
 
 
 def run(run_command: Run, config_file: str, *options: str) -> str:
@@ -200,8 +188,8 @@ def test_json_has_every_caller_with_its_days(run_command: Run, config_file: str,
 
 
 @pytest.mark.parametrize("agent", ["=1+1", "+1+1", "-1+1", "@SUM(1)"])
-def test_csv_holds_no_formula(run_command: Run, config_file: str, tmp_path: Path, agent: str) -> None:
-    record(tmp_path, [CallerCount(today(), Caller("shop", "erp", "parts/match", agent), 1, 0, 0)])
+def test_csv_holds_no_formula(run_command: Run, config_file: str, use_store: UseStore, agent: str) -> None:
+    record(use_store, [CallerCount(today(), Caller("shop", "erp", "parts/match", agent), 1, 0, 0)])
     rows = list(csv.reader(io.StringIO(run(run_command, config_file, "--csv"))))
     assert f"'{agent}" in [row[3] for row in rows]
 

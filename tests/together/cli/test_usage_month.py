@@ -1,16 +1,14 @@
 """Tests of `v3bridge usage --month`: what each API key has paid and avoided, as table, CSV and JSON."""
 
-import asyncio
 import csv
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.running_commands import Run
+from together.cli.conftest import UseStore
 
-from proxy.kit import clock
 from proxy.stores.protocols import LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.sqlite import SqliteStore
 from proxy.telemetry.callers import MonthlyRequests
@@ -46,20 +44,16 @@ NO_REQUESTS = "No requests are recorded in 2026-09, so hits and avoided parts ar
 
 
 @pytest.fixture
-def run(run_command: Run, tmp_path: Path) -> Run:
+def run(run_command: Run, config_file: str, use_store: UseStore) -> Run:
     """Run the command with a configuration whose store has figures."""
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
 
-    async def fill() -> None:
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+    async def fill(store: SqliteStore) -> None:
         increments = tuple(UsageIncrement(LedgerEntry(*place), *numbers) for place, numbers in BOOKED.items())
         await store.settle(Settlement("worker", 1, (), increments))
         await store.add_callers("1", [], [], months=REQUESTS)
-        await store.aclose()
 
-    asyncio.run(fill())
-    return lambda *words: run_command("usage", "--config", str(file), *words)
+    use_store(fill)
+    return lambda *words: run_command("usage", "--config", config_file, *words)
 
 
 def test_json_has_a_row_for_each_key_and_one_for_other_usage(run: Run) -> None:
