@@ -156,83 +156,15 @@ def test_filters_accept_ids_names_ranges_and_values(catalog: Any, filters: Any, 
     assert set(catalog.search("", _only(**filters)).ids) == ids
 
 
-def test_a_distributor_filter_keeps_the_parts_it_lists(catalog: Any) -> None:
-    by_name, by_id = (catalog.search("", _only(distributor_id=[text])).ids for text in ("Digi-Key", "459"))
-    assert by_name == by_id
-    listed = {
-        id_
-        for id_ in catalog.search("", ANY).ids
-        if any(one.company.id == "459" for one in catalog.sellers_of(catalog.part(id_)))
-    }
-    assert set(by_id) == listed
-
-
-def test_cad_filters_agree_with_the_parts(catalog: Any) -> None:
-    assert "101" in catalog.search("", _only(cad_models=["symbol_footprint_3d"])).ids
-    assert catalog.part("101").cad.has3d_model
-    flat = catalog.search("", _only(cad_models=["symbol_footprint"])).ids
-    assert flat
-    assert not any(catalog.part(id_).cad.has3d_model for id_ in flat)
-    assert catalog.part("102").cad is None
-
-
 @cases.parametrize("filters,message")
 def test_an_invalid_filter_is_named(catalog: Any, filters: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         catalog.search("", _only(**filters))
 
 
-@pytest.mark.parametrize(
-    "sort,value",
-    [
-        ("mpn", lambda catalog, part: part.mpn.lower()),
-        ("manufacturer.displayname", lambda catalog, part: part.manufacturer.name.lower()),
-        ("num_authsuppliers", lambda catalog, part: sum(s.is_authorized for s in catalog.sellers_of(part))),
-    ],
-)
-@pytest.mark.parametrize("descending", [False, True])
-def test_sorting_follows_the_key_and_direction(catalog: Any, sort: str, value: Any, descending: bool) -> None:
-    parts = [catalog.part(id_) for id_ in catalog.search("", ANY, sort, descending).ids]
-    values = [value(catalog, part) for part in parts]
-    assert values == sorted(values, reverse=descending)
-
-
-def test_parts_without_the_property_are_last_in_either_direction(catalog: Any) -> None:
-    assert catalog.search("", ANY, "capacitance", False).ids[:2] == ("108", "109")
-    assert catalog.search_mpn("C", ANY, "capacitance", True).ids[:2] == ("109", "108")
-
-
 def test_an_unknown_sort_key_is_named(catalog: Any) -> None:
     with pytest.raises(ValueError, match="sort: there is no key 'price'"):
         catalog.search("", ANY, "price")
-
-
-def test_counts_are_over_all_hits_most_first(catalog: Any) -> None:
-    hits = catalog.search("", ANY)
-    makers = [(one.name, count) for one, count in catalog.manufacturer_counts(hits)]
-    assert set(makers[:2]) == {("Texas Instruments", 3), ("Memory Protection Devices", 3)}
-    assert [count for _, count in makers] == sorted((count for _, count in makers), reverse=True)
-    assert {one.id: count for one, count in catalog.category_counts(hits)}["4163"] == 2
-    assert sum(count for _, count in catalog.in_stock_counts(hits)) == len(hits.ids)
-    assert sum(count for _, count in catalog.cad_counts(hits)) == len(hits.ids)
-    for company, count in catalog.distributor_counts(hits):
-        assert count == len(catalog.search("", _only(distributor_id=[company.id])).ids)
-
-
-def test_in_stock_counts_agree_with_the_in_stock_filter(catalog: Any) -> None:
-    stocked = catalog.search("", records.SearchConditions(in_stock_only=True))
-    assert dict(catalog.in_stock_counts(catalog.search("", ANY)))[True] == len(stocked.ids)
-    assert not {"110", "111", "112"} & set(stocked.ids)
-
-
-def test_values_are_counted_with_minimum_and_maximum(catalog: Any) -> None:
-    counted = catalog.spec_counts(catalog.search("", ANY), "capacitance")
-    assert set(counted.buckets) == {("100 nF", 1e-7, 1), ("1 µF", 1e-6, 1)}
-    assert (counted.minimum, counted.maximum) == (1e-7, 1e-6)
-    text = catalog.spec_counts(catalog.search("", ANY), "case_package")
-    assert (set(text.buckets), text.minimum) == ({("0603", None, 1), ("0805", None, 1)}, None)
-    with pytest.raises(ValueError, match="no attribute 'colr'"):
-        catalog.spec_counts(catalog.search("--", ANY), "colr")
 
 
 def test_suggestions_complete_numbers_makers_and_categories(catalog: Any) -> None:

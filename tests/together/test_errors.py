@@ -1,10 +1,8 @@
 """Tests of error responses: contract v3-rest.md §5, row by row."""
 
-import json
-
 import pytest
 from support import cases
-from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
 
 ONE = {"mpn": "SN74S74N"}
 FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
@@ -42,43 +40,6 @@ async def test_invalid_parameter_is_a_400_that_names_it(
     assert shape(failure) == (400, "ClientErrorResponse")
     assert says in failure.json["message"]
     assert environment.sandbox.request_counts.graphql == 0
-
-
-async def test_twenty_queries_are_accepted_and_twenty_one_are_a_400(environment: ProxyEnvironment) -> None:
-    assert len(await environment.results(*[{**ONE, "limit": 0}] * 20)) == 20
-    failure = await environment.failure(*[ONE] * 21)
-    assert shape(failure) == (400, "ClientErrorResponse")
-    assert "at most 20 queries a request, not 21" in failure.json["message"]
-
-
-async def test_empty_query_list_gets_an_empty_response(environment: ProxyEnvironment) -> None:
-    assert await environment.results() == []
-
-
-@pytest.mark.parametrize("path", ["/", "/v3", "/v3/nothing", "/api/v4/parts/match", "/v3/parts/match/more", "/..%2f"])
-async def test_unknown_path_is_a_404(environment: ProxyEnvironment, path: str) -> None:
-    assert shape(await environment.get(path)) == (404, "ClientErrorResponse")
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_other_method_is_a_405(environment: ProxyEnvironment, method: str) -> None:
-    failure = await environment.get(target(ONE), method)
-    assert shape(failure) == (405, "ClientErrorResponse")
-    assert environment.sandbox.request_counts.graphql == 0
-
-
-async def test_options_lists_allowed_methods(environment: ProxyEnvironment) -> None:
-    answer = await environment.get("/v3/parts/match", "OPTIONS")
-    assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
-
-
-async def test_error_follows_pretty_print_and_callback(environment: ProxyEnvironment) -> None:
-    pretty = await environment.get("/v3/parts/match?pretty_print=1")
-    wrapped = await environment.get("/v3/parts/match?callback=cb&suppress_status_codes=true")
-    assert pretty.body == json.dumps(pretty.json, sort_keys=True, indent=4).encode()
-    assert (pretty.status, wrapped.status) == (400, 200)
-    assert wrapped.body.startswith(b"/**/cb({")
-    assert b"apikey argument missing" in wrapped.body
 
 
 async def test_unreachable_upstream_is_a_503(start: StartEnvironment, unreachable_url: str) -> None:

@@ -140,47 +140,6 @@ async def test_gzip_is_not_sent_if_refused(environment: ProxyEnvironment) -> Non
     assert "content-encoding" not in reply.headers
 
 
-async def test_response_is_compact_unless_pretty_print_is_set(environment: ProxyEnvironment) -> None:
-    line = b"GET " + PATH + b"?" + KEY + b'&queries=[{"q":"%C2%B5"}]&include[]=specs'
-    plain = await environment.raw(line + b" HTTP/1.1")
-    for value in (b"true", b"True", b"1"):
-        pretty = await environment.raw(line + b"&pretty_print=" + value + b" HTTP/1.1")
-        assert pretty.json == plain.json
-        assert pretty.body == json.dumps(plain.json, sort_keys=True, indent=4, ensure_ascii=True).encode()
-    assert b'\\u00b5"' in pretty.body
-    assert pretty.body.isascii()
-    assert b"\n" not in plain.body
-    assert "µ".encode() in plain.body
-    assert (
-        plain.headers["content-type"].split(";")[0]
-        == pretty.headers["content-type"].split(";")[0]
-        == "application/json"
-    )
-
-
-async def test_jsonp_wraps_in_the_callback_unless_it_is_empty(environment: ProxyEnvironment) -> None:
-    plain = await environment.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback= HTTP/1.1")
-    wrapped = await environment.raw(b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b"&callback=jQuery1.cb HTTP/1.1")
-    assert hits(plain) == [4]
-    assert wrapped.headers["content-type"].startswith("application/javascript")
-    assert wrapped.body.startswith(b"/**/jQuery1.cb({")
-    assert wrapped.body.endswith(b"});")
-    assert json.loads(wrapped.body[len(b"/**/jQuery1.cb(") : -2])["results"] == plain.json["results"]
-
-
-async def test_head_equals_get_without_body(environment: ProxyEnvironment) -> None:
-    reply = await environment.raw(b"HEAD " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1")
-    refused = await environment.raw(b"HEAD " + PATH + b" HTTP/1.1")
-    assert (reply.status, reply.body, refused.status, refused.body) == (200, b"", 400, b"")
-    assert reply.headers["content-type"].startswith("application/json")
-
-
-async def test_every_response_has_its_own_request_id(environment: ProxyEnvironment) -> None:
-    first, second = [await environment.proxy.get(f"/v3/parts/match?queries={INSIDE}") for _ in range(2)]
-    assert len(first.headers["X-Request-Id"]) == 16
-    assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
-
-
 async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> None:
     health, ready = await environment.proxy.get("/healthz"), await environment.proxy.get("/readyz")
     assert (health.status, await health.json()) == (200, {"status": "ok"})
@@ -192,8 +151,3 @@ async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> N
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
     assert 'v3bridge_upstream_requests_total{operation="supMultiMatch",outcome="ok"} 1.0' in text
     assert 'v3bridge_token_requests_total{application="demo",outcome="ok"} 1.0' in text
-
-
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_former_health_check_paths_are_gone(environment: ProxyEnvironment, path: str) -> None:
-    assert (await environment.get(path)).status == 404
