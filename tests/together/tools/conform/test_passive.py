@@ -3,8 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-from support import commands, mixed_traffic
+from support import cases, commands, mixed_traffic
 
 import nexar_sandbox
 from proxy.tools.conform import command as conform
@@ -12,81 +11,6 @@ from proxy.tools.conform import passive, reading
 
 ROUND = 22  # exchanges, two of each kind
 VERDICTS = ("confirmed", "contradicted")
-# Together in a sandbox are those that do not hide each other.
-PLANTED = (
-    (
-        "token-type",
-        "token-lifetime",
-        "expires-in-number",
-        "token-scope",
-        "token-cache-control",
-        "token-error-status",
-        "jwt-claims",
-        "jwt-scope",
-        "jwt-validity",
-    ),
-    (
-        "response-charset",
-        "request-id",
-        "invalid-token-status",
-        "invalid-token-message",
-        "token-error-data",
-        "missing-scope-code",
-        "missing-scope-status",
-        "search-start-range",
-        "range-error-status",
-        "range-error-path",
-        "range-error-data",
-        "remote-errors",
-    ),
-    (
-        "match-order",
-        "match-per-query",
-        "match-error",
-        "match-filters",
-    ),
-    (
-        "match-in-stock",
-        "match-pages",
-        "zero-match-limit",
-        "number-search-order",
-        "text-search-order",
-        "hits-before-start",
-        "search-pages",
-        "zero-search-limit",
-    ),
-    (
-        "filter-keys",
-        "in-stock-filter",
-        "sort-direction",
-        "spec-bucket-units",
-        "suggested-specs",
-        "whole-lists",
-        "ancestor-order",
-        "root-parent",
-        "bucket-order",
-        "datasheet-collection",
-        "compliance-collection",
-    ),
-    (
-        "part-order",
-        "unknown-part",
-        "part-url",
-        "sellers-without-brokers",
-        "authorized-sellers",
-        "seller-limit",
-        "price-breaks",
-        "stock-codes",
-        "median-price",
-        "time-zone",
-        "time-precision",
-        "price-order",
-        "converted-currency",
-        "converted-price",
-        "spec-si-values",
-        "lifecycle-value",
-    ),
-)
 
 
 async def _observed(
@@ -131,16 +55,17 @@ async def test_responses_to_matches_alone_settle_what_they_can(
     assert len(seen["confirmed"] & _core()) >= 20
 
 
-@pytest.mark.parametrize("deviations", PLANTED)
+@cases.parametrize("deviations")
 async def test_planted_deviations_are_found_in_mixed_traffic(
-    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, deviations: tuple[str, ...]
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, deviations: list[str]
 ) -> None:
-    seen = await _observed(catalog, signing_key, 550, deviations=deviations)
+    seen = await _observed(catalog, signing_key, 550, deviations=tuple(deviations))
     assert set(deviations) - seen["contradicted"] == set()
 
 
 def test_fifty_deviations_are_planted() -> None:
-    assert len({name for names in PLANTED for name in names}) >= 50
+    planted = cases.of(__file__, "planted_deviations_are_found_in_mixed_traffic")
+    assert len({name for names in planted for name in names}) >= 50
 
 
 async def test_the_command_checks_files_and_merges_what_they_say(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import commands, log_lines
+from support import cases, commands, log_lines
 from together.tools.compare import covering_requests, generated_requests, planted_defects, remapping
 
 import nexar_sandbox
@@ -21,41 +21,7 @@ store: "memory:"
 applications: {demo: {apikeys: ["EXAMPLE_KEY"]}}
 """
 PLANTED, SEED = 20, 20260
-CHOSEN = [  # object, field, and the rule that is wrong
-    ("PartOffer", "moq", {"none": "the service has none"}),
-    ("PartOffer", "product_url", {"from": "sku"}),
-    ("BrokerListing", "listing_url", {"from": "company.homepageUrl"}),
-    ("PartOffer", "product_url", {"from": "^company.homepageUrl"}),
-    ("Part", "redirected_uids", {"none": "nothing is known of them", "empty": []}),
-    ("PartOffer", "eligible_region", {"none": "the service has none", "empty": ""}),
-    ("PartOffer", "on_order_quantity", {"from": "moq"}),
-    ("Part", "brand", {"from": "manufacturer", "is": "Manufacturer"}),
-    ("PartOffer", "is_realtime", {"always": True, "why": "it may be"}),
-    ("PartOffer", "on_order_eta", {"from": "updated", "through": "timestamp"}),
-    ("Part", "short_description", {"none": "the service has none", "include": True}),
-    ("PartOffer", "multipack_quantity", {"from": "multipackQuantity"}),
-    (
-        "Part",
-        "offers",
-        {
-            "from": "sellers(includeBrokers: true).offers",
-            "each": "PartOffer",
-            "only": {"from": "^isBroker", "through": "is_false"},
-        },
-    ),
-    ("SpecValue", "display_value", {"from": "value"}),
-    # Unrecorded uids may differ; one that is on record, or of another kind, may not.
-    ("Brand", "uid", {"from": ["id", "name"], "through": "manufacturer_uid"}),
-    ("Manufacturer", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
-    ("Seller", "uid", {"from": ["id", "name"], "through": "brand_uid"}),
-    ("Category", "uid", {"from": ["id", "name"], "through": "seller_uid"}),
-    ("SpecValue", "min_value", {"none": "the service gives one value a spec"}),
-    (
-        "SpecMetadata",
-        "unit",
-        {"from": ".", "is": "UnitOfMeasurement", "only": {"from": "unitsName"}},
-    ),
-]
+CHOSEN = cases.of(__file__, "chosen")  # object, field, and the rule that is wrong
 
 
 @pytest.fixture(scope="module")
