@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from support import cases
 from support.sandbox_client import JsonResponse, SandboxClient
 
 BY_ID = "query($ids: [String!]) { supSellers(ids: $ids) { name } }"
@@ -45,17 +46,7 @@ async def test_null_is_a_valid_operation_name(caller: SandboxClient) -> None:
     assert response.data == {"__typename": "Query"}
 
 
-@pytest.mark.parametrize(
-    "params, named",
-    [
-        ({"query": ""}, "`query`"),
-        ({"variables": "{}"}, "`query`"),
-        ({"query": "{ __typename }", "variables": "{"}, "`variables` is not valid JSON"),
-        ({"query": "{ __typename }", "variables": "[1]"}, "`variables` must be a JSON object"),
-        ({"query": "{ __typename }", "extensions": '"x"'}, "`extensions` must be a JSON object"),
-        ([("query", "{ __typename }"), ("query", "{ __schema { description } }")], "`query` is given 2 times"),
-    ],
-)
+@cases.parametrize("params, named")
 async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
     for accept in ("application/json", "application/graphql-response+json"):
         response = await get(caller, params, Accept=accept)

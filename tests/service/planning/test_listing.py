@@ -69,17 +69,7 @@ def test_missing_values_sort_last_and_a_second_field_breaks_ties(direction: str)
     assert found[4:] == sorted(without, key=str.casefold, reverse=True)
 
 
-@pytest.mark.parametrize(
-    "filters, queries, found",
-    [
-        ((("name", ("3M", "C&K")),), (), ["3M", "C&K"]),
-        ((("name", ("3*",)),), (), ["3M"]),
-        ((("name", ("3M",)),), ("homepage_url:*",), []),
-        ((), ('name:"Texas Instruments" OR name:TAOS',), ["Texas Instruments", "TAOS"]),
-        ((), ("name:[T TO U]",), ["Texas Instruments", "TAOS"]),
-        ((), ("name:T*", "homepage_url:*"), ["TAOS"]),
-    ],
-)
+@cases.parametrize("filters, queries, found")
 def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) -> None:
     assert names(search(filters=filters, filter_queries=queries)) == found
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import cases
 
 from proxy import errors
 from proxy.kit import shipped, slices
@@ -47,46 +48,33 @@ FILTERED = {"filters": {"manufacturer_id": ["370"]}}
 OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "request_, first, others",
-    [
-        ({}, {"start": 0, "limit": 10}, []),
-        ({"start": 1000, "limit": 100}, {"start": 1000, "limit": 100}, []),
-        ({"sortby": "mpn desc"}, {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "desc"}, []),
-        ({"filters": TI}, {"start": 0, "limit": 10, **FILTERED}, []),
-        (
-            {"facets": (FacetField("brand.name", include=True),), "filters": TI},
-            {"start": 0, "limit": 10, "size": 10, **FILTERED},
-            [],
-        ),
-        (
-            {
-                "facets": (FacetField("brand.name", include=True, exclude_filter=True),),
-                "filters": TI,
-                "sortby": "mpn asc",
-            },
-            {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "asc", **FILTERED},
-            [{"start": 0, "limit": 0, "size": 10}],
-        ),
-        (
-            {"facet_queries": ("avg_avail:[1 TO *]", "brand.name:Yageo"), "start": 5},
-            {"start": 5, "limit": 10},
-            [
-                {"start": 0, "limit": 0, "inStockOnly": True},
-                {"start": 0, "limit": 0, "filters": {"manufacturer_id": ["621"]}},
-            ],
-        ),
-        (
-            {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
-            {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
-            [{"start": 0, "limit": 0, "size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
-        ),
-        (
-            {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
-            {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
-            [{"start": 0, "limit": 0, "size": 100, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
-        ),
-    ],
+    ({"filters": TI}, {"start": 0, "limit": 10, **FILTERED}, []),
+    (
+        {"facets": (FacetField("brand.name", include=True),), "filters": TI},
+        {"start": 0, "limit": 10, "size": 10, **FILTERED},
+        [],
+    ),
+    (
+        {
+            "facets": (FacetField("brand.name", include=True, exclude_filter=True),),
+            "filters": TI,
+            "sortby": "mpn asc",
+        },
+        {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "asc", **FILTERED},
+        [{"start": 0, "limit": 0, "size": 10}],
+    ),
+    (
+        {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
+        {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
+        [{"start": 0, "limit": 0, "size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
+    ),
+    (
+        {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
+        {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
+        [{"start": 0, "limit": 0, "size": 100, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
+    ),
 )
 def test_page_and_counts_are_separate_operations(request_: Any, first: Any, others: Any) -> None:
     assert [variables for variables, _, _ in planned(**request_)] == [{**MARKET, **each} for each in [first, *others]]

@@ -15,21 +15,13 @@ def test_target_is_parsed_in_every_form(target: str) -> None:
     assert v3_request.parse_target(target) == ("/parts/match", (("queries", "[1]"),), "K")
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "query, pairs",
-    [
-        ("q=a+b%20c%2Bd", [("q", "a b c+d")]),
-        ("include%5B%5D=a&include[]=b&include[0]=c", [("include[]", "a"), ("include[]", "b"), ("include[0]", "c")]),
-        ("exact_only&=x", [("exact_only", ""), ("", "x")]),
-        ("q=%E9%", [("q", "\ufffd%")]),
-        ("q=caf\udce9", [("q", "caf\ufffd")]),
-        ("q=\ud800", [("q", "?")]),
-        ("q=Ω&r=%CE%A9", [("q", "Ω"), ("r", "Ω")]),
-        ('queries=[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]', [("queries", '[{"mpn":"LT1#PBF 6\\" ?x=http://y"}]')]),
-    ],
+    ("q=caf\udce9", [("q", "caf\ufffd")]),
+    ("q=\ud800", [("q", "?")]),
 )
 def test_values_are_decoded_as_by_the_service(query: str, pairs: Any) -> None:
-    assert v3_request.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(pairs), None)
+    assert v3_request.parse_target(f"/v3/parts/match?{query}") == ("/parts/match", tuple(map(tuple, pairs)), None)
 
 
 @cases.parametrize("target")

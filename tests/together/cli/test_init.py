@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support import commands
+from support import cases, commands
 from support.running_commands import Run, Start
 from together.terminal import Terminal
 
@@ -115,19 +115,9 @@ def test_refused_credentials_are_reported_and_the_file_is_kept(init: Callable[..
     assert loader.load(tmp_path / "own.yaml", {}).applications["our"].plan == "standard"
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (("--client-secret", "env:A"), "--client-id: is needed with --yes"),
-        (("--client-id", "a"), "--client-secret: is needed with --yes"),
-        (("--client-id", "a", "--client-secret", "PLAIN"), "--client-secret: must be env:NAME or file:PATH"),
-        (("--client-id", "a", "--client-secret", "file:none"), "client_secret: "),
-        (("--client-id", "a", "--client-secret", "env:PATH", "--apikey", ""), None),
-        (("--client-id", "", "--client-secret", "env:PATH"), "--client-id: is needed with --yes"),
-    ],
-)
+@cases.parametrize("options, message")
 def test_missing_and_wrong_options_leave_no_file(
-    init: Callable[..., Any], tmp_path: Path, options: tuple[str, ...], message: str | None
+    init: Callable[..., Any], tmp_path: Path, options: list[str], message: str | None
 ) -> None:
     done = init(*options)
     if message is None:  # an empty key is none: one is made

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from support import cases
 from support.running_commands import Run
 from together.cli.conftest import UseStore
 
@@ -155,20 +156,8 @@ def test_managed_file_is_left_and_the_lines_are_printed(run_command: Run, config
     assert Path(config_file).read_text() == text
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("add", "erp"), "'erp' is not APP/NAME, such as demo/erp"),
-        (("add", "shop/erp"), "shop has an API key 'erp' already; choose another name"),
-        (("add", "shop/x", "--key", "plain"), "env:NAME or file:PATH"),
-        (("add", "shop/x", "--key", "env:X", "--unknown", "ab12"), "only one of --key and --unknown"),
-        (("add", "shop/x", "--unknown", "ab"), "'ab' is the fingerprint of no unknown API key, or of several: none"),
-        (("rotate", "shop/x"), "shop has no API key 'x'; it has erp, plm"),
-        (("expire", "shop/erp", "soon"), "'soon' is neither a date such as 2027-01-31 nor never"),
-        (("disable", "nobody/x"), "there is no application 'nobody'; the configuration has shop, trial"),
-    ],
-)
-def test_mistakes_name_the_value(run_command: Run, config_file: str, arguments: tuple[str, ...], message: str) -> None:
+@cases.parametrize("arguments, message")
+def test_mistakes_name_the_value(run_command: Run, config_file: str, arguments: list[str], message: str) -> None:
     done = run_command("keys", *arguments, "--config", config_file)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert Path(config_file).read_text() == CONFIG

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support import cases
 from support.running_commands import Run, run_in_this_process
 from together.cli.conftest import UseStore
 
@@ -242,24 +243,9 @@ def test_recording_that_is_switched_off_is_told(run_command: Run, config_file: s
     assert run(run_command, config_file) == "`clients.days: 0` records nothing.\n"
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (("--clients", "--key", "nobody"), "'nobody' is none of 1, ci, erp, left, plm"),
-        (("--clients", "--application", "nobody"), "'nobody' is none of shop, trial"),
-        (("--clients", "--days", "0"), "--days: 0 is not a number"),
-        (("--clients", "--days", "3", "--since", "2026-01-01"), "only one of --days and --since"),
-        (("--clients", "--since", "2999-01-01"), "must not be in the future"),
-        (("--clients", "--since", "yesterday"), "does not match the format"),
-        (("--clients", "--json", "--csv"), "only one of"),
-        (("--clients", "--reopen", "shop"), "only one of"),
-        (("--csv",), "needs --month or --clients"),
-        (("--unused",), "need --clients"),
-        (("--days", "7"), "need --clients"),
-    ],
-)
+@cases.parametrize("options, message")
 def test_wrong_options_are_refused(
-    run_command: Run, config_file: str, recorded: None, options: tuple[str, ...], message: str
+    run_command: Run, config_file: str, recorded: None, options: list[str], message: str
 ) -> None:
     done = run_command("usage", "--config", config_file, *options)
     assert (done.returncode, done.stdout) == (2, "")

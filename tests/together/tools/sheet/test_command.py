@@ -8,7 +8,7 @@ from typing import Any
 
 import openpyxl
 import pytest
-from support import commands
+from support import cases, commands
 
 BOM = "Ref;Hersteller-Teilenummer;Hersteller;Menge\nU1;SN74S74N;Texas Instruments;100\nU2;NO-SUCH-PART;;1\n"
 
@@ -186,35 +186,9 @@ async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_p
     )
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (("BOM.csv", "--columns", "pric"), "unknown column 'pric' (did you mean price?); there are price, total,"),
-        (("none.csv", "--columns", "price"), "none.csv: cannot be read: No such file or directory"),
-        (("none.xlsx", "--columns", "price"), "none.xlsx: cannot be read: No such file or directory"),
-        (("BOM.xls", "--columns", "price"), "BOM.xls: cannot be filled; save it as .xlsx or .csv"),
-        (("BOM.csv", "--columns", "price", "--template", "x"), "--columns: cannot be combined with --template"),
-        (("BOM.csv", "--columns", "price", "--in-place", "--output", "x"), "cannot be combined with --in-place"),
-        (("BOM.csv", "--columns", "price", "--output", "BOM.csv"), "--output: is the file itself: use --in-place"),
-        (("BOM.csv", "--columns", "price", "--output", "x.xlsx"), "--output: must end with .csv"),
-        (("BOM.csv", "--columns", "price", "--sheet", "x"), "BOM.csv: has no sheets"),
-        (
-            ("BOM.csv", "--columns", "price", "--mpn-column", "Typ"),
-            "no column --mpn-column 'Typ'; the",
-        ),
-        (("BOM.csv", "--columns", "price", "--api-key", "S3CRET"), "a key on a command line is seen by everybody"),
-        (("BOM.csv", "--columns", "price", "--currency", "Euro"), "'Euro' is not a currency"),
-        (("BOM.csv", "--columns", "price", "--offers", "5"), "--offers '5' is unknown: write all, none, or best:N"),
-        (
-            ("BOM.csv", "--columns", "price", "--distributors", "Digi-Key,Digikee"),
-            "no distributor is called 'Digikee' (did you mean Digi-Key?)",
-        ),
-        (("BOM.csv", "--columns", "stock:99999999"), "no distributor is called '99999999'; use a part of its name"),
-        (("BOM.csv", "--columns", "price", "--rerun-failures"), "--rerun-failures needs a file that was filled"),
-    ],
-)
+@cases.parametrize("arguments, message")
 async def test_mistake_is_one_line_and_writes_nothing(
-    sheet: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], message: str
+    sheet: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
     (tmp_path / "BOM.xls").write_bytes(b"\xd0\xcf\x11\xe0")

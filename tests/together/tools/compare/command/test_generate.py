@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import cases
 
 SELLER = {"__class__": "Seller", "uid": "2c3be9310496fffc", "name": "Arrow", "id": "1106"}
 BRAND = {"__class__": "Brand", "uid": "2239e3330e2df5fe", "name": "Texas Instruments"}
@@ -81,21 +82,7 @@ async def test_parts_list_says_which_parts_the_requests_are_about(
     assert "generated for 1 part, 1 brand, 1 seller, 0 categories of the baseline" in found.err
 
 
-@pytest.mark.parametrize(
-    "options, reason",
-    [
-        (("--bom", "bom.csv"), "--bom: is for --generate"),
-        (
-            ("--generate", 5, "--bom", "bom.csv", "--requests", "bom.csv"),
-            "--bom: give either a parts list or --requests",
-        ),
-        (("--generate", 5, "--sample", 3), "--sample: cannot be combined with --generate"),
-        (("--generate", 5, "--shadow"), "--generate: cannot be combined with --shadow"),
-        (("--generate", 5, "--replay", "x.zst"), "--generate: cannot be combined with --replay"),
-        (("--generate", 5, "--baseline", "old.jsonl"), "--baseline: must be a v3 service for --generate"),
-        (("--generate", 0), "--generate: 0 is not a number of 1 or more"),
-    ],
-)
+@cases.parametrize("options, reason")
 async def test_options_that_contradict_each_other_are_refused(run_command: Any, options: Any, reason: str) -> None:
     found = await run_command("compare", "--candidate", "http://127.0.0.1:9", *options)
     assert found.code == 2
