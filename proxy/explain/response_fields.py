@@ -6,14 +6,14 @@ import functools
 import pathlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import msgspec
 
 from proxy.explain.explanation import ExplainedField, ExplainedOperation
 from proxy.kit import located_yaml
-from proxy.mapping import coverage, paths, rules
+from proxy.mapping import coverage, paths, rules, selection
 from proxy.mapping.loader import Mappings
+from proxy.mapping.reading import Cursor, PathReader, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
 from proxy.mapping.schema import FieldType
 from proxy.model import Path, Projection
@@ -31,24 +31,19 @@ ITEMS: dict[Action, str] = {
 _NAME = re.compile(r"\w+")
 
 
-class _Place(NamedTuple):
-    """Upstream object: its path from the record, and its type."""
+class _ShownPaths(PathReader):
+    """Shows paths of rules as paths from the upstream record."""
 
-    path: str
-    type_name: str
-
-
-class _Here(NamedTuple):
-    """Upstream object that a v3 object is mapped from, and the one around it (`^` in a rule)."""
-
-    here: _Place
-    above: _Place | None
+    def _below(self, expression: str, step: paths.Step, kind: FieldType) -> str:
+        around = f"{expression}." if expression else ""
+        return f"{around}{step.name}{step.arguments}{'[]' if kind.is_list else ''}{_braces(step)}"
 
 
 def object_fields(mappings: Mappings, name: str, projection: Projection) -> tuple[ExplainedField, ...]:
     """Return every field that a v3 object has in this projection, nested ones included, in the order of the rules."""
     walk = _Walk(mappings, projection)
-    return tuple(walk.fields(name, _Here(_Place("", mappings.rules[name].reads), None), (), ""))
+    record = Cursor("", selection.Node(mappings.rules[name].reads))
+    return tuple(walk.fields(name, Scope(record, None), (), ""))
 
 
 class _Walk:
@@ -57,8 +52,9 @@ class _Walk:
     def __init__(self, mappings: Mappings, projection: Projection) -> None:
         self._mappings = mappings
         self._projection = projection
+        self._paths = _ShownPaths(mappings.schema)
 
-    def fields(self, name: str, scope: _Here, at: Path, prefix: str) -> Iterator[ExplainedField]:
+    def fields(self, name: str, scope: Scope, at: Path, prefix: str) -> Iterator[ExplainedField]:
         """Yield the fields of one object; `prefix` is its path in the response."""
         object_rules = self._mappings.rules[name]
         for field in object_rules.fields:
@@ -66,7 +62,7 @@ class _Walk:
             if rules.shows(self._projection, rule, (*at, field)):
                 yield from self._field(rule, scope, (*at, field), f"{prefix}{field}")
 
-    def _field(self, rule: FieldRule, scope: _Here, at: Path, path: str) -> Iterator[ExplainedField]:
+    def _field(self, rule: FieldRule, scope: Scope, at: Path, path: str) -> Iterator[ExplainedField]:
         if (empty := self._empty(rule, at, path)) is not None:
             yield empty
             return
@@ -96,7 +92,7 @@ class _Walk:
             return ExplainedField(path=path, kind="emptied", note="slice[] leaves nothing of the list", blank=[])
         return None
 
-    def _below(self, rule: FieldRule, target: str, item: _Here, at: Path, path: str) -> Iterator[ExplainedField]:
+    def _below(self, rule: FieldRule, target: str, item: Scope, at: Path, path: str) -> Iterator[ExplainedField]:
         """Yield the fields of a nested object, of the elements of a list, or of each key of a keyed object."""
         if not rule.keyed:
             yield from self.fields(target, item, at, f"{path}[]." if rule.each else f"{path}.")
@@ -106,26 +102,28 @@ class _Walk:
         for key in (*keys.separate, *shared):
             yield from self.fields(target, item, (*at, key), f"{path}.{ANY_KEY if key == rules.ANY else key}.")
 
-    def _item(self, rule: FieldRule, scope: _Here) -> _Here | None:
+    def _item(self, rule: FieldRule, scope: Scope) -> Scope | None:
         """Return the scope of the objects that a field holds; None for a scalar."""
         if rule.target is None or not isinstance(rule.paths, str):
             return None
         route = paths.parse(rule.paths)
-        start = self._origin(route, scope)
-        if start is None:
+        if route.origin == "context":
             return None
+        here, above = scope.origin(route), scope.above
         if rule.is_:
-            above = scope.above if rule.paths == "." else scope.here
-            return _Here(self._follow(start, route.steps), above)
-        here, above = start, scope.above
-        for steps in self._up_to_lists(route.steps, start):
-            here, above = self._follow(here, steps), here
+            return Scope(self._at(here, route.steps), above if rule.paths == "." else scope.here)
+        for steps in self._paths.up_to_lists(route.steps, here.node):
+            here, above = self._at(here, steps), here
         if rule.through:
             # A transform makes the list: its elements are texts.
-            here = _Place(f"{here.path} → {rule.through}", "String")
-        return _Here(here, above)
+            here = Cursor(f"{here.expression} → {rule.through}", selection.Node("String"))
+        return Scope(here, above)
 
-    def _conditions(self, rule: FieldRule, scope: _Here, item: _Here | None) -> Iterator[str]:
+    def _at(self, start: Cursor, steps: tuple[paths.Step, ...]) -> Cursor:
+        read = self._paths.follow(start, steps)
+        return Cursor(read.expression, read.node)
+
+    def _conditions(self, rule: FieldRule, scope: Scope, item: Scope | None) -> Iterator[str]:
         """Yield what filters, orders, keys or replaces the elements of a list, in words."""
         for words, value in (("only where", rule.only), ("sorted by", rule.order), ("keys are", rule.key)):
             if value is not None and item is not None:
@@ -133,47 +131,15 @@ class _Walk:
         if rule.or_else:
             yield f"{self._shown(rule.or_else, scope)} if the list is empty"
 
-    def _computed(self, value: ComputedValue, scope: _Here) -> str:
+    def _computed(self, value: ComputedValue, scope: Scope) -> str:
         texts = [value.paths] if isinstance(value.paths, str) else value.paths
         shown = ", ".join(self._shown(text, scope) for text in texts)
         return f"{value.through}({shown})" if value.through else shown
 
-    def _shown(self, text: str, scope: _Here) -> str:
+    def _shown(self, text: str, scope: Scope) -> str:
         """Return a path of a rule as a path from the upstream record."""
-        route = paths.parse(text)
-        start = self._origin(route, scope)
-        return text if start is None else self._follow(start, route.steps).path or "."
-
-    def _origin(self, route: paths.Route, scope: _Here) -> _Place | None:
-        """Return where a path starts; None for a value of the request."""
-        if route.origin == "context":
-            return None
-        return scope.above if route.origin == "above" else scope.here
-
-    def _follow(self, start: _Place, steps: tuple[paths.Step, ...]) -> _Place:
-        path, type_name = start
-        for step in steps:
-            kind = self._type(type_name, step)
-            path += f"{'.' if path else ''}{step.name}{step.arguments}{'[]' if kind.is_list else ''}{_braces(step)}"
-            type_name = kind.name
-        return _Place(path, type_name)
-
-    def _up_to_lists(self, steps: tuple[paths.Step, ...], start: _Place) -> Iterator[tuple[paths.Step, ...]]:
-        """Split the steps into groups that each end at a list; the last group may end at a single value."""
-        group: tuple[paths.Step, ...] = ()
-        type_name = start.type_name
-        for number, step in enumerate(steps, 1):
-            kind = self._type(type_name, step)
-            group, type_name = (*group, step), kind.name
-            if kind.is_list or number == len(steps):
-                yield group
-                group = ()
-
-    def _type(self, type_name: str, step: paths.Step) -> FieldType:
-        kind = self._mappings.schema.field(type_name, step.name)
-        # The compiler has checked every rule before (ProjectionCache.check).
-        assert kind is not None, f"{type_name}.{step.name}"  # noqa: S101
-        return kind
+        is_context = paths.parse(text).origin == "context"
+        return text if is_context else self._paths.read(text, scope).expression or "."
 
 
 def _braces(step: paths.Step) -> str:
