@@ -51,6 +51,8 @@ def init(
 
     The exit code is that of doctor: 0, or 1 where the file is written and something is to do.
     """
+    if output.is_dir():
+        raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
     secret_file = output.with_suffix(".secret")
     for file in (output, secret_file):
         if file.exists():

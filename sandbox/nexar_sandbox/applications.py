@@ -222,7 +222,9 @@ def with_plan(
     application: SandboxApplication, plan: str, add_ons: Collection[str] = (), parts: int | None = None
 ) -> SandboxApplication:
     """Return the application with this plan, a key of PLANS. Usage is kept. `parts` None: the plan's limit. Raises
-    ValueError for add-ons that the plan cannot have."""
+    ValueError for an unknown plan, and for add-ons that the plan cannot have."""
+    if plan not in PLANS:
+        raise ValueError(f"{plan!r} is not a plan; there are {', '.join(PLANS)}.")
     chosen = PLANS[plan]
     if add_ons and not chosen.add_ons:
         raise ValueError(f"Add-ons are for Pro; {chosen.name} has what it has.")

@@ -60,6 +60,8 @@ class SandboxSettings:
     behavior: behaviors.Behavior = field(default_factory=behaviors.Behavior)
 
     def __post_init__(self) -> None:
+        if self.parts is not None and self.parts < 1:
+            raise ValueError(f"parts must be at least 1, not {self.parts}")
         if self.refresh_lifetime < 1:
             raise ValueError(f"refresh_lifetime must be at least 1 second, not {self.refresh_lifetime}")
         if self.execution_timeout <= 0:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support import cases, small_catalog
 
+import nexar_sandbox
 from nexar_sandbox.catalog import records, source_files
 
 EVERYTHING = records.SearchConditions()
@@ -108,6 +109,8 @@ def test_a_number_below_the_shipped_parts_removes_none(tmp_path: Path) -> None:
     assert len(small_catalog.opened(tmp_path, parts=3).search("", EVERYTHING).ids) == len(small_catalog.PARTS)
 
 
-def test_too_many_parts_are_an_error_with_the_maximum(tmp_path: Path) -> None:
+def test_too_few_and_too_many_parts_are_errors_with_the_bound(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="parts must be at least 1, not -5"):
+        nexar_sandbox.SandboxSettings(parts=-5)
     with pytest.raises(ValueError, match="parts: 50,001 are requested, a catalog has at most 50,000"):
         small_catalog.opened(tmp_path, parts=50_001)

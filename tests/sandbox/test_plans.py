@@ -113,9 +113,12 @@ async def test_plan_and_its_usage_outlast_a_restart(
     [
         ("standard", ("TECH_SPECS",), "Add-ons are for Pro; Standard has what it has."),
         ("pro", ("LIFECYCLE",), "Lifecycle needs Tech specs."),
+        ("gold", (), "'gold' is not a plan; there are evaluation, standard, pro, enterprise."),
         ("pro", ("CAD_MODELS",), "Pro has no add-on 'CAD_MODELS'; its add-ons are LEAD_TIME, TECH_SPECS, "),
     ],
 )
-def test_add_on_that_a_plan_cannot_have_is_refused(plan: str, add_ons: tuple[str, ...], complaint: str) -> None:
+def test_unknown_plan_and_add_on_that_a_plan_lacks_are_refused(
+    plan: str, add_ons: tuple[str, ...], complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         on(plan, *add_ons)

@@ -67,7 +67,9 @@ class GatewayPartSource:
         for group in groups:
             cached = await self._are_cached(group, refresh=refresh)
             missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
-        return CostEstimate(distinct, distinct - len(missing), _parts(missing), len(by_currency(missing)))
+        status = self.gateway.pipeline.quota_status(self.client)
+        left = None if status.limit is None else max(0, status.limit - status.used)
+        return CostEstimate(distinct, distinct - len(missing), _parts(missing), len(by_currency(missing)), left)
 
     async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if not names:

@@ -120,12 +120,13 @@ class PartResult(NamedTuple):
 
 class CostEstimate(NamedTuple):
     """What fetching would cost: distinct queries, those of them in the cache, and parts and upstream requests at
-    most."""
+    most. `left`: parts that the quota has left; None without a limit."""
 
     queries: int
     cached: int
     parts: int
     upstream_requests: int
+    left: int | None = None
 
 
 class BudgetExhausted(errors.BridgeError):

@@ -70,7 +70,10 @@ async def test_unknown_key_is_added_by_its_fingerprint_or_as_lines_to_paste(
     gateway = admin.service.gateway
     await gateway.store.add_callers("1", [], [], unknown=gateway.callers.take_unknown())
     fields = {"application": "demo", "name": "bom", "unknown": digest[:4]}
-    assert f'<option value="{digest[:4]}">{digest[:4]}, 127.0.0.1' in await admin.page("/keys")
+    html = await admin.page("/keys")
+    assert f'<option value="{digest[:4]}">{digest[:4]}, 127.0.0.1' in html
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
     shown = await admin.send("POST", "/keys/lines", headers=BEARER, data=fields)
     lines = (await shown.json())["shown"]
     assert lines == f'# below applications.demo.apikeys:\n      - key: "sha256:{digest}"\n        name: bom'

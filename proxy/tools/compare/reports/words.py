@@ -108,8 +108,11 @@ def because(result: ComparisonResult) -> str:
         places = ("endpoint", None) if alone else ("pair of client and endpoint", "pairs of client and endpoint")
         message.append(f"too few for {number(len(few))} of {count(len(result.rows), *places)}")
     left = sum(group.counts for group in result.groups)
-    if left or compared(result):
-        message.append(f"{count(left, 'kind')} of difference remain" if left else "no difference remains")
+    if left:
+        message.append(f"{count(left, 'kind')} of difference remain")
+    elif compared(result):
+        excused = len(result.groups)
+        message.append(f"{count(excused, 'kind')} of difference, none counts" if excused else "no difference remains")
     if compared(result) and (ignored_by_rules := ignored(result)):
         message.append(ignored_by_rules)
     if result.cost.per_month is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from proxy import errors
 from proxy.tools.sheet.columns.lines import TableReading
 from proxy.tools.sheet.columns.quantities import Attrition, Build, DecimalMark, QuantityError, parse_attrition
 from proxy.tools.sheet.parts import Refresh
@@ -148,7 +149,9 @@ class FillOptions:
 
 
 def check(options: FillOptions) -> None:
-    """Refuse options that contradict each other."""
+    """Refuse a folder, and options that contradict each other."""
+    if options.file.is_dir():
+        raise errors.SheetError(f"{options.file}: is a folder: name a parts list in it")
     if options.fills_formulas and options.file.suffix.lower() not in WITH_FORMULAS:
         raise typer.BadParameter("is missing: name columns, or a --template of them", param_hint="--columns")
     for name in ONLY_COLUMNS if options.fills_formulas else ONLY_FORMULAS:

@@ -290,7 +290,10 @@ def _print_cost(job: fill.FillJob, cost: CostEstimate, options: FillOptions, *, 
         cached += f"; {counted(job.later_queries, 'query', 'queries')} more at most, which need results of these"
     spending.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
     limit = "" if options.budget is None else f"; budget {counted(options.budget, 'part')}"
-    price = "free of charge" if free else f"{counted(cost.parts + job.later_queries, 'part')} at most{limit}"
+    most = cost.parts + job.later_queries
+    if cost.left is not None and cost.left < (most if options.budget is None else min(most, options.budget)):
+        limit += f"; the quota has {counted(cost.left, 'part')} left"
+    price = "free of charge" if free else f"{counted(most, 'part')} at most{limit}"
     spending.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
 
 

@@ -123,6 +123,20 @@ async def test_without_a_terminal_a_budget_or_yes_is_needed(
     assert (found.code, service.billed) == (0, 150), found  # all in the cache: nothing to confirm
 
 
+async def test_parts_that_the_quota_lacks_are_named_before_they_are_spent(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(150)
+    config = json.loads((tmp_path / "our.yaml").read_text())
+    config["applications"]["buying"]["parts"] = 100
+    (tmp_path / "our.yaml").write_text(json.dumps(config))
+    found = await commands.wait(await start(*FILL, "--dry-run"))
+    assert "150 parts at most; the quota has 100 parts left" in found.err
+    found = await commands.wait(await start(*FILL, "--dry-run", "--budget", "90"))
+    assert "150 parts at most; budget 90 parts\n" in found.err
+    assert (found.code, service.billed) == (0, 0)
+
+
 async def test_budget_ends_the_run_and_the_next_one_continues(
     start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
 ) -> None:

@@ -52,6 +52,13 @@ def test_headline_names_the_absence_of_differences() -> None:
     assert "no difference remains" in words.headline(comparison_result.ready_result())
 
 
+def test_headline_counts_differences_that_do_not_count() -> None:
+    group = msgspec.structs.replace(comparison_result.result().groups[0], counts=False, cause="uid not known")
+    headline = plain(words.headline(msgspec.structs.replace(comparison_result.ready_result(), groups=(group,))))
+    assert ", 1 kind of difference, none counts, " in headline
+    assert "no difference remains" not in headline
+
+
 def test_row_has_share_interval_and_missing_requests() -> None:
     row = comparison_result.result().rows[0]
     assert plain(words.row(row)) == (
