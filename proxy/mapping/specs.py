@@ -15,43 +15,27 @@ End = Literal["min", "max"]
 
 
 class Attribute(Protocol):
-    """Fields of SupAttribute that the mapping reads."""
+    """Fields of SupAttribute that the mapping reads: the key in upstream filters and sort orders, and the name for
+    display."""
 
-    @property
-    def shortname(self) -> str:
-        """Key in upstream filters and sort orders."""
-
-    @property
-    def name(self) -> str:
-        """Display name."""
+    shortname: str
+    name: str
 
 
 class HasAttribute(Protocol):
     """Object with an attribute: a spec of a part, or an aggregation."""
 
-    @property
-    def attribute(self) -> Attribute:
-        """Attribute of the object."""
+    attribute: Attribute
 
 
 class Spec(HasAttribute, Protocol):
-    """Fields of SupSpec that the mapping reads."""
+    """Fields of SupSpec that the mapping reads: a number or text, the number in SI base units, `number` or `text`, and
+    the value with its unit, for display."""
 
-    @property
-    def value(self) -> str:
-        """Number or text."""
-
-    @property
-    def siValue(self) -> str:  # noqa: N802 - the service's name
-        """Number in SI base units."""
-
-    @property
-    def valueType(self) -> str:  # noqa: N802 - the service's name
-        """`number` or `text`."""
-
-    @property
-    def displayValue(self) -> str:  # noqa: N802 - the service's name
-        """Value with its unit, for display."""
+    value: str
+    siValue: str  # noqa: N815 - the service's name
+    valueType: str  # noqa: N815 - the service's name
+    displayValue: str  # noqa: N815 - the service's name
 
 
 class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,27 +7,19 @@ breaker drops all requests for a cooldown. Switching off drops queued requests a
 import asyncio
 import random
 from collections.abc import Mapping
-from typing import Protocol
 
 import structlog
 
 from proxy import config
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.shadow.job import ComparisonJob
+from proxy.shadow.job import ComparisonJob, JobRunner
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.policies import CircuitBreaker
 
 BYTES_MAX = 64 * 2**20  # of response bodies in the queue
 
 log = structlog.get_logger()
-
-
-class JobRunning(Protocol):
-    """Interface of the job runner."""
-
-    async def run(self, job: ComparisonJob) -> None:
-        """Run a job to its end."""
 
 
 class ShadowQueue:
@@ -37,7 +29,7 @@ class ShadowQueue:
         self,
         settings: config.ShadowSettings,
         shares: Mapping[str, float],
-        jobs: JobRunning,
+        jobs: JobRunner,
         breaker: CircuitBreaker,
         *,
         clock: Clock,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy import errors
+from proxy.explain import inputs
 from proxy.kit import clock
 from proxy.mapping.loader import Mappings
 from proxy.traffic.recording.recorded import Recording
@@ -29,8 +30,8 @@ class FieldTree(dict[str, "FieldTree"]):
 def read(text: str, request: V3Request, mappings: Mappings) -> tuple[str, ...]:
     """Return the fields that a text names, or those in the file that it names. Raises SourceError."""
     name = _object(request)
-    file = Path(text)
-    if _is_file(file):
+    if inputs.is_file(text):
+        file = Path(text)
         paths = sorted(set(_fields_in_file(file, request, mappings)))
         if not paths:
             raise errors.SourceError(f"{file}: no response of {request.endpoint} with fields of v3 is in this file")
@@ -62,13 +63,6 @@ def _object(request: V3Request) -> str:
     endpoint = endpoints.of(request.path)
     assert endpoint is not None  # noqa: S101 - the request has been explained
     return endpoint.object
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a long list of fields is no name of a file
-        return False
 
 
 def _fields_in_file(file: Path, request: V3Request, mappings: Mappings) -> Iterator[str]:
