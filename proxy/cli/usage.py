@@ -177,9 +177,8 @@ def _is_workbook_login(account: str) -> bool:
     """Return whether an application is that of a workbook's login, which no configuration has."""
     from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 
-    return (
-        account.startswith(f"{WORKBOOK_LOGIN}-") and "/" not in account
-    )  # an account with a slash is that of an API key
+    # An account with a slash is that of an API key.
+    return account.startswith(f"{WORKBOOK_LOGIN}-") and "/" not in account
 
 
 def _login_settings() -> config.ApplicationSettings:
@@ -280,15 +279,12 @@ class _WantedClients(NamedTuple):
     def of(self, report: "ClientReport") -> "ClientReport":
         """Return the report on these clients. Raises BadParameter where a name is unknown."""
         clients = report.clients
-        for option, name, field in (
-            ("--application", self.application, "application"),
-            ("--key", self.key, "key"),
-        ):
+        for field, name in (("application", self.application), ("key", self.key)):
             if name is not None:
                 known = sorted({getattr(each, field) for each in clients if each.key is not None})
                 clients = [each for each in clients if getattr(each, field) == name]
                 if not clients:
-                    raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=option)
+                    raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=f"--{field}")
         if self.unused:
             clients = [each for each in clients if each.configured and not each.requests]
         return msgspec.structs.replace(report, clients=clients)

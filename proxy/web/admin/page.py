@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.web.explaining import Explaining
 from proxy.web.service import RunningService
@@ -104,3 +105,11 @@ class AdminDocument:
     path: str
     summary: str
     render: Callable[[AdminContext], Awaitable[RenderedDocument]]
+
+
+def whole_number(query: Query, name: str, default: int, most: int) -> int:
+    """Return a parameter from 1 to `most`. Raises BadRequest."""
+    text = query.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
+        raise errors.BadRequest(f"{name} must be a whole number between 1 and {most}")
+    return int(text)

@@ -10,7 +10,7 @@ from proxy import errors
 from proxy.gateway import client_report
 from proxy.kit.wording import rfc3339
 from proxy.stores.protocols import AUDIT_MAX, AuditEntry
-from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query, whole_number
 
 ROWS = 100  # on a page
 CSV_COLUMNS = ("time", "who", "address", "action", "parameters", "result")
@@ -41,19 +41,12 @@ class AuditPage(PageData, frozen=True):
 
 
 async def _data(context: AdminContext, query: Query) -> AuditPage:
-    page = _page_number(query)
+    page = whole_number(query, "page", 1, AUDIT_MAX // ROWS)
     try:
         entries = await context.service.gateway.store.audit_entries((page - 1) * ROWS, ROWS + 1)
     except errors.StoreUnavailable as error:
         return AuditPage(page, False, [], error.message)
     return AuditPage(page, len(entries) > ROWS, [AuditRow(*each) for each in entries[:ROWS]], None)
-
-
-def _page_number(query: Query) -> int:
-    text, most = query.get("page", "1"), AUDIT_MAX // ROWS
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
-        raise errors.BadRequest(f"page must be a whole number between 1 and {most}")
-    return int(text)
 
 
 async def _csv(context: AdminContext, _: Query) -> list[bytes]:

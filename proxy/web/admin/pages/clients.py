@@ -11,7 +11,7 @@ from proxy.gateway import client_report, client_verdicts
 from proxy.gateway.client_report import CallerUsage, ClientReport, ClientSummary, ClientUsage
 from proxy.gateway.quota import usage as quota_usage
 from proxy.stores.protocols import EntryUsage
-from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query
+from proxy.web.admin.page import AdminContext, AdminPage, PageData, PageParameter, Query, whole_number
 
 _DAYS = 30
 _DAYS_MAX = 396
@@ -130,7 +130,7 @@ def _shown(
     unknown = next((client for client in found if client.key is None and client.requests), None)
     lists = (selected.callers,) if selected else (called, unused, unknown.callers if unknown else ())
     pages = max(1, math.ceil(max(map(len, lists)) / _ROWS))
-    page = min(_whole_number(query, "page", 1, _PAGES_MAX), pages)
+    page = min(whole_number(query, "page", 1, _PAGES_MAX), pages)
     rows = slice((page - 1) * _ROWS, page * _ROWS)
     quotas = {(row.application, row.key): row for row in quota_usage.rows(settings.applications, entries, (), now)}
     return ClientsPage(
@@ -172,14 +172,7 @@ async def _report(context: AdminContext, query: Query) -> ClientReport:
 
 
 def _days(query: Query) -> int:
-    return _whole_number(query, "days", _DAYS, _DAYS_MAX)
-
-
-def _whole_number(query: Query, name: str, default: int, most: int) -> int:
-    text = query.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
-        raise errors.BadRequest(f"{name} must be a whole number between 1 and {most}")
-    return int(text)
+    return whole_number(query, "days", _DAYS, _DAYS_MAX)
 
 
 def _found(report: ClientReport, query: Query) -> list[ClientUsage]:
