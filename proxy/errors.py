@@ -3,8 +3,38 @@
 The web layer reads `status`, `v3_class` and `retry_after` to make the error response; the command line prints a
 StartError and exits. Messages are for people and never hold an API key, a secret or a token.
 
-A ClientError says that the request cannot be served, a ServerError that it is valid and there is no result, and a
-StartError that the service does not start, which no client sees.
+    BridgeError
+    ├── ClientError                 the request cannot be served
+    │   ├── BadRequest         400
+    │   ├── Unsupported        400  strict mode: it would be ignored, or empty
+    │   ├── MissingKey         400
+    │   ├── ForbiddenKey       403
+    │   │   └── ExpiredKey     403  its last day of service is over
+
+
+    │   ├── ForbiddenToken     403  the request needs the admin token
+    │   ├── NotFound           404
+    │   ├── MethodNotAllowed   405
+    │   ├── Gone               410  the sunset of the API key has passed
+    │   ├── TooManyRequests    429  a rate limit is exceeded
+    │   └── QuotaExhausted     429  the remaining parts do not cover the request
+    ├── ServerError                 the request is valid, but there is no result
+    │   ├── UpstreamUnreachable 503 no connection, or no response in time
+    │   │   ├── CircuitBreakerOpen 503 nothing is sent after repeated failures
+    │   │   └── DeadlineExceeded   503 the time limit passed before the upstream had a fair share of it
+    │   ├── UpstreamUnreadable 502  the response cannot be decoded
+    │   │   └── OversizedOperation 502  it has more bytes than allowed, or the operation is too complex
+    │   ├── UpstreamFault      502  5xx from upstream (503 is passed on)
+    │   ├── CredentialsRefused 502  client id, secret or token are not accepted
+    │   ├── TokenLimit         503  the rate limit of token requests is exceeded
+    │   ├── QueryRefused       502  the upstream refused this query, and says why
+    │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
+    │   └── TooManyConnections 503  the limit of client connections is reached
+    └── StartError                  never seen by a client: the service does not start
+        ├── ConfigError
+        ├── MappingError
+        ├── SourceError
+        └── SheetError
 """
 
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
