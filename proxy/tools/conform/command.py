@@ -340,7 +340,7 @@ def conformance_target(upstream: "nexar_sandbox.Sandbox") -> "probes.Target":
     user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
     conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
     accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
-    return probes.Target(upstream.graphql_url, upstream.token_url, accounts, token_interval=0.0)
+    return probes.Target(upstream.graphql_url, upstream.token_url, accounts, tokens_a_second=0.0)
 
 
 @asynccontextmanager

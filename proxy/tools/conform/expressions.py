@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import re
-from functools import lru_cache
+from functools import cache
 from typing import Any, cast
 
 import jmespath
@@ -90,7 +90,7 @@ def decoded_part(token: str, index: int) -> Any:
 _OPTIONS = jmespath.Options(custom_functions=_Functions())
 
 
-@lru_cache(maxsize=1024)
+@cache
 def compile_expression(text: str) -> parser.ParsedResult:
     """Parse an expression. Raises ValueError that names the mistake."""
     try:
@@ -100,9 +100,9 @@ def compile_expression(text: str) -> parser.ParsedResult:
         raise ValueError(str(error).splitlines()[0].removesuffix(", for expression:")) from None
 
 
-def evaluate(expression: parser.ParsedResult, value: dict[str, Any]) -> Any:
-    """Return what the expression yields. Raises ValueError where a function gets a value that it does not take."""
+def evaluate(expression: str, value: dict[str, Any]) -> Any:
+    """Return what an expression yields. Raises ValueError where a function gets a value that it does not take."""
     try:
-        return cast(Any, expression.search(value, _OPTIONS))
+        return cast(Any, compile_expression(expression).search(value, _OPTIONS))
     except exceptions.JMESPathError as error:
         raise ValueError(str(error).splitlines()[0]) from None

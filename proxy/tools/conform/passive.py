@@ -160,6 +160,6 @@ def _observed(assumption: Assumption, at: str, failed: list[Any]) -> ObservedAss
 def _evaluated(expression: str, value: Any) -> Any:
     """Return what an expression yields; null where a function gets a value that it does not take."""
     try:
-        return expressions.evaluate(expressions.compile_expression(expression), value)
+        return expressions.evaluate(expression, value)
     except ValueError:
         return None

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode
@@ -13,10 +13,11 @@ import msgspec
 
 from proxy.kit.clock import Clock
 from proxy.tools.conform.assumptions import ProbeRequest
+from proxy.traffic.http_side import RequestPacer, Sleep
 
-# Seconds between token requests: the identity service allows two a second (contract graphql.md §4.1). A little more,
-# because it counts from when the first one arrives, which may be later than the second one's way takes.
-TOKEN_INTERVAL = 0.6
+# Token requests a second: the identity service allows two (contract graphql.md §4.1). A little less, because it counts
+# from when the first one arrives, which may be later than the second one's way takes.
+TOKENS_A_SECOND = 1.6
 _TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 _FORM = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = "application/json"
@@ -43,14 +44,14 @@ class Account:
 @dataclass(frozen=True, slots=True)
 class Target:
     """Services under test. `accounts` holds the application under test under None, and others by the condition
-    (`needs`) that they meet. `interval` and `token_interval`: seconds between queries and between token requests."""
+    (`needs`) that they meet. `queries_a_second` and `tokens_a_second` are rate limits; 0: none."""
 
     graphql_url: str
     token_url: str
     accounts: Mapping[str | None, Account]
     scope: str = "supply.domain"
-    interval: float = 0.0
-    token_interval: float = TOKEN_INTERVAL
+    queries_a_second: float = 0.0
+    tokens_a_second: float = TOKENS_A_SECOND
 
 
 class ProbeResponse(msgspec.Struct, frozen=True):
@@ -78,22 +79,6 @@ class ProbeError(Exception):
         self.was_sent = was_sent
 
 
-class Pacer:
-    """Keeps a minimum interval in seconds between requests."""
-
-    def __init__(self, interval: float, clock: Clock, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._interval, self._clock, self._sleep = interval, clock, sleep
-        self._last: float | None = None
-
-    async def wait(self) -> None:
-        """Wait until the next request may be sent."""
-        if self._last is not None:
-            pause = self._last + self._interval - self._clock.monotonic()
-            if pause > 0:
-                await self._sleep(pause)
-        self._last = self._clock.monotonic()
-
-
 class Prober:
     """Sends probe requests, and requests one token for each account that they need. `token_requests` counts both kinds
     of token requests."""
@@ -103,11 +88,11 @@ class Prober:
         target: Target,
         session: aiohttp.ClientSession,
         clock: Clock,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._target, self._session, self._clock = target, session, clock
-        self._token_pacer = Pacer(target.token_interval, clock, sleep)
-        self._query_pacer = Pacer(target.interval, clock, sleep)
+        self._token_pacer = RequestPacer(target.tokens_a_second, clock, sleep)
+        self._query_pacer = RequestPacer(target.queries_a_second, clock, sleep)
         self._tokens: dict[Account, str | ProbeError] = {}
         self._earlier_tokens: dict[Account, str] = {}
         self._received: set[str] = set()
@@ -142,14 +127,14 @@ class Prober:
             return await self._renew_token(request, values, account)
         if request.kind == "token":
             return await self._send_token_request(request, values)
-        await self._query_pacer.wait()
+        await self._query_pacer.turn()
         if request.kind == "http":
             return await self._exchange(request, values, _filled(request.url, values), request.body, {})
         headers = {"Authorization": f"Bearer {values['token']}", "Content-Type": _MEDIA_TYPE, "Accept": _MEDIA_TYPE}
         return await self._exchange(request, values, self._target.graphql_url, _query(request), headers)
 
     async def _send_token_request(self, request: ProbeRequest, values: Mapping[str, str]) -> ProbeResponse:
-        await self._token_pacer.wait()
+        await self._token_pacer.turn()
         self.token_requests += 1
         form = {name: _filled(value, values) for name, value in request.form.items()}
         # A body is sent as it is, so that a request that is not a form can be probed, too.

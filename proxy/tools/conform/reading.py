@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NoReturn, cast
 
 import msgspec
-from jmespath import parser
 
 from proxy import config, errors
 from proxy.kit import located_yaml
@@ -19,12 +18,10 @@ FILES = ("transport.yaml", "supply.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All probe requests by name and all assumptions, each in the order of the files, and the compiled expressions by
-    the id of their assumption."""
+    """All probe requests by name and all assumptions, each in the order of the files."""
 
     requests: dict[str, ProbeRequest] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
-    expressions: dict[str, parser.ParsedResult] = field(default_factory=dict)
 
     def only(self, ids: Iterable[str]) -> "Catalogue":
         """Return the assumptions with these ids, and the requests that they observe. Raises KeyError for an unknown
@@ -35,19 +32,18 @@ class Catalogue:
         chosen = tuple(assumption for assumption in self.assumptions if assumption.id in set(ids))
         observed = {name for assumption in chosen for name in assumption.requests}
         requests = {name: request for name, request in self.requests.items() if name in observed}
-        return Catalogue(requests, chosen, self.expressions)
+        return Catalogue(requests, chosen)
 
 
 def load(folder: Path = Path(__file__).parent, files: Iterable[str] = FILES) -> Catalogue:
     """Read all files. Raises ConfigError."""
     requests: dict[str, ProbeRequest] = {}
     assumptions: dict[str, Assumption] = {}
-    compiled: dict[str, parser.ParsedResult] = {}
     for name in files:
         reader = _Reader(located_yaml.load(folder / name, errors.ConfigError))
         content = reader.content()
-        reader.check(content, requests, assumptions, compiled)
-    return Catalogue(requests, tuple(assumptions.values()), compiled)
+        reader.check(content, requests, assumptions)
+    return Catalogue(requests, tuple(assumptions.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +63,7 @@ class _Reader:
         raise self._mistake(at, message)
 
     def check(
-        self,
-        content: AssumptionFile,
-        requests: dict[str, ProbeRequest],
-        assumptions: dict[str, Assumption],
-        compiled: dict[str, parser.ParsedResult],
+        self, content: AssumptionFile, requests: dict[str, ProbeRequest], assumptions: dict[str, Assumption]
     ) -> None:
         """Check the content and add it to what earlier files have."""
         for name, request in content.requests.items():
@@ -83,10 +75,6 @@ class _Reader:
             for key, message in _assumption_mistakes(assumption, requests, assumptions):
                 self._fail((*at, key), message)
             assumptions[assumption.id] = assumption
-            try:
-                compiled[assumption.id] = expressions.compile_expression(assumption.observe)
-            except ValueError as error:
-                self._fail((*at, "observe"), str(error))
         observed = {name for assumption in content.assumptions for name in assumption.requests}
         for name in content.requests:
             if name not in observed:
@@ -140,9 +128,9 @@ def _assumption_mistakes(
             yield "requests", f"unknown request {name!r}"
     if (assumption.expected is msgspec.UNSET) is (assumption.pattern is None):
         yield "expected", "either expected or pattern is given"
-    for check in assumption.passive:
-        for text in filter(None, (check.each, check.holds, *(check.pairs or ()))):
-            try:
-                expressions.compile_expression(text)
-            except ValueError as error:
-                yield "passive", f"{text}: {error}"
+    passive = [text for check in assumption.passive for text in (check.each, check.holds, *(check.pairs or ()))]
+    for key, text in (("observe", assumption.observe), *(("passive", text) for text in passive if text)):
+        try:
+            expressions.compile_expression(text)
+        except ValueError as error:
+            yield key, f"{text}: {error}"

@@ -26,7 +26,6 @@ _UNAVAILABLE = (429, 502, 503, 504)
 _UNANSWERED_MAX = 3
 # The text is known, a status or code for it is not (contract graphql.md §3.2).
 _HITS = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits } }"
-_HITS_OF_RESPONSE = expressions.compile_expression("data.supMultiMatch[*].hits")
 _PART_LIMIT = "You have exceeded your part limit"
 
 
@@ -156,7 +155,7 @@ async def _absent(prober: Sender, numbers: Sequence[str]) -> frozenset[str]:
         response = await prober.send(ProbeRequest(document=_HITS, variables={"queries": queries}))
     except ProbeError:
         return frozenset()
-    results = expressions.evaluate(_HITS_OF_RESPONSE, response.body) or []
+    results = expressions.evaluate("data.supMultiMatch[*].hits", response.body) or []
     return frozenset(number for number, hits in zip(numbers, results, strict=False) if hits == 0)
 
 
@@ -204,7 +203,7 @@ class _Judge:
         """Return the observed value, and why it cannot be computed."""
         value = {name: msgspec.structs.asdict(self.responses[name]) for name in assumption.requests}
         try:
-            return expressions.evaluate(self.catalogue.expressions[assumption.id], value), ""
+            return expressions.evaluate(assumption.observe, value), ""
         except ValueError as error:
             return None, str(error)
 

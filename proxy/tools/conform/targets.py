@@ -8,8 +8,8 @@ from proxy import config, errors
 from proxy.tools.conform.probes import Account, Target
 from proxy.tools.conform.results import Plan, Service
 
-# Seconds between queries: the vendor advises at most 300 requests a minute (contract graphql.md §2.1).
-QUERY_INTERVAL = 0.2
+# The vendor advises at most 300 requests a minute (contract graphql.md §2.1).
+QUERIES_A_SECOND = 5.0
 _HOST = "api.nexar.com"
 
 
@@ -43,7 +43,7 @@ def from_config(settings: config.Config, upstream: config.UpstreamSettings, name
     user = _user_token(name, applications[name])
     if user is not None:
         accounts["user_token"] = user
-    target = Target(upstream.graphql_url, upstream.token_url, accounts, upstream.scope, QUERY_INTERVAL)
+    target = Target(upstream.graphql_url, upstream.token_url, accounts, upstream.scope, QUERIES_A_SECOND)
     host = urlsplit(upstream.graphql_url).hostname
     return ConfiguredTarget(target, name, applications[name], "Nexar" if host == _HOST else "another service")
 

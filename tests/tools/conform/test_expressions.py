@@ -9,7 +9,7 @@ from proxy.tools.conform import expressions
 
 
 def _evaluate(text: str, value: dict[str, Any]) -> Any:
-    return expressions.evaluate(expressions.compile_expression(text), value)
+    return expressions.evaluate(text, value)
 
 
 @cases.parametrize("expression, value, expected")

@@ -89,7 +89,7 @@ async def test_less_than_two_token_requests_are_sent_a_second(connect: Connect, 
         for _ in range(3):
             await prober.send(ProbeRequest(kind="token", form=form))
         assert prober.token_requests == 4
-    assert [later - earlier for earlier, later in itertools.pairwise(service.times)] == pytest.approx([0.6] * 3)
+    assert [later - earlier for earlier, later in itertools.pairwise(service.times)] == pytest.approx([0.625] * 3)
     assert parse_qs(service.requests[-1][2])["client_id"] == ["our-client"]
 
 

@@ -8,7 +8,7 @@ from support import cases
 from tools.conform.conftest import SECRET, Connect, ScriptedService
 
 from proxy.evidence.records import Tier
-from proxy.tools.conform import expressions, probes, reading, runner
+from proxy.tools.conform import probes, reading, runner
 from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
 
 LIMIT = {"errors": [{"message": "You have exceeded your part limit of 10. Please upgrade your plan."}]}
@@ -19,8 +19,7 @@ def _catalogue(*entries: tuple[str, ProbeRequest, Tier]) -> reading.Catalogue:
     assumptions = tuple(
         Assumption(name, "", "", "INF", tier, (name,), f"{name}.body.data.a", expected=1) for name, _, tier in entries
     )
-    compiled = {each.id: expressions.compile_expression(each.observe) for each in assumptions}
-    return reading.Catalogue({name: request for name, request, _ in entries}, assumptions, compiled)
+    return reading.Catalogue({name: request for name, request, _ in entries}, assumptions)
 
 
 def _query(name: str, parts: int = 0, **more: Any) -> ProbeRequest:
@@ -100,8 +99,7 @@ async def test_a_failing_service_does_not_confirm_that_something_is_absent(
 ) -> None:
     service.responses["{ it }"] = (status, body)
     absent = Assumption("it", "", "", "INF", "core", ("it",), "it.body.data.a != `null`", expected=False)
-    compiled = {"it": expressions.compile_expression(absent.observe)}
-    catalogue = reading.Catalogue({"it": _query("it")}, (absent,), compiled)
+    catalogue = reading.Catalogue({"it": _query("it")}, (absent,))
     async with connect() as prober:
         observed = await runner.run(catalogue, runner.select(catalogue, 20, ACCOUNTS), prober)
     assert observed.outcomes[0].verdict == "not tested"
@@ -139,9 +137,8 @@ async def test_each_request_is_sent_once_and_its_parts_are_counted(connect: Conn
         Assumption(f"a{n}", "", "", "INF", "core", ("it",), "length(it.body.data.supMultiMatch[0].parts)", expected=n)
         for n in (1, 2)
     )
-    compiled = {each.id: expressions.compile_expression(each.observe) for each in observing}
     done: list[int] = []
-    catalogue = reading.Catalogue({"it": request}, observing, compiled)
+    catalogue = reading.Catalogue({"it": request}, observing)
     async with connect() as prober:
         observed = await runner.run(
             catalogue, runner.select(catalogue, 20, {None: probes.Account()}), prober, done.append
