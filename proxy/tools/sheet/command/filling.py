@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.tools.sheet.columns.job import ColumnsJob
     from proxy.tools.sheet.columns.specs import ColumnSet
     from proxy.tools.sheet.columns.summary_sheet import ListTotals
-    from proxy.tools.sheet.formulas.opening import LoginSession
+    from proxy.tools.sheet.formulas.login_session import LoginSession
 
 FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
 PROBLEMS_MAX = 20  # lines of cells that are not filled, and of reasons
@@ -63,8 +63,10 @@ class FillRun:
     @contextmanager
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
         """Open the file, and find its formulas."""
-        from proxy.tools.sheet.formulas import opening
-        from proxy.tools.sheet.formulas.job import FormulaOptions
+        from proxy.tools.sheet import libreoffice
+        from proxy.tools.sheet.formulas import login_session
+        from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
+        from proxy.tools.sheet.package import workbook
 
         options = self.options
         formulas = FormulaOptions(
@@ -74,8 +76,11 @@ class FillRun:
             login_optional=options.api_key is not None,
             now=self.clock.now(),
         )
-        with opening.opened(options.file, formulas, options.libreoffice, self.records.fetched) as job:
-            self._login = opening.LoginSession(options.file, job, self.clock.now(), refresh=options.refresh_login)
+        program = libreoffice.find_program(options.libreoffice)
+        office = None if program is None else libreoffice.LibreOffice(program)
+        with workbook.open_package(options.file) as package:
+            job = FormulaJob(package, formulas, office, self.records.fetched)
+            self._login = login_session.LoginSession(options.file, job, self.clock.now(), refresh=options.refresh_login)
             yield job
 
     @contextmanager

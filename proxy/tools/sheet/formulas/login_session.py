@@ -1,34 +1,15 @@
-"""Opens the formulas of a file as a job, and says with which credentials their parts are fetched."""
+"""The login of a workbook in one run: with which credentials its parts are fetched, and how long it lasts."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from proxy import errors
-from proxy.tools.sheet import libreoffice
 from proxy.tools.sheet.formulas import login
-from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
-from proxy.tools.sheet.package.workbook import open_package
-from proxy.tools.sheet.parts import PartQuery
+from proxy.tools.sheet.formulas.job import FormulaJob
 from proxy.tools.sheet.sources import ApplicationLogin
 
 
-@contextmanager
-def opened(
-    file: Path,
-    options: FormulaOptions,
-    program: Path | None,
-    fetched_before: Callable[[PartQuery], float | None],
-) -> Iterator[FormulaJob]:
-    """Open a workbook. `program` is LibreOffice; by default that on PATH, if any. Raises SheetError."""
-    found = libreoffice.find_program(program)
-    office = None if found is None else libreoffice.LibreOffice(found)
-    with open_package(file) as workbook:
-        yield FormulaJob(workbook, options, office, fetched_before)
-
-
 class LoginSession:
-    """The login of a workbook in one run."""
+    """The login of the workbook that a job fills."""
 
     def __init__(self, file: Path, job: FormulaJob, now: float, *, refresh: bool) -> None:
         self._file = file
