@@ -3,13 +3,12 @@ have ten megabytes, or contain lone surrogates.
 """
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from proxy.redaction import Redaction
-from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
+from proxy.tools.compare.judging.findings import Comparison, Difference
 from proxy.traffic.v3_request import redact_request
 
 TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6
@@ -59,30 +58,6 @@ class Trimming:
         return {**kept, CUT: CUT} if len(value) > ENTRIES_MAX else kept
 
 
-_LARGE = 1 << 63
-
-
 def redact_comparison(comparison: Comparison, redaction: Redaction) -> Comparison:
-    """Redact the request of a comparison, and make its values serializable."""
-    return msgspec.structs.replace(
-        comparison,
-        request=redact_request(comparison.request, redaction),
-        findings=tuple(map(_finding, comparison.findings)),
-        moved=tuple(map(_finding, comparison.moved)),
-        unknown_uids=tuple(map(_finding, comparison.unknown_uids)),
-    )
-
-
-def _finding(finding: Finding) -> Finding:
-    found = finding.difference
-    made = msgspec.structs.replace(found, baseline=_writable(found.baseline), candidate=_writable(found.candidate))
-    return Finding(made, finding.cause)
-
-
-def _writable(value: Any) -> Any:
-    """Convert integers beyond 64 bits, which the JSON encoder rejects, to Decimal."""
-    if isinstance(value, dict):
-        return {name: _writable(below) for name, below in value.items()}
-    if isinstance(value, list):
-        return [_writable(each) for each in value]
-    return Decimal(value) if type(value) is int and abs(value) >= _LARGE else value
+    """Redact the request of a comparison."""
+    return msgspec.structs.replace(comparison, request=redact_request(comparison.request, redaction))

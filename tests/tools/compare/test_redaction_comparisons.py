@@ -21,14 +21,8 @@ def test_request_is_redacted_for_any_parameter_name() -> None:
 
 def test_numbers_of_any_size_can_be_serialized() -> None:
     large = 10**30
-    value = {"a": [large, -large, 1, True, 1.5], "b": "text"}
-    moved = Finding(Difference("missing", "b", "b", value, ABSENT), "moved")
-    found = Finding(Difference("value", "a", "a", large, 2), "unexplained")
-    kept = redact_comparison(
-        Comparison(request_from_target("/v3/brands/search"), 1.0, (found,), (moved,)), Redaction([])
-    )
-    assert kept.findings[0].difference == Difference("value", "a", "a", Decimal(large), 2)
-    assert kept.moved[0].difference.baseline == {"a": [Decimal(large), Decimal(-large), 1, True, 1.5], "b": "text"}
-    assert kept.moved[0].difference.candidate is ABSENT
+    difference = Difference("value", "a", "a", {"a": [large, -large, 1, True, Decimal("1.5")]}, ABSENT)
+    kept = Comparison(request_from_target("/v3/brands/search"), 1.0, (Finding(difference, "unexplained"),))
     text = msgspec.json.Encoder(decimal_format="number").encode(kept)
-    assert str(large).encode() in text
+    read = msgspec.json.Decoder(Comparison, float_hook=Decimal).decode(text)
+    assert read.findings[0].difference == difference

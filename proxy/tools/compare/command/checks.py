@@ -7,12 +7,15 @@ import dataclasses
 import os
 from pathlib import Path
 
+import msgspec
 import typer
 
 from proxy.kit import shipped
 from proxy.telemetry import log
+from proxy.tools.compare import loader
 from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, UPSTREAM, ComparisonOptions
-from proxy.tools.compare.judging import rules
+from proxy.tools.compare.judging import rules, thresholds
+from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.traffic import http_side
 from proxy.traffic.http_side import SideLimits
 from proxy.traffic.sources import bom
@@ -84,6 +87,17 @@ def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
 def candidate_limits(chosen: ComparisonOptions) -> SideLimits:
     """Return the limits of the candidate."""
     return SideLimits(chosen.candidate_concurrency, chosen.candidate_rate, chosen.timeout)
+
+
+def comparison_settings(file: Path | None, fail_on: str | None) -> ComparisonSettings:
+    """Load the settings in a file, or the shipped ones; thresholds from the command line take precedence."""
+    read = loader.load(file, os.environ)
+    if fail_on is None:
+        return read
+    try:
+        return msgspec.structs.replace(read, fail_on=thresholds.parse_list(fail_on))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--fail-on") from None
 
 
 def ignored_counts(chosen: ComparisonOptions) -> rules.IgnoredCounts | None:

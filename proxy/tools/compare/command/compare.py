@@ -3,6 +3,8 @@
 Exit code 0: equivalent; 1: differences; 2: could not compare.
 """
 
+from pathlib import Path
+
 import typer
 
 from proxy.tools.compare.command import options
@@ -10,15 +12,17 @@ from proxy.tools.compare.command import options
 
 def _compare(chosen: options.ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
-    from proxy.tools.compare.command import checks, output, run_settings, runs, shadow_store
+    from proxy.tools.compare.command import checks, output, runs, shadow
     from proxy.tools.compare.judging import verdict
 
     chosen = checks.checked(chosen)
-    service = shadow_store.configured(chosen.config) if chosen.shadow else None
-    rules = chosen.rules if service is None else shadow_store.rules_file(chosen, service)
-    settings = run_settings.load(rules, chosen.fail_on)
+    service = shadow.configured(chosen.config) if chosen.shadow else None
+    rules = chosen.rules
+    if rules is None and service is not None and service.shadow.rules is not None:
+        rules = Path(service.shadow.rules)
+    settings = checks.comparison_settings(rules, chosen.fail_on)
     result = runs.run_to_end(
-        runs.compare(chosen, settings) if service is None else shadow_store.result(settings, service, chosen)
+        runs.compare(chosen, settings) if service is None else runs.read_shadow(chosen, settings, service)
     )
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)

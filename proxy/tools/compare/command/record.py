@@ -18,11 +18,11 @@ OPTIONS = (
 def _record(chosen: options.ComparisonOptions) -> None:
     """Send requests and record the responses. With neither --candidate nor --config, only the baseline is recorded,
     at no cost."""
-    from proxy.tools.compare.command import checks, run_settings, runs
+    from proxy.tools.compare.command import checks, runs
     from proxy.tools.compare.judging import verdict
 
     chosen = checks.checked(chosen, comparing=False)
-    ended = runs.run_to_end(runs.record(chosen, run_settings.load(chosen.rules, None)))
+    ended = runs.run_to_end(runs.record(chosen, checks.comparison_settings(chosen.rules, None)))
     raise typer.Exit(0 if ended is not None and ended.complete and not ended.not_compared else verdict.NOT_COMPARED)
 
 

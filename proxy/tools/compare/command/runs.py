@@ -13,11 +13,14 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from proxy.cli import spending
-from proxy.kit import event_loop
+from proxy import config, errors
+from proxy.cli import spending, used_store
+from proxy.kit import event_loop, shipped
+from proxy.kit.clock import SystemClock
 from proxy.kit.wording import counted
+from proxy.mapping import loader as mapping
 from proxy.stores import open as stores
-from proxy.tools.compare.command import checks, options, run_settings, setup
+from proxy.tools.compare.command import checks, options, setup
 from proxy.tools.compare.generating import exercised, shrinking
 from proxy.tools.compare.judging import summary, v3_fields, verdict
 from proxy.tools.compare.judging.findings import Comparison
@@ -26,6 +29,7 @@ from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
+from proxy.tools.compare.shadow import report
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
 from proxy.traffic.v3_request import V3Request
 
@@ -112,9 +116,10 @@ async def compare(chosen: options.ComparisonOptions, settings: ComparisonSetting
 
 async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
     started, baseline = ready.clock.now(), checks.ignored_counts(ready.chosen)
-    own_uids = ready.service.uids if ready.service else None
+    own = ready.service.uids if ready.service else None
+    uids = frozenset(mapping.known_uids(Path(own)) if own else ())
     judged = judgement.build(
-        ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, own_uids=own_uids
+        ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, uids=uids
     )
     tally = Tally()
     with ExitStack() as stack:
@@ -138,6 +143,20 @@ async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
         _say_ended(ready, progress, ended, tally)
     about = _about(ready, started, ended, tally, generated.notes if generated else ())
     return judged.summary.result(tally, about)
+
+
+async def read_shadow(
+    chosen: options.ComparisonOptions, settings: ComparisonSettings, service: config.Config
+) -> ComparisonResult:
+    """Return the result of all comparisons of shadowing in the store. Raises ConfigError if there are none."""
+    clock, ignored = SystemClock(), checks.ignored_counts(chosen)
+    read = await used_store.with_store(
+        service,
+        lambda store: report.read(store, service, settings, clock, budget=chosen.budget, ignored_counts=ignored),
+    )
+    if read is None:
+        raise errors.ConfigError("there are no results yet: no request has been compared with this store")
+    return read
 
 
 class GeneratedRun:
@@ -187,13 +206,21 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
         source=ready.source.place,
-        settings=run_settings.digest(ready.settings, chosen.config),
+        settings=_digest(ready.settings, chosen.config),
         requests=ready.source.plan.digest,
     )
     path = chosen.progress or _usual(header, chosen)
     progress = ProgressFile(path, header, fresh=chosen.fresh)
     stack.callback(progress.close)
     return progress
+
+
+def _digest(chosen: ComparisonSettings, config_file: Path | None) -> str:
+    """Return a digest of everything that a judgement depends on: rules, noise, latency and, if the service is
+    started here, its configuration and mappings."""
+    files = () if config_file is None else (config_file, *shipped.mapping_files())
+    parts = (chosen.rules, chosen.noise, chosen.latency, shipped.digest(files))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:

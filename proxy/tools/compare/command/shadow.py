@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proxy import config
+from proxy import config, errors
 from proxy.cli import used_store
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
@@ -35,9 +35,18 @@ def shadow(
     ] = None,
 ) -> None:
     """Show the status of shadowing, or switch it on or off while the service runs."""
-    from proxy.tools.compare.command import shadow_store
+    event_loop.run(_shadow(configured(config_file), action, config_file))
 
-    event_loop.run(_shadow(shadow_store.configured(config_file), action, config_file))
+
+def configured(file: Path | None) -> config.Config:
+    """Load a configuration whose store other processes can open. Raises ConfigError."""
+    settings = used_store.configured(file)
+    if used_store.without_records(settings) is not None:
+        raise errors.ConfigError(
+            "store: is known to the running service alone (memory:, or upstream: sandbox); "
+            "the shadow commands need a shared one"
+        )
+    return settings
 
 
 async def _shadow(settings: config.Config, action: ShadowAction, config_file: Path | None) -> None:

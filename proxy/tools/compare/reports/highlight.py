@@ -1,5 +1,7 @@
 """Two JSON texts side by side, broken into lines, with differences highlighted. Bounded work for any text."""
 
+import itertools
+import os.path
 import re
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -10,8 +12,8 @@ _OPENS, _CLOSES = "{[", "}]"
 
 
 def pretty_print(text: str) -> str:
-    """Format JSON with one member per line where it is too long for one line."""
-    if len(text) <= WIDTH:
+    """Format JSON with one member per line where it is too long for one line, and not too long for that."""
+    if not WIDTH < len(text) <= LAID_OUT:
         return text
     marks = _MARK.findall(text)
     return "".join(_lay_out(marks, _ends(marks)))
@@ -89,9 +91,9 @@ class HighlightedPair(NamedTuple):
 
 def highlight_pair(baseline: str | None, candidate: str | None, window: int = WINDOW) -> HighlightedPair:
     """Prepare two JSON texts for display; None is a side without a value."""
-    baseline, candidate = _pretty_printed(baseline), _pretty_printed(candidate)
     if baseline is None or candidate is None:
         return HighlightedPair(_one_sided(baseline, window), _one_sided(candidate, window))
+    baseline, candidate = pretty_print(baseline), pretty_print(candidate)
     start = max(0, common_prefix(baseline, candidate) - min(BEFORE, window // 4))
     left, right = baseline[start : start + window], candidate[start : start + window]
     pieces = _marked(left, right)
@@ -103,23 +105,13 @@ def highlight_pair(baseline: str | None, candidate: str | None, window: int = WI
 
 def common_prefix(one: str, other: str) -> int:
     """Return the length of the common prefix."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _pretty_printed(text: str | None) -> str | None:
-    return pretty_print(text) if text is not None and len(text) <= LAID_OUT else text
+    return len(os.path.commonprefix((one, other)))  # noqa: RUF071 - of texts, by characters
 
 
 def _one_sided(text: str | None, window: int) -> HighlightedText | None:
     if text is None:
         return None
+    text = pretty_print(text)
     return HighlightedText((Piece(text[:window], True),), 0, max(0, len(text) - window))
 
 
@@ -152,12 +144,5 @@ def _compared(baseline: str, candidate: str) -> tuple[list[Piece], list[Piece]]:
 
 def _joined(pieces: list[Piece]) -> tuple[Piece, ...]:
     """Merge adjacent pieces of one kind, and remove empty ones."""
-    made: list[Piece] = []
-    for piece in pieces:
-        if not piece.text:
-            continue
-        if made and made[-1].marked == piece.marked:
-            made[-1] = Piece(made[-1].text + piece.text, piece.marked)
-        else:
-            made.append(piece)
-    return tuple(made)
+    runs = itertools.groupby((piece for piece in pieces if piece.text), lambda piece: piece.marked)
+    return tuple(Piece("".join(piece.text for piece in run), marked) for marked, run in runs)

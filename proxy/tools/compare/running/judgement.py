@@ -2,11 +2,9 @@
 
 import datetime
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from proxy.kit.clock import Clock
-from proxy.mapping import loader as mapping
 from proxy.tools.compare.judging import causes, diff, judge, paths, rules, summary, v3_fields
 from proxy.tools.compare.judging.settings import ComparisonSettings
 
@@ -27,14 +25,12 @@ def build(
     redact: Callable[[str], str],
     *,
     baseline: rules.IgnoredCounts | None = None,
-    own_uids: str | None = None,
+    uids: frozenset[str] = frozenset(),
 ) -> Judgement:
-    """Build judge and summary; rules that expire are checked against today's date. `site` and `own_uids` (a file)
-    are those of the service whose responses are judged; `baseline` limits how much rules may hide. Raises
-    MappingError."""
+    """Build judge and summary; rules that expire are checked against today's date. `site` and `uids`, those of its own
+    table, are of the service whose responses are judged; `baseline` limits how much rules may hide."""
     why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.RuleSet(chosen.rules, why, today)
-    uids = frozenset(mapping.known_uids(Path(own_uids)) if own_uids else ())
     judged = judge.Judge(chosen, book, why, diff.diff_documents, redact, uids=uids)
     return Judgement(judged, summary.Summary(chosen, book, why, paths.subject, baseline))

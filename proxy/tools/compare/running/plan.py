@@ -38,8 +38,7 @@ def stratum(request: V3Request) -> Stratum:
 
 
 class DistinctRequests:
-    """Distinct requests, each with its number of occurrences. `occurrences` is the number of all requests, repetitions
-    included.
+    """Distinct requests, each with its number of occurrences and the origin of the first.
 
     Holds a bounded number. Beyond it, requests of the largest group are dropped, highest ids first. Ids are hashes and
     so as good as random: the rest is a fair sample with complete counts. `dropped` is the number of requests that are
@@ -50,15 +49,13 @@ class DistinctRequests:
         self._most = most
         self._requests: dict[str, V3Request] = {}
         self._times: dict[str, int] = {}
-        self._ids: dict[Stratum, list[_Highest]] = defaultdict(list)
+        self._ids: dict[Stratum, set[str]] = defaultdict(set)
         self._below: dict[Stratum, str] = {}
-        self.occurrences = 0
         self.dropped = 0
         self.places: dict[ClientEndpoint, SourceCount] = {}
 
     def add(self, request: V3Request) -> None:
         """Count a request, and keep it if it is new."""
-        self.occurrences += request.times
         known, group = request.id, _drop_group(request)
         if known in self._times:
             self._times[known] += request.times
@@ -78,7 +75,7 @@ class DistinctRequests:
 
     def _keep(self, known: str, request: V3Request, group: Stratum) -> None:
         self._requests[known], self._times[known] = request, request.times
-        heapq.heappush(self._ids[group], _Highest(known))
+        self._ids[group].add(known)
         if len(self._requests) > self._most:
             self._make_room()
 
@@ -90,11 +87,12 @@ class DistinctRequests:
         """Drop several requests at once, because finding the largest group scans all groups."""
         group = max(self._ids, key=lambda each: len(self._ids[each]))
         ids = self._ids[group]
-        for _ in range(1 + len(ids) // 50):
-            highest = heapq.heappop(ids)
-            del self._requests[highest]
-            self.dropped += self._times.pop(highest)
-            self._below[group] = str(highest)
+        highest = heapq.nlargest(1 + len(ids) // 50, ids)
+        for known in highest:
+            del self._requests[known]
+            self.dropped += self._times.pop(known)
+        ids.difference_update(highest)
+        self._below[group] = highest[-1]
 
 
 def _drop_group(request: V3Request) -> Stratum:
@@ -102,23 +100,6 @@ def _drop_group(request: V3Request) -> Stratum:
     plan.
     """
     return Stratum(request.endpoint, request.client, sum(len(value) for _, value in request.query).bit_length())
-
-
-class _Highest(str):
-    """Id with inverted order, because heapq has only min-heaps."""
-
-    __slots__ = ()
-
-    def __lt__(self, other: str) -> bool:
-        return str.__gt__(self, other)
-
-
-def deduplicate(requests: Iterable[V3Request], most: int = HELD_MAX) -> DistinctRequests:
-    """Deduplicate requests: occurrences are summed, the origin is that of the first."""
-    distinct = DistinctRequests(most)
-    for request in requests:
-        distinct.add(request)
-    return distinct
 
 
 def sample(requests: Sequence[V3Request], most: int, rng: Random) -> list[V3Request]:
@@ -173,7 +154,9 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
     """Plan a run: distinct requests, at most `most` over all strata, shuffled by `rng`. At most `held` are held in
     memory.
     """
-    distinct = deduplicate(requests, held)
+    distinct = DistinctRequests(held)
+    for request in requests:
+        distinct.add(request)
     requests_held = distinct.requests()
     chosen = requests_held if most is None else sample(requests_held, most, rng)
     # A shuffled copy: logs are ordered by time, so their beginning is no fair sample.

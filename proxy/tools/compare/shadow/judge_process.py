@@ -17,12 +17,11 @@ from proxy.kit import clock as clocks
 from proxy.redaction import Redaction
 from proxy.shadow import messages
 from proxy.tools.compare import loader
-from proxy.tools.compare.judging import diff, v3_fields
-from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, ResponsePair
-from proxy.tools.compare.judging.rules import RuleSet
 from proxy.tools.compare.judging.tally import Tally
+from proxy.tools.compare.redaction import redact_comparison
+from proxy.tools.compare.running import judgement
 
 NICE = 10  # niceness: the worker's responses have priority
 
@@ -34,7 +33,7 @@ class JudgeProcess:
         """Raise ConfigError."""
         path = None if order.rules is None else Path(order.rules)
         self._settings = loader.load(path, os.environ)
-        self._causes = Causes(v3_fields.load(order.site))
+        self._site = order.site
         self._uids = frozenset(order.uids)
         self._tally = msgspec.json.decode(order.tally_text, type=Tally) if order.tally_text else Tally()
         self._clock = clock
@@ -77,8 +76,8 @@ class JudgeProcess:
         today = datetime.fromtimestamp(self._clock.now(), UTC).date()
         if today != self._day:
             self._day = today
-            rules = RuleSet(self._settings.rules, self._causes, today)
-            self._judge = Judge(self._settings, rules, self._causes, diff.diff_documents, self._hidden, uids=self._uids)
+            built = judgement.build(self._settings, self._site, self._clock, self._hidden, uids=self._uids)
+            self._judge = built.judge
         return self._judge
 
     def _learn(self, secrets: tuple[str, ...]) -> None:
@@ -91,9 +90,7 @@ class JudgeProcess:
 
     def _add(self, comparison: Comparison) -> None:
         """Add a comparison to the tally, redacted: a client may have put its key anywhere in a request."""
-        query = tuple((self._hidden(name), self._hidden(value)) for name, value in comparison.request.query)
-        request = msgspec.structs.replace(comparison.request, path=self._hidden(comparison.request.path), query=query)
-        self._tally.add(msgspec.structs.replace(comparison, request=request))
+        self._tally.add(redact_comparison(comparison, self._redaction))
 
 
 def serve(source: BinaryIO, sink: BinaryIO, clock: clocks.Clock) -> None:
