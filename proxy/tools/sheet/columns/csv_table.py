@@ -27,6 +27,7 @@ class CsvTable:
 
     def __init__(self, path: Path, named: Mapping[str, str] | None = None) -> None:
         self.path = path
+        self.place = str(path)  # in messages
         self._data = _read(path)
         self._encoding, self._mark = _exact_encoding(self._data)
         # Bytes that the encoding does not define are written back as they were.
@@ -46,16 +47,7 @@ class CsvTable:
         self._study()
 
     offers_max: int | None = None
-
-    @property
-    def place(self) -> str:
-        """Name of the table in messages."""
-        return str(self.path)
-
-    @property
-    def sheet(self) -> str | None:
-        """None: a CSV file has no sheets."""
-        return None
+    sheet: str | None = None
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""

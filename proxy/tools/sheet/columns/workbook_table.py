@@ -35,22 +35,14 @@ class WorkbookTable:
     """A sheet: the one that is named, else the first one with part numbers below their heading, else the first one."""
 
     def __init__(self, package: workbook.Package, sheet: Sheet) -> None:
+        self.place = f"{package.path}, sheet {sheet.name!r}"  # in messages
+        self.sheet = sheet.name
         self._package = package
         self._sheet = sheet
         self._styles: dict[int, int] = {}  # of the last text of each row
         self._formats = package.number_formats()
 
     offers_max = ROWS_MAX - 1  # below the headings
-
-    @property
-    def place(self) -> str:
-        """Name of the table in messages."""
-        return f"{self._package.path}, sheet {self._sheet.name!r}"
-
-    @property
-    def sheet(self) -> str | None:
-        """Name of the sheet."""
-        return self._sheet.name
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the rows with their numbers."""

@@ -4,15 +4,16 @@ Whatever needs more, above all other functions, is NeedsCalculation: LibreOffice
 with two stacks, without recursion.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from decimal import Decimal, DecimalException
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from openpyxl.formula.tokenizer import Token
 
 from proxy.tools.sheet.formulas.calls import ParsedFormula, TokenSpan, parse
 from proxy.tools.sheet.formulas.functions import plain_name
 from proxy.tools.sheet.formulas.references import CellArea, CellPosition
+from proxy.tools.sheet.formulas.workbook import KnownCells
 from proxy.tools.sheet.package.cells import CellError, CellValue
 
 VALUE_ERROR = CellError("#VALUE!")
@@ -28,10 +29,6 @@ class NeedsCalculation(Exception):  # noqa: N818  (no error: a signal to calcula
         self.spans = spans
 
 
-class OutdatedCell(Exception):  # noqa: N818  (no error: a signal to wait)
-    """The value of a cell is not known yet: it depends on calls that have no value yet."""
-
-
 class ArrayConstant(NamedTuple):
     """Values of `{1,2;3,4}`, row by row."""
 
@@ -41,28 +38,12 @@ class ArrayConstant(NamedTuple):
 Operand = CellValue | CellArea | ArrayConstant
 
 
-class CellReader(Protocol):
-    """Values of cells, as of the formulas that were evaluated so far."""
-
-    def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
-        """Return the area of a reference; None if it is not one area of the workbook."""
-
-    def constant(self, text: str, formula: CellPosition) -> str | None:
-        """Return the definition of a name that is a number or a text."""
-
-    def value(self, cell: CellPosition) -> CellValue:
-        """Return the value of one cell. Raises OutdatedCell."""
-
-    def values(self, area: CellArea) -> Sequence[CellValue]:
-        """Return the values of an area's used cells, row by row. Raises OutdatedCell."""
-
-
 class ArgumentContext(NamedTuple):
     """Where an argument stands: the cell of its formula, the workbook, the values of calls in it by their first token,
     the cell of an array formula's range that the value is for, and whether it is one."""
 
     formula: CellPosition
-    cells: CellReader
+    cells: KnownCells
     calls: Mapping[int, CellValue]
     target: CellPosition
     is_array: bool = False
@@ -140,10 +121,10 @@ class _Evaluator:
     def _operand(self, token: Token) -> Operand:
         if token.subtype != Token.RANGE:
             return _literal(token)
-        area = self._context.cells.resolve(token.value, self._context.formula)
+        area = self._context.cells.names.resolve(token.value, self._context.formula)
         if area is not None:
             return area
-        definition = self._context.cells.constant(token.value, self._context.formula)
+        definition = self._context.cells.names.constant(token.value, self._context.formula)
         if definition is None:
             raise NeedsCalculation
         parsed = parse(definition)

@@ -14,9 +14,9 @@ from proxy.tools.sheet import libreoffice
 from proxy.tools.sheet.formulas import calls, functions
 from proxy.tools.sheet.formulas.calls import ParsedFormula, TokenSpan
 from proxy.tools.sheet.formulas.dependencies import CellColumns
-from proxy.tools.sheet.formulas.evaluation import CallEvaluation, KnownCells, UnknownArgument
+from proxy.tools.sheet.formulas.evaluation import CallEvaluation, UnknownArgument
 from proxy.tools.sheet.formulas.references import CellPosition, WorkbookNames
-from proxy.tools.sheet.formulas.workbook import CallCell, WorkbookFormulas, is_calculable
+from proxy.tools.sheet.formulas.workbook import CallCell, KnownCells, WorkbookFormulas, is_calculable
 from proxy.tools.sheet.package.cells import Area, Cell
 from proxy.tools.sheet.package.workbook import Package
 
@@ -54,11 +54,13 @@ class WorkbookCalculation:
     def plan(self, dirty: Collection[CellPosition]) -> CalculationPlan:
         """Return what can be calculated of the formulas that depend on calls."""
         uncertain = [
-            cell for cell in dirty if cell in self._evaluation.pending or not self._formulas.can_calculate(cell)
+            cell for cell in dirty if cell in self._evaluation.pending or not self._formulas.links[cell].calculable
         ]
         unusable = self._formulas.dependencies.dependents(uncertain)
         formulas = frozenset(cell for cell in dirty if cell not in unusable and cell not in self._known.results)
-        without_value = CellColumns(cell for formula in unusable for cell in self._formulas.fills(formula).cells())
+        without_value = CellColumns(
+            cell for formula in unusable for cell in self._formulas.links[formula].fills.cells()
+        )
         arguments = [each for each in self._evaluation.unknown if self._is_calculable(each, without_value)]
         return CalculationPlan(formulas, tuple(arguments))
 
@@ -78,7 +80,7 @@ class WorkbookCalculation:
         helpers = self._helpers(plan.arguments)
         wanted: dict[str, set[tuple[int, int]]] = defaultdict(set)
         for position in plan.formulas:
-            for cell in self._formulas.fills(position).cells():
+            for cell in self._formulas.links[position].fills.cells():
                 wanted[cell.sheet].add((cell.row, cell.column))
         for sheet, arguments in helpers.items():
             wanted[sheet].update(arguments)
@@ -101,8 +103,7 @@ class WorkbookCalculation:
     def _copied_cell(self, sheet: str, cell: Cell, formulas: Collection[CellPosition]) -> libreoffice.CopiedCell:
         position = CellPosition(sheet, cell.row, cell.column)
         if position in formulas and cell.formula is not None:
-            fills = self._formulas.fills(position)
-            reference = str(Area(fills.top, fills.left, fills.bottom, fills.right))
+            reference = str(Area(*self._formulas.links[position].fills[1:]))
             array = cell.formula.kind == "array"
             text = self._copied_formula(position, cell.formula.text)
             return libreoffice.CopiedCell(cell.column, libreoffice.CopiedFormula(text, reference if array else None))

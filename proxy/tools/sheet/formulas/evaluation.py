@@ -5,15 +5,15 @@ called again when their results are there.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from proxy.tools.sheet.currencies import CURRENCIES
 from proxy.tools.sheet.formulas import functions, requests
-from proxy.tools.sheet.formulas.arguments import ArgumentContext, NeedsCalculation, OutdatedCell
+from proxy.tools.sheet.formulas.arguments import ArgumentContext, NeedsCalculation
 from proxy.tools.sheet.formulas.calls import FunctionCall, TokenSpan
-from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.tools.sheet.formulas.workbook import CallCell, LoadedCells
+from proxy.tools.sheet.formulas.references import CellPosition
+from proxy.tools.sheet.formulas.workbook import CallCell, KnownCells, OutdatedCell
 from proxy.tools.sheet.package.cells import CellValue
 from proxy.tools.sheet.parts import PartQuery, PartResult
 from proxy.traffic import bom_columns
@@ -41,37 +41,6 @@ class UnknownArgument(NamedTuple):
     span: TokenSpan
 
 
-class KnownCells:
-    """Values of cells as of now: those in the file, where no call changes them, and new ones."""
-
-    def __init__(self, loaded: LoadedCells, names: WorkbookNames, outdated: Collection[CellPosition]) -> None:
-        """`outdated`: cells whose values in the file are not to be used."""
-        self._loaded = loaded
-        self._names = names
-        self._outdated = outdated
-        self.results: dict[CellPosition, CellValue] = {}
-
-    def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
-        """Return the area of a reference."""
-        return self._names.resolve(text, formula)
-
-    def constant(self, text: str, formula: CellPosition) -> str | None:
-        """Return the definition of a name that is a number or a text."""
-        return self._names.constant(text, formula)
-
-    def value(self, cell: CellPosition) -> CellValue:
-        """Return the value of a cell. Raises OutdatedCell."""
-        if cell in self.results:
-            return self.results[cell]
-        if cell in self._outdated:
-            raise OutdatedCell
-        return self._loaded.value(cell)
-
-    def values(self, area: CellArea) -> Sequence[CellValue]:
-        """Return the values of an area's cells that are in the file. Raises OutdatedCell."""
-        return [self.value(cell) for cell in self._loaded.used(area)]
-
-
 class CallEvaluation:
     """Values of calls as they become known."""
 
@@ -89,7 +58,8 @@ class CallEvaluation:
         self._value_of = value_of
         self._as_add_in = as_add_in
         self._planned: dict[PartQuery, list[PlannedCall]] = defaultdict(list)
-        self._values: dict[CallKey, CellValue] = {}
+        self.values: dict[CallKey, CellValue] = {}
+        """Values of calls that have one."""
         self._results: dict[PartQuery, PartResult] = {}
         self.waiting = 0
         """Number of calls that wait for values of others, as of the last `plan`: results do not change it."""
@@ -107,8 +77,8 @@ class CallEvaluation:
         self._planned.clear()
         before = -1
         # Values without a query, such as those of erroneous arguments, may be arguments of calls before them.
-        while before != len(self._values):
-            before = len(self._values)
+        while before != len(self.values):
+            before = len(self.values)
             self._planned.clear()
             self.unknown.clear()
             for position in list(self.pending):
@@ -126,7 +96,7 @@ class CallEvaluation:
             for call in self._cells[position].parsed.calls
             for target in self._cells[position].targets
         )
-        return sum(key not in self._values for key in keys) - sum(map(len, self._planned.values()))
+        return sum(key not in self.values for key in keys) - sum(map(len, self._planned.values()))
 
     def add(self, result: PartResult) -> list[PlannedCall]:
         """Give the calls of a query their values; return them."""
@@ -136,10 +106,6 @@ class CallEvaluation:
         for call in planned:
             self._set(call.key, self._value_of(call.request, result))
         return planned
-
-    def value(self, key: CallKey) -> CellValue:
-        """Return the value of a call that has one."""
-        return self._values[key]
 
     @property
     def distributors(self) -> set[str]:
@@ -165,8 +131,8 @@ class CallEvaluation:
         values = {}
         for call in cell.parsed.calls:
             key = CallKey(cell.position, call.span.start, target)
-            if key in self._values:
-                values[call.span.start] = self._values[key]
+            if key in self.values:
+                values[call.span.start] = self.values[key]
         return values
 
     def arguments(self, cell: CallCell, call: FunctionCall) -> dict[functions.Parameter, str]:
@@ -181,7 +147,7 @@ class CallEvaluation:
         for call in cell.parsed.calls:
             for target in cell.targets:
                 key = CallKey(cell.position, call.span.start, target)
-                if key not in self._values and call.function.looks_up:
+                if key not in self.values and call.function.looks_up:
                     self._evaluate_call(cell, call, key)
 
     def _evaluate_call(self, cell: CallCell, call: FunctionCall, key: CallKey) -> None:
@@ -212,16 +178,12 @@ class CallEvaluation:
                 self._set(key, self._value_of(request, None))
 
     def _set(self, key: CallKey, value: CellValue) -> None:
-        self._values[key] = value
+        self.values[key] = value
         cell = self._cells[key.cell]
         calls, targets = len(cell.parsed.calls), cell.targets
         if calls > 1 and len(self.call_values(cell, key.target)) < calls:
             return
         if cell.parsed.is_one_call:
-            self._known.results[key.target] = self._values[key._replace(start=cell.parsed.calls[-1].span.start)]
+            self._known.results[key.target] = self.values[key._replace(start=cell.parsed.calls[-1].span.start)]
         if calls == len(targets) == 1 or all(len(self.call_values(cell, target)) == calls for target in targets):
             self.pending.pop(key.cell, None)
-
-
-def _inner(calls: Iterable[FunctionCall], outer: FunctionCall) -> Iterable[FunctionCall]:
-    return (call for call in calls if outer.span.start < call.span.start < outer.span.end)

@@ -13,13 +13,20 @@ from proxy import errors
 from proxy.tools.sheet import fill, libreoffice
 from proxy.tools.sheet.fill import AMBIGUOUS, FAILED, FOUND, NO_VALUE, NOT_FOUND, OUTCOMES, STALE
 from proxy.tools.sheet.formulas import add_in_results, login, results
-from proxy.tools.sheet.formulas.arguments import NeedsCalculation, OutdatedCell
+from proxy.tools.sheet.formulas.arguments import NeedsCalculation
 from proxy.tools.sheet.formulas.calculation import WorkbookCalculation
 from proxy.tools.sheet.formulas.calls import TokenSpan
-from proxy.tools.sheet.formulas.evaluation import CallEvaluation, KnownCells, PlannedCall
+from proxy.tools.sheet.formulas.evaluation import CallEvaluation, PlannedCall
 from proxy.tools.sheet.formulas.references import CellPosition, WorkbookNames
 from proxy.tools.sheet.formulas.requests import InvalidArgument, PartRequest
-from proxy.tools.sheet.formulas.workbook import CallCell, LoadedCells, WorkbookFormulas, argument_areas
+from proxy.tools.sheet.formulas.workbook import (
+    CallCell,
+    KnownCells,
+    LoadedCells,
+    OutdatedCell,
+    WorkbookFormulas,
+    argument_areas,
+)
 from proxy.tools.sheet.package.cells import CellChange, CellError, CellValue
 from proxy.tools.sheet.package.workbook import Package
 from proxy.tools.sheet.parts import STALE_SECONDS, PartQuery, PartResult
@@ -36,16 +43,6 @@ class FormulaOptions(NamedTuple):
     rerun_failures: bool = False
     login_optional: bool = False
     now: float = 0.0
-
-
-class CellProblem(NamedTuple):
-    """A cell that has no new value, and why."""
-
-    cell: CellPosition
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.cell}: {self.reason}"
 
 
 class FormulaJob:
@@ -80,7 +77,8 @@ class FormulaJob:
         self._reasons: dict[CellPosition, str] = {}
         self._calculation_failure = ""
         self._log_in()
-        self._queries = self._evaluation.plan()
+        self.queries: Sequence[PartQuery] = self._evaluation.plan()
+        """Those that can be sent now."""
         self.distributors = self._evaluation.distributors
         self.notes: list[str] = []
 
@@ -95,17 +93,12 @@ class FormulaJob:
         self.notes.append(note if self._options.as_add_in else f"{note}, and cost nothing")
         if not self._options.as_add_in:
             self._evaluation.refuse_distributor(name)
-            self._queries = self._evaluation.plan()
+            self.queries = self._evaluation.plan()
 
     @property
     def lines(self) -> int:
         """Number of cells with a function that looks up a part."""
         return sum(_looks_up(cell) for cell in self._formulas.calls.values())
-
-    @property
-    def queries(self) -> Sequence[PartQuery]:
-        """Queries that can be sent now."""
-        return self._queries
 
     @property
     def later_queries(self) -> int:
@@ -115,7 +108,7 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result."""
         for call in self._evaluation.add(result):
-            value = self._evaluation.value(call.key)
+            value = self._evaluation.values[call.key]
             self._count(call.key.cell, *_outcome(result, call, value, self._options.now))
 
     def _count(self, cell: CellPosition, outcome: str, reason: str) -> None:
@@ -130,10 +123,10 @@ class FormulaJob:
 
     async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
         """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""
-        self._queries = self._evaluation.plan()
-        while (stopped or not self._queries) and await self._calculate():
-            self._queries = self._evaluation.plan()
-        return [] if stopped else self._queries
+        self.queries = self._evaluation.plan()
+        while (stopped or not self.queries) and await self._calculate():
+            self.queries = self._evaluation.plan()
+        return [] if stopped else self.queries
 
     def write(self, target: Path) -> Mapping[str, int]:
         """Write a copy of the workbook with the new values; return the number of cells by outcome."""
@@ -167,7 +160,7 @@ class FormulaJob:
     @property
     def problems(self) -> list[str]:
         """Cells that keep their old values, and why, in the order of the workbook."""
-        without_value = [CellProblem(cell, reason) for cell, reason in self._formulas.unreadable.items()]
+        without_value = dict(self._formulas.unreadable)
         arguments = {argument.key.cell: argument for argument in self._evaluation.unknown}
         for position in self._dirty:
             if position in self._known.results:
@@ -179,8 +172,8 @@ class FormulaJob:
                 reason = "not fetched, or it needs a cell that has no new value"
             else:
                 reason = f"not calculated{self._without_office}"
-            without_value.append(CellProblem(position, reason))
-        return [str(problem) for problem in sorted(without_value)]
+            without_value.setdefault(position, reason)
+        return [f"{cell}: {reason}" for cell, reason in sorted(without_value.items())]
 
     @property
     def _without_office(self) -> str:
@@ -206,12 +199,12 @@ class FormulaJob:
     def _loaded(self, cells: Mapping[CellPosition, CallCell]) -> LoadedCells:
         loaded = LoadedCells(argument_areas(cells, self._formulas.names))
         for sheet in self._workbook.sheets:
-            if sheet.name in loaded.sheets:
+            if sheet.name in loaded.areas:
                 loaded.load(sheet.name, self._workbook.rows(sheet, formulas=False))
         return loaded
 
     def _outdated(self) -> set[CellPosition]:
-        return {cell for formula in self._dirty for cell in self._formulas.fills(formula).cells()}
+        return {cell for formula in self._dirty for cell in self._formulas.links[formula].fills.cells()}
 
     def _log_in(self) -> None:
         """Find the login, and give the functions about the add-in itself their values."""

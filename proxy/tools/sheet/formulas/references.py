@@ -144,10 +144,7 @@ class WorkbookNames:
         table = self._tables.get(name.casefold())
         if table is None:
             return None
-        data = CellArea(
-            table.sheet, table.data.first_row, table.data.first_column, table.data.last_row, table.data.last_column
-        )
-        area = data
+        area = data = CellArea(table.sheet, *table.data)
         for item in _specifiers(specifier.removesuffix("]")):
             lowered = item.casefold()
             if lowered == "#this row":

@@ -4,7 +4,7 @@ Two passes over the file: one for formulas, one for values, of which only those 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -71,21 +71,13 @@ class WorkbookFormulas:
         self.calls: dict[CellPosition, CallCell] = {}
         self.unreadable: dict[CellPosition, str] = {}
         """Cells whose formulas are missing, cannot be parsed, or call functions that no add-in has, and why."""
-        self._links: dict[CellPosition, FormulaLinks] = {}
+        self.links: dict[CellPosition, FormulaLinks] = {}
         self._parser = calls.FormulaParser()
 
     @cached_property
     def dependencies(self) -> FormulaDependencies:
         """What reads what, after all cells have been added."""
-        return FormulaDependencies(self._links)
-
-    def can_calculate(self, formula: CellPosition) -> bool:
-        """Return true if LibreOffice can calculate a formula, once its calls are replaced."""
-        return self._links[formula].calculable
-
-    def fills(self, formula: CellPosition) -> CellArea:
-        """Return the cells that a formula's result fills."""
-        return self._links[formula].fills
+        return FormulaDependencies(self.links)
 
     def add(self, sheet: str, cell: Cell) -> None:
         """Take one cell."""
@@ -104,7 +96,7 @@ class WorkbookFormulas:
                 self.unreadable[position] = str(error)
             return
         fills = self._filled_area(position, cell.formula)
-        self._links[position] = self._linked(parsed, position, fills)
+        self.links[position] = self._linked(parsed, position, fills)
         if parsed.unknown:
             self.unreadable[position] = f"no add-in has the function {parsed.unknown[0]}"
         elif cell.formula.kind == "array" and fills.size == 1 and self._repeats_a_call(parsed, position):
@@ -159,20 +151,15 @@ class LoadedCells:
     """Values of the cells in some areas."""
 
     def __init__(self, areas: Iterable[CellArea]) -> None:
-        self._areas: dict[str, set[tuple[int, int, int, int]]] = defaultdict(set)
+        self.areas: dict[str, set[tuple[int, int, int, int]]] = defaultdict(set)  # by sheet
         self._rows: dict[str, dict[int, dict[int, CellValue]]] = defaultdict(lambda: defaultdict(dict))
         for area in areas:
-            self._areas[area.sheet].add((area.left, area.right, area.top, area.bottom))
-
-    @property
-    def sheets(self) -> Iterable[str]:
-        """Sheets with an area."""
-        return self._areas.keys()
+            self.areas[area.sheet].add((area.left, area.right, area.top, area.bottom))
 
     def load(self, sheet: str, rows: Iterable[tuple[int, Sequence[Cell]]]) -> None:
         """Take the cells of one sheet that stand in its areas. Rows ascend."""
         # Areas that are open at the current row, by column: a long column is one, and rows come in order.
-        starting = sorted(self._areas[sheet], key=lambda bounds: bounds[2], reverse=True)
+        starting = sorted(self.areas[sheet], key=lambda bounds: bounds[2], reverse=True)
         last_rows: dict[int, int] = {}
         wide: list[tuple[int, int, int]] = []
         for number, cells in rows:
@@ -206,6 +193,33 @@ class LoadedCells:
             for column in sorted(columns):
                 if area.left <= column <= area.right:
                     yield CellPosition(area.sheet, number, column)
+
+
+class OutdatedCell(Exception):  # noqa: N818  (no error: a signal to wait)
+    """The value of a cell is not known yet: it depends on calls that have no value yet."""
+
+
+class KnownCells:
+    """Values of cells as of now: those in the file, where no call changes them, and new ones."""
+
+    def __init__(self, loaded: LoadedCells, names: WorkbookNames, outdated: Collection[CellPosition]) -> None:
+        """`outdated`: cells whose values in the file are not to be used."""
+        self._loaded = loaded
+        self._outdated = outdated
+        self.names = names
+        self.results: dict[CellPosition, CellValue] = {}
+
+    def value(self, cell: CellPosition) -> CellValue:
+        """Return the value of a cell. Raises OutdatedCell."""
+        if cell in self.results:
+            return self.results[cell]
+        if cell in self._outdated:
+            raise OutdatedCell
+        return self._loaded.value(cell)
+
+    def values(self, area: CellArea) -> list[CellValue]:
+        """Return the values of an area's cells that are in the file, row by row. Raises OutdatedCell."""
+        return [self.value(cell) for cell in self._loaded.used(area)]
 
 
 def argument_areas(cells: Mapping[CellPosition, CallCell], names: WorkbookNames) -> Iterator[CellArea]:

@@ -202,10 +202,6 @@ class Archive:
         for at in range(member.info.header_offset, member.end, CHUNK):
             yield self.at(at, min(CHUNK, member.end - at))
 
-    def read(self, name: str, limit: int) -> bytes:
-        """Return the unpacked bytes of a member."""
-        return b"".join(self.chunks(name, limit))
-
 
 class ArchiveWriter:
     """Writes an archive of copied, replaced and new members to a seekable file."""

@@ -1,15 +1,15 @@
 """Values of arguments."""
 
-from collections.abc import Sequence
+import itertools
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from support import cases
 
-from proxy.tools.sheet.formulas import arguments, calls
+from proxy.tools.sheet.formulas import arguments, calls, workbook
 from proxy.tools.sheet.formulas.references import CellArea, CellPosition, WorkbookNames
-from proxy.tools.sheet.package.cells import CellError, CellValue
+from proxy.tools.sheet.package.cells import Cell, CellError, CellValue
 
 HERE = CellPosition("BOM", 2, 5)
 CELLS: dict[tuple[int, int], CellValue] = {
@@ -22,30 +22,19 @@ CELLS: dict[tuple[int, int], CellValue] = {
 }
 
 
-class Reader:
+def known() -> workbook.KnownCells:
     """Cells of one sheet; D1 is outdated."""
-
     names = WorkbookNames(["BOM"], {(None, "Factor"): "-1.5", (None, "Part"): "BOM!$A$1"})
-
-    def resolve(self, text: str, formula: CellPosition) -> CellArea | None:
-        return self.names.resolve(text, formula)
-
-    def constant(self, text: str, formula: CellPosition) -> str | None:
-        return self.names.constant(text, formula)
-
-    def value(self, cell: CellPosition) -> CellValue:
-        if (cell.row, cell.column) == (1, 4):
-            raise arguments.OutdatedCell
-        return CELLS.get((cell.row, cell.column))
-
-    def values(self, area: CellArea) -> Sequence[CellValue]:
-        return [self.value(cell) for cell in area.cells()]
+    loaded = workbook.LoadedCells([CellArea("BOM", 1, 1, 9, 9)])
+    rows = itertools.groupby(CELLS.items(), lambda item: item[0][0])
+    loaded.load("BOM", ((row, [Cell(*place, value) for place, value in cells]) for row, cells in rows))
+    return workbook.KnownCells(loaded, names, [CellPosition("BOM", 1, 4)])
 
 
 def value(text: str, target: CellPosition | None = None) -> CellValue:
     """The single value of an argument of a formula in E2."""
     parsed = calls.parse(text)
-    context = arguments.ArgumentContext(HERE, Reader(), {}, target or HERE, is_array=target is not None)
+    context = arguments.ArgumentContext(HERE, known(), {}, target or HERE, is_array=target is not None)
     return context.scalar(arguments.evaluate(parsed, parsed.whole, context))
 
 
@@ -74,7 +63,7 @@ def test_everything_else_needs_calculation(text: str) -> None:
 
 
 def test_a_cell_without_a_new_value_is_waited_for() -> None:
-    with pytest.raises(arguments.OutdatedCell):
+    with pytest.raises(workbook.OutdatedCell):
         value('D1&""')
 
 
