@@ -5,10 +5,11 @@ Texts may come from client data and hold no key. Times are seconds since 1970; s
 """
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from proxy.kit import json_texts
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.traffic.sources.clients import UnnamedKey
 
@@ -161,20 +162,10 @@ class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def render_json(result: ComparisonResult) -> str:
     """Render the result as indented JSON. Text that UTF-8 cannot encode is escaped."""
-    encoded = msgspec.json.encode(_encodable(msgspec.to_builtins(result)))
+    encoded = msgspec.json.encode(json_texts.changed(msgspec.to_builtins(result), encodable))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
 
 def encodable(text: str) -> str:
     """Replace lone surrogates, the only characters that UTF-8 cannot encode, by JSON escapes."""
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, dict):
-        return {name: _encodable(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_encodable(each) for each in value]
-    return value

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from proxy.kit import json_texts
 from proxy.redaction import HIDDEN, Redaction
 from proxy.tools.conform.results import Outcome
 
@@ -31,7 +32,8 @@ class ResultRedaction:
         got = self.value(outcome.got)
         reason = self.text(outcome.reason)
         if is_private and outcome.verdict != "not tested":
-            got = _without_texts(got, frozenset(_texts(outcome.expected)))
+            public = set(_texts(outcome.expected))
+            got = json_texts.changed(got, lambda text: text if text in public else HIDDEN, names=True)
             reason = HIDDEN if reason else ""
         return msgspec.structs.replace(outcome, got=got, reason=reason)
 
@@ -41,11 +43,7 @@ class ResultRedaction:
 
     def value(self, value: Any) -> Any:
         """Redact the texts in a JSON value."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {self.text(name): self.value(below) for name, below in value.items()}
-        return [self.value(each) for each in value] if isinstance(value, list) else value
+        return json_texts.changed(value, self.text, names=True)
 
 
 def _hidden(match: re.Match[str]) -> str:
@@ -62,11 +60,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _texts(each)
-
-
-def _without_texts(value: Any, public: frozenset[str]) -> Any:
-    if isinstance(value, str):
-        return value if value in public else HIDDEN
-    if isinstance(value, dict):
-        return {_without_texts(name, public): _without_texts(below, public) for name, below in value.items()}
-    return [_without_texts(each, public) for each in value] if isinstance(value, list) else value

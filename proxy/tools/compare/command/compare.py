@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from proxy.cli import option_fields
 from proxy.tools.compare.command import options
 
 
@@ -30,4 +31,4 @@ def _compare(chosen: options.ComparisonOptions) -> None:
     raise typer.Exit(verdict.exit_code(result, thresholds=bool(settings.fail_on)))
 
 
-compare = options.command(_compare)
+compare = option_fields.command(options.ComparisonOptions, _compare)

@@ -4,14 +4,11 @@
 typer is imported here, so that `--help` stays fast; `checks.py` refuses options that contradict each other.
 """
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-
-from proxy.cli import option_fields
 
 SANDBOX = "sandbox"  # as --baseline: the embedded legacy service, and the sandbox itself for documents
 UPSTREAM = "upstream"  # as --baseline: the GraphQL service of the configuration, for documents
@@ -122,13 +119,3 @@ class ComparisonOptions:
         """File of baseline responses; None if the baseline is a service."""
         is_file = self.baseline and "://" not in self.baseline and self.baseline not in (SANDBOX, UPSTREAM)
         return Path(self.baseline) if self.baseline and is_file else None
-
-
-def command(
-    run: Callable[[ComparisonOptions], None], names: Collection[str] | None = None, **required: Any
-) -> Callable[..., None]:
-    """Make a typer command of `run`, whose parameters are the fields of ComparisonOptions, or those in `names`.
-
-    `required` are annotations of fields that this command cannot do without.
-    """
-    return option_fields.command(ComparisonOptions, run, names, **required)

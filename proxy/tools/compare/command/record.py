@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from proxy.cli import option_fields
 from proxy.tools.compare.command import options
 
 OUTPUT = typer.Option("--output", metavar="FILE", help="The recording; an interrupted one is continued.")
@@ -26,4 +27,4 @@ def _record(chosen: options.ComparisonOptions) -> None:
     raise typer.Exit(0 if ended is not None and ended.complete and not ended.not_compared else verdict.NOT_COMPARED)
 
 
-record = options.command(_record, OPTIONS, record=Annotated[Path, OUTPUT])
+record = option_fields.command(options.ComparisonOptions, _record, OPTIONS, record=Annotated[Path, OUTPUT])

@@ -1,7 +1,7 @@
 """Judge: turns the two responses to one request into a comparison.
 
 Finds the differences, applies the rules, separates data that changed during the run, and names the causes of the rest.
-Pure: the diff function, the redaction and repeated responses are passed in.
+Pure: the redaction and repeated responses are passed in.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from proxy.tools.compare.judging import paths, relations, unknown_uids, unsupported_uses, verdict
+from proxy.tools.compare.judging import diff, paths, relations, unknown_uids, unsupported_uses, verdict
 from proxy.tools.compare.judging.causes import Causes, is_refused_query
 from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.tools.compare.judging.rules import RuleOutcome, RuleSet
@@ -19,13 +19,11 @@ from proxy.tools.compare.judging.unknown_uids import UnknownUids
 from proxy.tools.compare.redaction import Trimming
 from proxy.traffic import v3_response
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import JsonDocument, ResponseBody, SideResponse
+from proxy.traffic.v3_response import ResponseBody, SideResponse
 from proxy.v3 import endpoints
 
 DATA = "data"  # of a GraphQL response, whose keys have an order
 _KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
-
-Diff = Callable[[JsonDocument, JsonDocument], list[Difference]]  # signature of diff.diff_documents
 
 
 class ParsedResponse(NamedTuple):
@@ -69,7 +67,6 @@ class Judge:
         settings: ComparisonSettings,
         rules: RuleSet,
         causes: Causes,
-        diff: Diff,
         redact: Callable[[str], str],
         *,
         uids: frozenset[str] = frozenset(),
@@ -78,7 +75,6 @@ class Judge:
         self._settings = settings
         self.rules = rules
         self.causes = causes
-        self._diff = diff
         self._trimming = Trimming(redact)
         self._uids = UnknownUids(uids)
         self._has_table = bool(uids)
@@ -173,7 +169,7 @@ class Judge:
         if _status(baseline) != _status(candidate) and not (baseline.body.refused and candidate.body.refused):
             return self._uids.explained(differences, baseline.requested_uids, baseline.names)
         if baseline.body.problem is None and candidate.body.problem is None:
-            differences += _without_refused(self._diff(baseline.body.document, candidate.body.document))
+            differences += _without_refused(diff.diff_documents(baseline.body.document, candidate.body.document))
             if not differences and baseline.body.ordered and _keys(baseline) != _keys(candidate):
                 differences.append(Difference("order", DATA, DATA, _keys(baseline), _keys(candidate)))
         return self._uids.explained(differences, baseline.requested_uids, baseline.names)

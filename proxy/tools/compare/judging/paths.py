@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from functools import cached_property
-from typing import Literal, get_args
 
 import msgspec
 
@@ -66,29 +65,13 @@ def _fits(wanted: str, step: str) -> bool:
     return wanted == step or (wanted == "*" and step != ELEMENT)
 
 
-Subject = Literal[
-    "part",
-    "offer",
-    "price",
-    "stock",
-    "spec",
-    "datasheet",
-    "description",
-    "category",
-    "facet",
-    "hits",
-    "envelope",
-    "other",
-]
-SUBJECTS: tuple[Subject, ...] = get_args(Subject)
-
 ROOT = "$"
 ANY = "[*]"
 MOST = 100  # longest shown key or label, in characters
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 ENVELOPE = frozenset(("$", "request", "msec", "user_country", "user_currency", "reference", "error", "snippet"))
 STOCK = frozenset(("in_stock_quantity", "on_order_quantity", "on_order_eta"))
-FIELDS: dict[str, Subject] = {
+FIELDS = {
     "hits": "hits",
     "offers": "offer",
     "specs": "spec",
@@ -125,8 +108,8 @@ def each(path: str) -> str:
     return ANY if path == ROOT else path + ANY
 
 
-def subject(path: str) -> Subject:
-    """Classify a path for thresholds.
+def subject(path: str) -> str:
+    """Classify a path for thresholds, whose SUBJECTS it is one of.
 
     `part` and `offer` are the whole object or its list; a field of theirs without a subject of its own is `other`. The
     path does not tell the endpoint: a whole brand is a `part`, too (see `thresholds.subject_of`).

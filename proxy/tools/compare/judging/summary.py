@@ -16,7 +16,7 @@ from proxy.tools.compare.judging.counting import ClientEndpoint, GroupCount, Kep
 from proxy.tools.compare.judging.rules import IgnoredCounts, RuleSet
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.judging.tally import Tally
-from proxy.tools.compare.judging.thresholds import Subject, Threshold
+from proxy.tools.compare.judging.thresholds import Threshold
 from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
@@ -56,22 +56,18 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary:
-    """Summary of tallies under the settings of a run. `subject` classifies paths, `baseline` limits ignored
-    differences.
-    """
+    """Summary of tallies under the settings of a run. `baseline` limits ignored differences."""
 
     def __init__(
         self,
         settings: ComparisonSettings,
         rules: RuleSet,
         causes: Causes,
-        subject: Subject,
         baseline: IgnoredCounts | None = None,
     ) -> None:
         self._settings = settings
         self._rules = rules
         self._causes = causes
-        self._subject = subject
         self._baseline = baseline
 
     def result(self, tally: Tally, run: RunInfo) -> ComparisonResult:
@@ -203,7 +199,7 @@ class Summary:
         return max([known, *(tally.groups[key].requests for key in about)])
 
     def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
-        return threshold.is_about(group.endpoint, group.path, group.kind, group.cause, self._subject)
+        return threshold.is_about(group.endpoint, group.path, group.kind, group.cause)
 
     def _exceeding_rules(self, tally: Tally) -> Iterable[str]:
         """Describe the rules that ignore more than the earlier run allows."""

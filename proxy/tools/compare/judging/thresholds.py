@@ -5,15 +5,13 @@ A threshold is about differences that count: ignored ones, changed data and nois
 
 import difflib
 import re
-from collections.abc import Callable
 
 import msgspec
 
 from proxy.kit.wording import counted
+from proxy.tools.compare.judging import paths
 from proxy.tools.compare.judging.findings import CAUSES, KINDS, Cause, Kind
 from proxy.v3 import endpoints
-
-Subject = Callable[[str], str]  # subjects of a path: "price" of `results[*].items[*].offers[*].prices.USD[*]`
 
 OBJECTS = ("part", "brand", "category", "seller")
 SUBJECTS = (
@@ -35,9 +33,9 @@ class Threshold(msgspec.Struct, frozen=True):
     name: str
     share: float = 0.0
 
-    def is_about(self, endpoint: str, path: str, kind: Kind, cause: Cause, subject: Subject) -> bool:
+    def is_about(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> bool:
         """Return true if the threshold covers differences of this sort."""
-        about = subject_of(endpoint, path, subject)
+        about = subject_of(endpoint, path)
         kind_, cause_ = (word.replace(" ", "-") for word in (kind, cause))
         return self.name in (about, kind_, f"{kind_}-{about}", cause_)
 
@@ -53,9 +51,9 @@ class Threshold(msgspec.Struct, frozen=True):
         return f"{self.text}: {requests} of {counted(of, 'request has', 'requests have')} it ({requests / of:.2%})"
 
 
-def subject_of(endpoint: str, path: str, subject: Subject) -> str:
+def subject_of(endpoint: str, path: str) -> str:
     """Return the subject of a path; in responses without parts, the endpoint's object replaces `part`."""
-    about = subject(path)
+    about = paths.subject(path)
     if about != "part":
         return about
     object_name = next((each.object for each in endpoints.ENDPOINTS if each.path == endpoint), "Part")

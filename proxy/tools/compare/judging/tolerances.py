@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from msgspec import Meta
 
 from proxy.config.base import Settings
+from proxy.kit import json_texts
 from proxy.tools.compare.judging.findings import ABSENT
 
 NormalForm = Literal[
@@ -65,17 +66,7 @@ def timestamp(value: Any) -> datetime | None:
 
 def _each_text(change: Callable[[str], Any]) -> Callable[[Any], Any]:
     """Apply `change` to every text in a value, at any depth."""
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, str):
-            return change(value)
-        if isinstance(value, list):
-            return [changed(each) for each in value]
-        if isinstance(value, dict):
-            return {name: changed(each) for name, each in value.items()}
-        return value
-
-    return changed
+    return lambda value: json_texts.changed(value, change)
 
 
 def _number(value: Any) -> Any:

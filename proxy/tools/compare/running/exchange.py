@@ -8,13 +8,14 @@ is asked once.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.running import click_links
 from proxy.traffic import v3_response
 from proxy.traffic.v3_request import V3Request
@@ -56,13 +57,6 @@ class ComparisonBudget:
 
     def _could_cover(self, parts: int) -> bool:
         return self.limit is None or self.spent + parts <= self.limit
-
-
-class DifferenceFinder(Protocol):
-    """Interface that decides whether two responses differ in anything that counts."""
-
-    def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> Sequence[Any]:
-        """Return the differences that no rule ignores."""
 
 
 class Sides(NamedTuple):
@@ -113,7 +107,7 @@ class Exchanger:
         baseline_worst: Callable[[V3Request], int] = lambda _: 0,
         paying: Callable[[str, int], None],
         redaction: Redaction,
-        judge: DifferenceFinder | None = None,
+        judge: Judge | None = None,
         upstream_recorder: ResponseRecorder | None = None,
     ) -> None:
         self._baseline, self._candidate = sides
@@ -165,7 +159,7 @@ class Exchanger:
 
     async def _repeat(
         self,
-        judge: DifferenceFinder,
+        judge: Judge,
         request: V3Request,
         exchange: Exchange,
         pair: tuple[SideResponse, SideResponse],

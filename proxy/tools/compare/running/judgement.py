@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from proxy.kit.clock import Clock
-from proxy.tools.compare.judging import causes, diff, judge, paths, rules, summary, v3_fields
+from proxy.tools.compare.judging import causes, judge, rules, summary, v3_fields
 from proxy.tools.compare.judging.settings import ComparisonSettings
 
 SITE = "octopart"  # default; it is part of a field's name, and does not influence a judgement
@@ -32,5 +32,5 @@ def build(
     why = causes.Causes(v3_fields.load(site or SITE))
     today = datetime.datetime.fromtimestamp(clock.now(), datetime.UTC).date()
     book = rules.RuleSet(chosen.rules, why, today)
-    judged = judge.Judge(chosen, book, why, diff.diff_documents, redact, uids=uids)
-    return Judgement(judged, summary.Summary(chosen, book, why, paths.subject, baseline))
+    judged = judge.Judge(chosen, book, why, redact, uids=uids)
+    return Judgement(judged, summary.Summary(chosen, book, why, baseline))

@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -18,7 +18,7 @@ from proxy.kit.clock import Clock
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging import unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.judging.judge import ResponsePair
+from proxy.tools.compare.judging.judge import Judge, ResponsePair
 from proxy.tools.compare.redaction import redact_comparison
 from proxy.tools.compare.running import exchange as exchanging
 from proxy.tools.compare.running import lookups
@@ -30,25 +30,6 @@ from proxy.upstream.replay import ResponseRecorder
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
 
 log = structlog.get_logger()
-
-
-class ResponseJudge(exchanging.DifferenceFinder, Protocol):
-    """Interface of the judge (judging/judge.py)."""
-
-    def is_in_noise_sample(self, request: V3Request) -> bool:
-        """Return true if the baseline gets this request twice in any case."""
-
-    def compare(
-        self,
-        request: V3Request,
-        at: float,
-        pair: ResponsePair,
-        *,
-        baseline_again: SideResponse | None = None,
-        candidate_again: SideResponse | None = None,
-        names: Mapping[str, str] = unknown_uids.NO_NAMES,
-    ) -> Comparison:
-        """Judge the responses to a request."""
 
 
 class RunProgress(NamedTuple):
@@ -98,7 +79,7 @@ class ComparisonRun:
     def __init__(
         self,
         exchanger: exchanging.Exchanger,
-        judge: ResponseJudge | None,
+        judge: Judge | None,
         notes: RunSinks,
         *,
         redaction: Redaction,

@@ -6,6 +6,8 @@ from proxy.tools.sheet.package import markup, structure
 from proxy.tools.sheet.package.cells import ColumnLook
 
 OWN_FORMATS = 164  # number formats below are built in
+# ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
+_BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
 _LINK_COLOR = b"FF0563C1"
 _TEXT_ONLY = {b"horizontal": None, b"wrapText": None, b"shrinkToFit": None, b"indent": None}
 
@@ -18,12 +20,21 @@ class CellFormats:
         self._root = listed[0]
         self._places = {each.name: each for each in listed if each.depth == 2}
         self._lists: dict[str, list[bytes]] = {"numFmts": [], "fonts": [], "cellXfs": []}
+        own: dict[str, str] = {}
+        self.number_formats: list[str] = []
+        """Of each cell format; "General" where it is built in and shows no date."""
         inside = ""
         for each in listed:
             if each.depth == 2:
                 inside = each.name
             elif each.depth == 3 and inside in self._lists:
                 self._lists[inside].append(_text(source, each))
+                number = each.attributes.get("numFmtId", "0")
+                if inside == "numFmts":
+                    own[number] = each.attributes.get("formatCode", "General")
+                elif inside == "cellXfs":
+                    built_in = "yyyy-mm-dd" if number in _BUILT_IN_DATES else "General"
+                    self.number_formats.append(own.get(number, built_in))
         self._known = {name: len(texts) for name, texts in self._lists.items()}
         self._made: dict[tuple[int, ColumnLook | None, bool], int] = {}
 

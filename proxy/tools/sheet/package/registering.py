@@ -249,29 +249,3 @@ def _cell(name: bytes, style: bytes, value: CellValue, sheet: str, *, link: bool
     except ValueError as error:
         raise errors.SheetError(f"the new sheet {sheet!r}, cell {name.decode()} {error}") from None
     return b'<c r="%s"%s%s>%s</c>' % (name, style, b' t="%s"' % kind if kind else b"", content)
-
-
-# ECMA-376 part 1, 18.8.30: dates and times, also those of East Asian languages.
-_BUILT_IN_DATES = frozenset(map(str, (*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59))))
-
-
-def number_formats(listed: list[structure.Element]) -> list[str]:
-    """Return the number format of each cell format among the elements of the styles; "General" where it is built in
-    and shows no date."""
-    own = {each.attributes.get("numFmtId"): each.attributes for each in _children(listed, "numFmts", "numFmt")}
-    formats = []
-    for each in _children(listed, "cellXfs", "xf"):
-        identifier = each.attributes.get("numFmtId", "0")
-        built_in = "yyyy-mm-dd" if identifier in _BUILT_IN_DATES else "General"
-        formats.append(own.get(identifier, {}).get("formatCode", built_in))
-    return formats
-
-
-def _children(listed: list[structure.Element], parent: str, name: str) -> list[structure.Element]:
-    inside, children = False, []
-    for each in listed:
-        if each.depth == 2:
-            inside = each.name == parent
-        elif inside and each.depth == 3 and each.name == name:
-            children.append(each)
-    return children

@@ -7,6 +7,7 @@ everything but these cells as source text.
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn, Self
@@ -45,7 +46,6 @@ class Package:
         except BaseException:
             self._archive.close()
             raise
-        self._formats: formats.CellFormats | None = None
         self._strings: strings.SharedStrings | None = None
         self._expanded: Counter[str] = Counter()  # characters of shared formulas in their cells, by sheet
         self.sheets: Sequence[structure.Sheet] = self._structure.sheets
@@ -55,6 +55,11 @@ class Package:
 
     def __exit__(self, *_: object) -> None:
         self._archive.close()
+
+    @cached_property
+    def _formats(self) -> formats.CellFormats | None:
+        part = self._structure.styles
+        return None if part is None else formats.CellFormats(self._parts.source(part), self._parts.elements(part))
 
     @property
     def date_1904(self) -> bool:
@@ -74,17 +79,11 @@ class Package:
 
     def number_formats(self) -> Sequence[str]:
         """Return the number format of each style, as `Cell.style` counts them."""
-        styles = self._structure.styles
-        return registering.number_formats(self._parts.elements(styles)) if styles else ()
+        return () if self._formats is None else self._formats.number_formats
 
     def style(self, base: int, look: ColumnLook | None = None, *, bold: bool = False) -> int:
         """Return the style that has a look beside cells of the style `base`. `save` adds it where it is new."""
-        part = self._structure.styles
-        if part is None:
-            return base
-        if self._formats is None:
-            self._formats = formats.CellFormats(self._parts.source(part), self._parts.elements(part))
-        return self._formats.style(base, look, bold=bold)
+        return base if self._formats is None else self._formats.style(base, look, bold=bold)
 
     def defined_names(self) -> Iterator[names.DefinedName]:
         """Yield the defined names of the workbook and of its sheets."""

@@ -13,7 +13,7 @@ ALWAYS_TWICE = "shipped_rules: false\nnoise: {share: 1}"
 
 
 def parts(*mpns: Any, **more: Any) -> Any:
-    items = [{"__class__": "Part", "mpn": mpn} for mpn in mpns]
+    items = [{"__class__": "Part", "uid": f"{at:016}", "mpn": mpn} for at, mpn in enumerate(mpns)]
     return {"__class__": "PartsMatchResponse", "msec": 1, "results": [{"items": items, **more}]}
 
 
@@ -33,8 +33,8 @@ def test_equal_responses_are_equivalent(judge: Any, v3_request: Any, response: A
 def test_difference_is_reported_with_its_cause(judge: Any, v3_request: Any, response: Any) -> None:
     comparison = judge().compare(v3_request, 0, ResponsePair(response(parts("X1", "X2")), response(parts("X9"))))
     assert found(comparison) == [
-        ("value", "results[*].items[*].mpn", "unexplained"),
         ("missing", "results[*].items[*]", "missing part"),
+        ("value", "results[*].items[*].mpn", "unexplained"),
     ]
 
 

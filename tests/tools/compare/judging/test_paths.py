@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import cases
 
-from proxy.tools.compare.judging import paths
+from proxy.tools.compare.judging import paths, thresholds
 from proxy.tools.compare.judging.paths import PathPattern, steps
 
 HOSTILE = st.one_of(
@@ -72,7 +72,7 @@ def test_identifying_value_is_shown_unchanged(text: str) -> None:
 @cases.parametrize("where,what")
 def test_subject_of_a_path_is_named(where: str, what: str) -> None:
     assert paths.subject(where) == what
-    assert what in paths.SUBJECTS
+    assert what in thresholds.SUBJECTS
 
 
 @cases.parametrize("pattern, path")

@@ -21,10 +21,6 @@ RUN = RunInfo(
 )
 
 
-def subject(path: Any) -> Any:
-    return "price" if "prices" in path else "other"
-
-
 @pytest.fixture
 def summarize(load: Any, causes: Any) -> Any:
     def of(made: Any, text: str = "shipped_rules: false", run: Any = RUN, today: Any = date(2026, 6, 1)) -> Any:
@@ -32,7 +28,7 @@ def summarize(load: Any, causes: Any) -> Any:
         tally = Tally()
         for each in made:
             tally.add(each)
-        summary = Summary(settings, RuleSet(settings.rules, causes, today), causes, subject)
+        summary = Summary(settings, RuleSet(settings.rules, causes, today), causes)
         return summary.result(tally, run)
 
     return of

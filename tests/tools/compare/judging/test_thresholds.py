@@ -6,9 +6,6 @@ from support import cases
 from proxy.tools.compare.judging import thresholds
 from proxy.tools.compare.judging.thresholds import Threshold
 
-SUBJECTS = {"results[*].items[*]": "part", "[*]": "part", "results[*].items[*].offers[*].prices.USD[*]": "price"}
-subject = SUBJECTS.__getitem__
-
 
 @cases.parametrize("text, name, share")
 def test_threshold_is_a_name_with_an_optional_share(text: str, name: str, share: float) -> None:
@@ -45,19 +42,19 @@ def test_thresholds_are_separated_by_commas() -> None:
 )
 def test_threshold_selects_kind_subject_or_both(name: str, is_about: bool) -> None:
     threshold = Threshold(name, name)
-    found = threshold.is_about("/parts/match", "results[*].items[*]", "missing", "missing part", subject)
+    found = threshold.is_about("/parts/match", "results[*].items[*]", "missing", "missing part")
     assert found is is_about
 
 
 def test_threshold_can_select_a_cause() -> None:
     path = "results[*].items[*].offers[*].prices.USD[*]"
-    assert Threshold("derived", "derived").is_about("/parts/match", path, "value", "derived", subject)
-    assert not Threshold("derived", "derived").is_about("/parts/match", path, "value", "unexplained", subject)
+    assert Threshold("derived", "derived").is_about("/parts/match", path, "value", "derived")
+    assert not Threshold("derived", "derived").is_about("/parts/match", path, "value", "unexplained")
 
 
 def test_brand_is_no_part() -> None:
-    assert thresholds.subject_of("/brands/get_multi", "[*]", subject) == "brand"
-    assert thresholds.subject_of("/parts/get_multi", "[*]", subject) == "part"
+    assert thresholds.subject_of("/brands/get_multi", "[*]") == "brand"
+    assert thresholds.subject_of("/parts/get_multi", "[*]") == "part"
 
 
 def test_threshold_without_share_is_exceeded_by_one_request() -> None:

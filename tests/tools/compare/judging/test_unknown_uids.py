@@ -190,7 +190,7 @@ def judge(load: Any, causes: Causes) -> Callable[[frozenset[str]], Judge]:
 
     def of(own: frozenset[str] = frozenset()) -> Judge:
         settings = load("shipped_rules: false")
-        return Judge(settings, RuleSet((), causes, date(2026, 6, 1)), causes, diff.diff_documents, str, uids=own)
+        return Judge(settings, RuleSet((), causes, date(2026, 6, 1)), causes, str, uids=own)
 
     return of
 

@@ -7,6 +7,7 @@ import pytest
 from support.comparison_server import request_from_target
 
 from proxy.redaction import Redaction
+from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, OutOfBudgetError, Sides
 from proxy.traffic.v3_response import SideResponse
 
@@ -29,8 +30,11 @@ class ScriptedSide:
         return SideResponse(200, body.encode(), 0.1, parts=self.parts)
 
 
-class _Judge:
+class _Judge(Judge):
     """Bodies that are not equal differ."""
+
+    def __init__(self) -> None:
+        """It needs no settings."""
 
     def differences(self, request: Any, baseline: Any, candidate: Any) -> Any:
         return [] if baseline.body == candidate.body else ["it differs"]

@@ -11,6 +11,7 @@ from proxy import errors
 from proxy.kit import clock
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.running.exchange import ComparisonBudget, Exchanger, Sides
 from proxy.tools.compare.running.run import IN_A_ROW, ComparisonRun, RunSinks
 from proxy.traffic.recording.recorded import Recording
@@ -46,7 +47,7 @@ def failure(words: Any) -> Any:
     return SideResponse(0, b"", 0.0, parts=0, failure=words)
 
 
-class _Judge:
+class _Judge(Judge):
     """Judge that finds every response equivalent; it fails for `broken` requests."""
 
     def __init__(self, broken: Any = ()) -> None:
