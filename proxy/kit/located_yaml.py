@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -17,6 +17,7 @@ import yaml
 from proxy.kit.wording import counted
 
 Trail = tuple[str | int, ...]
+T = TypeVar("T")
 
 _QUOTED = re.compile(r"(alias|anchor|handle|tag) ['\"].*", re.DOTALL)
 _KEY = re.compile(r" *(?:- +)?([a-z_]+):(?: |$)")  # of settings: one with other characters may be an API key
@@ -89,6 +90,17 @@ class LocatedYaml:
             label, node = child
             mark = label.start_mark
         return None if mark is None else _position(mark)
+
+    def convert(self, kind: type[T], mistake: type[Exception], at: Trail = ()) -> T:
+        """Return the value at a path as a type. Raises `mistake`, which names file and line."""
+        value = self.data
+        for step in at:
+            value = value[step]
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            message, trail = explain(error, at)
+            raise mistake(f"{self.place(trail)}: {message}") from None
 
     def without_duplicates(self, mistake: type[Exception]) -> "LocatedYaml":
         """Return this document. Raises `mistake` if it has a duplicate key."""

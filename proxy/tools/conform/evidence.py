@@ -39,11 +39,7 @@ def load(file: Path) -> Evidence:
     if not file.exists():
         return {}
     located = located_yaml.load(file, errors.ConfigError)
-    try:
-        return msgspec.convert(located.data or {}, Evidence)
-    except msgspec.ValidationError as error:
-        message, at = located_yaml.explain(error)
-        raise errors.ConfigError(f"{located.place(at)}: {message}") from None
+    return located.convert(Evidence, errors.ConfigError) if located.data else {}
 
 
 def merge(evidence: Evidence, result: RunResult, catalogue: Catalogue) -> Evidence:

@@ -1,23 +1,22 @@
-"""Every mistake in an assumption file is named with its file, its line and the assumption or request."""
+"""The assumption files fit together; of others a mistake is named with file and line."""
 
 from pathlib import Path
 from typing import get_type_hints
 
+import msgspec
 import pytest
-from support import cases
 
 import nexar_sandbox
-from proxy import errors
-from proxy.tools.conform import reading
+from proxy import config, errors
+from proxy.tools.conform import expressions, reading
+from proxy.tools.conform.assumptions import CONDITIONS
 
 FILE = Path(__file__).with_name("assumptions.yaml").read_text(encoding="utf-8")
 
 
-def _load(folder: Path, text: str = FILE, *further: str) -> reading.Catalogue:
-    names = [f"{number}.yaml" for number in range(1 + len(further))]
-    for name, content in zip(names, (text, *further), strict=True):
-        (folder / name).write_text(content)
-    return reading.load(folder, names)
+def _load(folder: Path, text: str = FILE) -> reading.Catalogue:
+    (folder / "0.yaml").write_text(text)
+    return reading.load(folder, ["0.yaml"])
 
 
 def test_a_file_has_requests_by_name_and_assumptions_in_order(tmp_path: Path) -> None:
@@ -26,16 +25,18 @@ def test_a_file_has_requests_by_name_and_assumptions_in_order(tmp_path: Path) ->
     assert [assumption.id for assumption in catalogue.assumptions] == ["sellers", "token"]
 
 
-@cases.parametrize("old, new, message")
-def test_a_mistake_names_file_line_and_subject(tmp_path: Path, old: str, new: str, message: str) -> None:
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("tier: core", "tier: main", "0.yaml:13:5: Invalid enum value 'main'"),
+        ("expected: true", "expect: true", "0.yaml:16:5: .*unknown field `expect`"),
+        ("kind: token", "kind: ftp", "0.yaml:1:1: Invalid enum value 'ftp'"),
+    ],
+)
+def test_a_mistake_names_file_and_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in FILE
     with pytest.raises(errors.ConfigError, match=message):
         _load(tmp_path, FILE.replace(old, new))
-
-
-def test_names_of_requests_are_unique_over_all_files(tmp_path: Path) -> None:
-    with pytest.raises(errors.ConfigError, match=r"1.yaml:2:3: first: another file has a request of this name"):
-        _load(tmp_path, FILE, FILE)
 
 
 def test_only_some_assumptions_need_only_their_requests(tmp_path: Path) -> None:
@@ -49,7 +50,38 @@ def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
         _load(tmp_path).only(["token", "tokens"])
 
 
-def test_the_shipped_assumptions_name_fields_of_the_sandbox() -> None:
-    named = {assumption.id: assumption.sandbox for assumption in reading.load().assumptions if assumption.sandbox}
+@pytest.fixture(scope="module")
+def shipped() -> reading.Catalogue:
+    return reading.load()
+
+
+def test_the_shipped_names_and_ids_are_unique_over_all_files(shipped: reading.Catalogue) -> None:
+    alone = [reading.load(files=[name]) for name in reading.FILES]
+    assert sum(len(each.requests) for each in alone) == len(shipped.requests)
+    assert len({assumption.id for assumption in shipped.assumptions}) == len(shipped.assumptions)
+
+
+def test_each_shipped_request_is_whole_and_observed(shipped: reading.Catalogue) -> None:
+    observed = {name for assumption in shipped.assumptions for name in assumption.requests}
+    assert observed == set(shipped.requests)
+    for name, request in shipped.requests.items():
+        assert request.kind != "graphql" or request.document or request.body is not None, name
+        assert request.kind != "http" or request.url, name
+        assert request.parts >= 0, name
+        assert set(request.features) <= set(config.FEATURES), name
+        assert request.needs is None or request.needs in CONDITIONS, name
+
+
+def test_each_shipped_assumption_observes_what_it_expects(shipped: reading.Catalogue) -> None:
+    for assumption in shipped.assumptions:
+        assert assumption.requests, assumption.id
+        assert (assumption.expected is msgspec.UNSET) is (assumption.pattern is not None), assumption.id
+        passive = [text for check in assumption.passive for text in (check.each, check.holds, *(check.pairs or ()))]
+        for text in filter(None, (assumption.observe, *passive)):
+            expressions.compile_expression(text)
+
+
+def test_the_shipped_assumptions_name_fields_of_the_sandbox(shipped: reading.Catalogue) -> None:
+    named = {assumption.id: assumption.sandbox for assumption in shipped.assumptions if assumption.sandbox}
     fields = get_type_hints(nexar_sandbox.Behavior)
     assert {id: field for id, field in named.items() if field not in fields} == {}

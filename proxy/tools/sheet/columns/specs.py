@@ -216,11 +216,7 @@ def load_template(place: str) -> ColumnSet:
 
 
 def _column_set(document: located_yaml.LocatedYaml, key: str) -> ColumnSet:
-    try:
-        template = msgspec.convert(document.data[key], _Template)
-    except msgspec.ValidationError as error:
-        message, trail = located_yaml.explain(error, (key,))
-        raise errors.ConfigError(f"{document.place(trail)}: {message}") from None
+    template = document.convert(_Template, errors.ConfigError, (key,))
     specs: list[ColumnSpec] = []
     for index, column in enumerate(template.columns):
         with _mistakes_at(document.place((key, "columns", index))):
