@@ -139,8 +139,9 @@ def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
     for name in (*REPORTS, "record"):
         option = "output" if name == "record" and not comparing else name.replace("_", "-")
         _check_file(getattr(chosen, name), f"--{option}")
-    for name in ("baseline", "candidate"):
-        _check_url(getattr(chosen, name), f"--{name}")
+    is_named = chosen.baseline_file is not None or chosen.baseline in (SANDBOX, UPSTREAM)
+    _check_url(None if is_named else chosen.baseline, "--baseline")
+    _check_url(chosen.candidate, "--candidate")
     if comparing and not chosen.shadow and chosen.replay is None:
         _check_sides(chosen)
 
@@ -156,7 +157,7 @@ def _check_sides(chosen: ComparisonOptions) -> None:
 
 def _check_url(url: str | None, option: str) -> None:
     """Raise BadParameter for an invalid URL."""
-    if url is None or "://" not in url:
+    if url is None:
         return
     try:
         http_side.base_url(url)

@@ -106,43 +106,34 @@ LEFT_OUT = (
 async def compare(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> ComparisonResult | None:
     """Compare. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
-        if None in ready.ready.sides:
-            option = "--baseline" if ready.ready.sides.baseline is None else "--candidate"
-            raise typer.BadParameter(
-                f"there is nothing to compare with: the {option[2:]} is missing", param_hint=option
-            )
-        return await _compare(ready)
-
-
-async def _compare(ready: setup.ComparisonSetup) -> ComparisonResult | None:
-    started, baseline = ready.clock.now(), checks.ignored_counts(ready.chosen)
-    own = ready.service.uids if ready.service else None
-    uids = frozenset(mapping.known_uids(Path(own)) if own else ())
-    judged = judgement.build(
-        ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, uids=uids
-    )
-    tally = Tally()
-    with ExitStack() as stack:
-        progress = _progress(ready, stack)
-        for comparison in progress.comparisons() if progress else ():
-            tally.add(comparison)
-        tally.drop_ended(started)
-        left = _remaining(ready, progress)
-        recorder = open_recorder(ready, ready.chosen.record, stack)
-        # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
-        if progress and recorder and (lacking := progress.done - recorder.known):
-            spending.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
-        notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
-        generated = GeneratedRun(ready, judged, tally) if ready.chosen.generate is not None else None
-        if generated is not None:
-            notes = notes._replace(seen=generated.exercised.add)
-        after = None if generated is None else generated.shrink
-        ended = await setup.execute(ready, left, notes, judged.judge, progress, after=after)
-        if ended is None:
-            return None
-        _say_ended(ready, progress, ended, tally)
-    about = _about(ready, started, ended, tally, generated.notes if generated else ())
-    return judged.summary.result(tally, about)
+        started, baseline = ready.clock.now(), checks.ignored_counts(ready.chosen)
+        own = ready.service.uids if ready.service else None
+        uids = frozenset(mapping.known_uids(Path(own)) if own else ())
+        judged = judgement.build(
+            ready.settings, ready.site, ready.clock, ready.redaction.text, baseline=baseline, uids=uids
+        )
+        tally = Tally()
+        with ExitStack() as stack:
+            progress = _progress(ready, stack)
+            for comparison in progress.comparisons() if progress else ():
+                tally.add(comparison)
+            tally.drop_ended(started)
+            left = _remaining(ready, progress)
+            recorder = open_recorder(ready, ready.chosen.record, stack)
+            # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
+            if progress and recorder and (lacking := progress.done - recorder.known):
+                spending.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
+            notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
+            generated = GeneratedRun(ready, judged, tally) if ready.chosen.generate is not None else None
+            if generated is not None:
+                notes = notes._replace(seen=generated.exercised.add)
+            after = None if generated is None else generated.shrink
+            ended = await setup.execute(ready, left, notes, judged.judge, progress, after=after)
+            if ended is None:
+                return None
+            _say_ended(ready, progress, ended, tally)
+        about = _about(ready, started, ended, tally, generated.notes if generated else ())
+        return judged.summary.result(tally, about)
 
 
 async def read_shadow(

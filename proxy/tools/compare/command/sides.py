@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
-import typer
-
 from proxy import config
 from proxy.cli import option_fields
 from proxy.kit.clock import Clock
@@ -86,7 +84,7 @@ async def open_sides(
         else:
             baseline, candidate = await opening.baseline(None), None
             if chosen.candidate is not None:
-                candidate = await opening.service(chosen.candidate, "candidate", "--candidate")
+                candidate = await opening.service(chosen.candidate, "candidate")
             yield ReadySides(Sides(baseline, candidate), free=False)
 
 
@@ -115,25 +113,19 @@ class _Opening:
         chosen, limits = self._chosen.baseline, checks.baseline_limits(self._chosen)
         if service is not None and chosen in (options.SANDBOX, options.UPSTREAM):
             legacy = None
-            if chosen == options.SANDBOX:
-                if service.legacy is None:
-                    raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
+            if service.legacy is not None and chosen == options.SANDBOX:
                 legacy = await self._side(service.legacy, limits, lambda _: EXAMPLE_KEY)
             return await self._stack.enter_async_context(
                 upstream_side.opened(service.settings, limits, application, others=legacy, clock=self._clock)
             )
         if chosen is not None and self._chosen.baseline_file is None:
-            return await self.service(chosen, "baseline", "--baseline")
+            return await self.service(chosen, "baseline")
         return None if self._baseline is None else RecordedSide(self._baseline)
 
-    async def service(self, url: str, side: SideName, option: str) -> http_side.HttpSide:
+    async def service(self, url: str, side: SideName) -> http_side.HttpSide:
         """Open a service that is already running."""
         limits = checks.baseline_limits(self._chosen) if side == "baseline" else checks.candidate_limits(self._chosen)
-        try:
-            base = http_side.base_url(url)
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint=option) from None
-        return await self._side(base, limits, lambda client: self._keys.key(client, side))
+        return await self._side(url, limits, lambda client: self._keys.key(client, side))
 
     async def started(self, settings: config.Config) -> ReadySides:
         """Start the service of a configuration, and open it."""
