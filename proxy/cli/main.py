@@ -29,7 +29,7 @@ COMMANDS = {
     "usage": "proxy.cli.usage.usage",
     "compare": "proxy.tools.compare.command.compare.compare",
     "conform": "proxy.tools.conform.command.conform",
-    "record": "proxy.tools.compare.command.record.record",
+    "record": "proxy.tools.compare.command.compare.record",
     "shadow": "proxy.tools.compare.command.shadow.shadow",
     "warm": "proxy.tools.sheet.command.warm.warm",
     "sheet": "proxy.tools.sheet.command.sheet.app",

@@ -99,7 +99,7 @@ def _recorded(file: Path, now: float) -> Iterator[UpstreamExchange]:
                 continue
             for each in (*line.get("upstream", ()), *([line["shared"]] if "shared" in line else [])):
                 yield UpstreamExchange(
-                    _decoded(each["body"]),
+                    decoded(each["body"]),
                     status=each.get("status", 200),
                     query=documents[each["document"]],
                     variables=each["variables"],
@@ -111,11 +111,12 @@ def _recorded(file: Path, now: float) -> Iterator[UpstreamExchange]:
             raise errors.ConfigError(f"{file}: line {number} is not of a recording of v3bridge") from error
 
 
-def _decoded(body: str) -> Any:
+def decoded(body: str | bytes) -> Any:
+    """Return the JSON that a body is, else its text."""
     try:
         return json.loads(body)
     except ValueError:
-        return body
+        return body if isinstance(body, str) else body.decode("utf-8", "replace")
 
 
 def _exchange(value: Any, request: Any) -> UpstreamExchange:

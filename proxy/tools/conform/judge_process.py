@@ -3,16 +3,14 @@
 Started by proxy/evidence/sampler.py. It does no other I/O, and runs at low priority.
 """
 
-import json
 import os
 import signal
 import sys
 import time
-from typing import Any
 
 from proxy.evidence import messages
 from proxy.tools.conform import passive, reading
-from proxy.tools.conform.exchanges import UpstreamExchange
+from proxy.tools.conform.exchanges import UpstreamExchange, decoded
 
 NICE = 19  # niceness: responses have priority
 CPU_SECONDS = 5.0  # after which the rest of a sample is left out
@@ -29,9 +27,9 @@ def judge(sample: list[messages.SampledExchange]) -> messages.JudgedSample:
 
 
 def _exchange(sampled: messages.SampledExchange) -> UpstreamExchange:
-    request = _decoded(sampled.request) if sampled.request else {}
+    request = decoded(sampled.request) if sampled.request else {}
     return UpstreamExchange(
-        _decoded(sampled.body),
+        decoded(sampled.body),
         status=sampled.status,
         headers=sampled.headers,
         query=request.get("query", ""),
@@ -40,13 +38,6 @@ def _exchange(sampled: messages.SampledExchange) -> UpstreamExchange:
         authorized=bool(sampled.request),
         at=sampled.at,
     )
-
-
-def _decoded(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return content.decode("utf-8", "replace")
 
 
 if __name__ == "__main__":

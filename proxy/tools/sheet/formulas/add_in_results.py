@@ -5,9 +5,10 @@ offers' own currency, with five decimals; numbers are texts in places. The one f
 distributor without offers is not looked for in further parts.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from proxy.tools.sheet.formulas import results
 from proxy.tools.sheet.formulas.requests import PartRequest
 from proxy.tools.sheet.formulas.results import Excluded
 from proxy.tools.sheet.offers import stock_text
@@ -32,9 +33,9 @@ def add_in_value(request: PartRequest, part: Part | None, error: str | None, exc
     """Return the value of a call; `part` is None if none was found, or the query failed with `error`."""
     if part is None:
         return _missing(request) if request.function.dialect == "google" or not error else f"ERROR: {error}"
-    if request.function.result in _OF_PART_ONLY:
+    if request.function.result in results.OF_PART:
         return _of_part(request, part, excluded)
-    offers = _matching_offers(part.offers, request)
+    offers = results.matching_offers(part.offers, request, _is_seller)
     return _OF_OFFERS[request.function.result](offers, request) if offers else _missing(request)
 
 
@@ -44,32 +45,16 @@ def _missing(request: PartRequest) -> str:
     return NO_RESULT
 
 
-_OF_PART_ONLY = ("detail_url", "datasheet_url", "short_description", "manufacturer", "image")
-
-
 def _of_part(request: PartRequest, part: Part, excluded: Excluded) -> CellValue:
     if _sanitized(request.manufacturer) not in _sanitized(part.manufacturer):
         return _missing(request)
-    match request.function.result:
-        case "detail_url":
-            return part.url or ""
-        case "datasheet_url":
-            return part.datasheet_url or ("" if excluded.datasheets else NO_DATASHEET)
-        case "manufacturer":
-            return part.manufacturer
-        case "image":
-            return part.image_url or _missing(request)
-        case _:
-            return part.short_description or (_missing(request) if request.function.dialect == "google" else "")
-
-
-def _matching_offers(offers: Iterable[Offer], request: PartRequest) -> list[Offer]:
-    return [
-        offer
-        for offer in offers
-        if (not request.distributors or any(_is_seller(offer, name) for name in request.distributors))
-        and (request.authorized == "any" or offer.authorized is (request.authorized == "yes"))
-    ]
+    if value := results.OF_PART[request.function.result](part):
+        return value
+    if request.function.result == "datasheet_url":
+        return "" if excluded.datasheets else NO_DATASHEET
+    return (
+        _missing(request) if request.function.result in _GOOGLE_TEXTS and request.function.dialect == "google" else ""
+    )
 
 
 def _is_seller(offer: Offer, distributor: str) -> bool:

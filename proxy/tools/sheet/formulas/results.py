@@ -30,18 +30,20 @@ def right_value(request: PartRequest, part: Part | None, excluded: Excluded) -> 
         return ""
     if request.function.result == "lead_time" and excluded.lead_times:
         return ""
-    if (of_part := _OF_PART.get(request.function.result)) is not None:
+    if (of_part := OF_PART.get(request.function.result)) is not None:
         return of_part(part) or ""
-    matching = _matching_offers(part.offers, request)
+    matching = matching_offers(part.offers, request, offers.is_from)
     return _OF_OFFERS[request.function.result](matching, request) if matching else NOT_AVAILABLE
 
 
-def _matching_offers(part_offers: Iterable[Offer], request: PartRequest) -> list[Offer]:
+def matching_offers(
+    part_offers: Iterable[Offer], request: PartRequest, is_from: Callable[[Offer, str], bool]
+) -> list[Offer]:
     """Return the offers of the distributors and the authorization that a call asks for, in their order."""
     return [
         offer
         for offer in part_offers
-        if (not request.distributors or any(offers.is_from(offer, name) for name in request.distributors))
+        if (not request.distributors or any(is_from(offer, name) for name in request.distributors))
         and (request.authorized == "any" or offer.authorized is (request.authorized == "yes"))
     ]
 
@@ -88,7 +90,7 @@ def _of_best(text: Callable[[Offer], str | None]) -> _OfOffers:
     return lambda matching, request: text(_best_offer(matching, request)) or ""
 
 
-_OF_PART: dict[str, Callable[[Part], str | None]] = {
+OF_PART: dict[str, Callable[[Part], str | None]] = {
     "detail_url": lambda part: part.url,
     "datasheet_url": lambda part: part.datasheet_url,
     "short_description": lambda part: part.short_description,
