@@ -7,7 +7,7 @@ has an additional key, for requests without a key and for replays.
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -50,7 +50,9 @@ class LocalService(NamedTuple):
 def load_config(file: Path | None, *, replayed: bool) -> config.Config:
     """Load the configuration. For a replay nothing is sent upstream, so the variables of credentials need not be
     set."""
-    environ: Mapping[str, str] = _Whatever(os.environ) if replayed else os.environ
+    environ: Mapping[str, str] = (
+        _Whatever({name: value for name, value in os.environ.items() if value}) if replayed else os.environ
+    )
     return loader.load(file or shipped.path("config.yaml"), environ)
 
 
@@ -136,20 +138,11 @@ def _sandbox() -> "nexar_sandbox.SandboxSettings":
     )
 
 
-class _Whatever(Mapping[str, str]):
+class _Whatever(dict[str, str]):
     """Environment in which every variable is set: to a value that is valid for credentials and for a store."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def __getitem__(self, name: str) -> str:
-        return self._environ.get(name) or "memory:"
 
     def __contains__(self, name: object) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._environ)
-
-    def __len__(self) -> int:
-        return len(self._environ)
+    def __missing__(self, name: str) -> str:
+        return "memory:"

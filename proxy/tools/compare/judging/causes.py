@@ -70,7 +70,7 @@ class Causes:
 
     def __init__(self, objects: v3_fields.Objects) -> None:
         self._objects = objects
-        self._fields = lru_cache(KNOWN_PATHS)(self._field)
+        self.field = lru_cache(KNOWN_PATHS)(self._field)
 
     def rows(self) -> list[FieldEntry]:
         """Return all entries of the field list."""
@@ -78,11 +78,8 @@ class Causes:
             FieldEntry(name, field, entry) for name, fields in self._objects.items() for field, entry in fields.items()
         ]
 
-    def field(self, endpoint: str, path: str) -> LocatedField | None:
-        """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
-        return self._fields(endpoint, path)
-
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
+        """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
         found = _endpoint(endpoint)
         below = _below(found, paths.steps(path))
         if found is None or not below or paths.is_whole(path):

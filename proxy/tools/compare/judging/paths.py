@@ -8,9 +8,6 @@ in parentheses, such as `(status)`, is about the whole response; only a rule tha
 import hashlib
 import json
 import re
-from functools import cached_property
-
-import msgspec
 
 ELEMENT = "[*]"  # step for the elements of a list
 STATUS, BODY, LATENCY = "(status)", "(body)", "(latency)"
@@ -28,20 +25,11 @@ def is_whole(path: str) -> bool:
     return path.startswith("(")
 
 
-class PathPattern(msgspec.Struct, frozen=True, dict=True):
-    """Pattern of a rule: `*` matches any one key, `**` any number of steps, including none."""
-
-    text: str
-
-    @cached_property
-    def _steps(self) -> tuple[str, ...]:
-        return steps(self.text)
-
-    def matches(self, path: str) -> bool:
-        """Return true if the pattern matches the whole path."""
-        if is_whole(path) or is_whole(self.text):
-            return path == self.text
-        return _glob(self._steps, steps(path))
+def matches(pattern: str, path: str) -> bool:
+    """Return true if a rule's pattern matches the whole path: `*` any one key, `**` any number of steps, also none."""
+    if is_whole(path) or is_whole(pattern):
+        return path == pattern
+    return _glob(steps(pattern), steps(path))
 
 
 def _glob(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:

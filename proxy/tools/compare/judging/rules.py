@@ -40,7 +40,6 @@ class RuleSet:
         self._causes = causes
         self._today = today
         self._standing = tuple(rule for rule in rules if not self._expired(rule))
-        self._patterns = {rule.path: paths.PathPattern(rule.path) for rule in rules if rule.path is not None}
         self._at = lru_cache(KNOWN_PATHS)(self._rules_at)
 
     @property
@@ -92,7 +91,7 @@ class RuleSet:
             rule
             for rule in self._standing
             if (not rule.endpoint or endpoint in rule.endpoint)
-            and (rule.path is None or self._patterns[rule.path].matches(path))
+            and (rule.path is None or paths.matches(rule.path, path))
         )
 
     def _matching_rule(

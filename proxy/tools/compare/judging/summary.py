@@ -193,13 +193,10 @@ class Summary:
     def _requests(self, threshold: Threshold, tally: Tally, counts: frozenset[str]) -> int:
         """Count the requests with a difference that a threshold is about; each request once."""
         looked_at = counts | {key for key, group in tally.groups.items() if group.cause == threshold.uncounted}
-        about = {key for key in looked_at if self._is_about(threshold, tally.groups[key])}
+        about = {key for key in looked_at if _is_about(threshold, tally.groups[key])}
         patterns = (pattern for row in tally.rows.values() for pattern in row.patterns.values())
         known = sum(pattern.requests for pattern in patterns if about.intersection(pattern.groups))
         return max([known, *(tally.groups[key].requests for key in about)])
-
-    def _is_about(self, threshold: Threshold, group: GroupCount) -> bool:
-        return threshold.is_about(group.endpoint, group.path, group.kind, group.cause)
 
     def _exceeding_rules(self, tally: Tally) -> Iterable[str]:
         """Describe the rules that ignore more than the earlier run allows."""
@@ -211,6 +208,10 @@ class Summary:
 
     def _expired(self) -> Iterable[str]:
         return (f"the rule {rule.name} has expired: it held until {rule.expires}" for rule in self._rules.expired)
+
+
+def _is_about(threshold: Threshold, group: GroupCount) -> bool:
+    return threshold.is_about(group.endpoint, group.path, group.kind, group.cause)
 
 
 def _compared(tally: Tally) -> Counter[str]:

@@ -185,7 +185,7 @@ class UnknownUids:
         uid is on record, or that denote objects of different `names`, become ordinary value differences.
         """
         left = [self._checked(each, names) for each in differences]
-        unknown = [uid for uid in requested_uids if not self._on_record(uid)]
+        unknown = [uid for uid in requested_uids if uid not in self._uids]
         if not unknown:
             return left
         # Computed uids are unknown to the baseline, all others to the candidate.
@@ -199,12 +199,9 @@ class UnknownUids:
     def _checked(self, difference: Difference, names: Mapping[str, str]) -> Difference:
         if difference.kind != KIND:
             return difference
-        known = any(type(uid) is str and self._on_record(uid) for uid in _values(difference.baseline))
+        known = any(type(uid) is str and uid in self._uids for uid in _values(difference.baseline))
         known = known or contradicted(difference, names)
         return msgspec.structs.replace(difference, kind="value") if known else difference
-
-    def _on_record(self, uid: str) -> bool:
-        return uid in self._uids
 
 
 def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.tools.sheet.columns.job import ColumnsJob
     from proxy.tools.sheet.columns.specs import ColumnSet
     from proxy.tools.sheet.columns.summary_sheet import ListTotals
-    from proxy.tools.sheet.formulas.login_session import LoginSession
+    from proxy.tools.sheet.formulas.job import FormulaJob
 
 FILLED, INCOMPLETE, NOT_FILLED, FILLED_BESIDE = 0, 1, 2, 3  # exit codes
 PROBLEMS_MAX = 20  # lines of cells that are not filled, and of reasons
@@ -47,7 +47,7 @@ class FillRun:
         self.records = records.FillRecords(options.file)
         self._columns: ColumnSet | None = None
         self._columns_job: ColumnsJob | None = None
-        self._login: LoginSession | None = None  # of the formulas of a workbook
+        self._formula_job: FormulaJob | None = None
 
     async def run(self) -> int:
         """Run to the end; return the exit code."""
@@ -64,7 +64,6 @@ class FillRun:
     def _opened_formulas(self) -> Iterator[fill.FillJob]:
         """Open the file, and find its formulas."""
         from proxy.tools.sheet import libreoffice
-        from proxy.tools.sheet.formulas import login_session
         from proxy.tools.sheet.formulas.job import FormulaJob, FormulaOptions
         from proxy.tools.sheet.package import workbook
 
@@ -80,7 +79,7 @@ class FillRun:
         office = None if program is None else libreoffice.LibreOffice(program)
         with workbook.open_package(options.file) as package:
             job = FormulaJob(package, formulas, office, self.records.fetched)
-            self._login = login_session.LoginSession(options.file, job, self.clock.now(), refresh=options.refresh_login)
+            self._formula_job = job
             yield job
 
     @contextmanager
@@ -114,11 +113,12 @@ class FillRun:
         key = option_fields.read_key(self.options.api_key, "--api-key")
         apikey, login, location = None if key is None else key.reveal(), None, None
         free = settings.upstream == "sandbox"
-        if self._login is not None and apikey is None:
+        if self._formula_job is not None and apikey is None:
+            found, refresh = self._formula_job.login, self.options.refresh_login
             if free:
                 spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
-            else:
-                apikey, login = self._login.credentials()
+            elif found is not None:
+                apikey, login = found.credentials(self.options.file, self.clock.now(), refresh=refresh)
         async with AsyncExitStack() as stack:
             if free:
                 sandbox = embedded.endless_sandbox(embedded.add_in_sample())
@@ -156,8 +156,9 @@ class FillRun:
         if not spending.confirm_cost(most, options.budget, 0, yes=options.yes, free=free):
             return NOT_FILLED
         end = await self._fetched(job, source)
-        if self._login is not None and not free and options.api_key is None:
-            self._login.end(refused=end.refused, used=source.upstream_requests > 0)
+        if self._formula_job is not None and not free and options.api_key is None:
+            used = source.upstream_requests > 0
+            self._formula_job.end_login(refused=end.refused, used=used, refreshed=options.refresh_login)
         files = self.files
         counts = files.write(job)
         self.records.save(files.target, files.offers, now=self.clock.now())

@@ -116,10 +116,14 @@ class FormulaJob:
         if OUTCOMES.index(outcome) >= OUTCOMES.index(self._outcomes.get(cell, FOUND)):
             self._outcomes[cell], self._reasons[cell] = outcome, reason
 
-    def refuse_login(self) -> None:
-        """Say in the login's cell that its credentials are not accepted."""
-        if self.login is not None and self.login.client_id is not None:
+    def end_login(self, *, refused: bool, used: bool, refreshed: bool) -> None:
+        """Note when the login was used first or renewed, or write into its cell that it was refused."""
+        if self.login is None or self.login.client_id is None:
+            return
+        if refused:
             self._known.results[self.login.cell] = login.REFUSED
+        elif used or refreshed:  # a renewed one has lost its token: the next request gets another
+            login.LoginRecords().note(self.login.client_id, self._options.now, refreshed=refreshed)
 
     async def proceed(self, *, stopped: bool) -> Sequence[PartQuery]:
         """Continue with the results so far: plan the queries that need them, and calculate where calls need it."""

@@ -17,6 +17,7 @@ from proxy.tools.sheet.formulas.functions import Parameter
 from proxy.tools.sheet.formulas.references import CellPosition
 from proxy.tools.sheet.formulas.results import Excluded
 from proxy.tools.sheet.formulas.workbook import CallCell
+from proxy.tools.sheet.sources import ApplicationLogin
 
 READY = "The Nexar Supply Add-in is ready!"
 MISSING = "Please provide your Nexar application Client Id and Secret"
@@ -40,10 +41,20 @@ class WorkbookLogin(NamedTuple):
     excluded: Excluded
     has_credentials: bool
 
-    @property
-    def is_complete(self) -> bool:
-        """True unless something is missing."""
-        return bool(self.secret.reveal()) and (self.client_id is None or bool(self.client_id))
+    def credentials(self, file: Path, now: float, *, refresh: bool) -> tuple[str | None, ApplicationLogin | None]:
+        """Return the API key or the client credentials. The login of the Octopart script has neither.
+
+        Raises SheetError, in the add-in's words, without credentials, or if the login is older than 24 hours.
+        """
+        if not self.has_credentials:
+            return None, None
+        if not self.secret.reveal() or (self.client_id is not None and not self.client_id):
+            raise errors.SheetError(f"{file}: {self.cell}: {MISSING}; fill its cells, or use --api-key")
+        if self.client_id is None:
+            return self.secret.reveal(), None
+        if not refresh and LoginRecords().is_expired(self.client_id, now):
+            raise errors.SheetError(f"{file}: {self.cell}: {EXPIRED} Run again with --refresh-login")
+        return None, ApplicationLogin(self.client_id, self.secret, *self.excluded)
 
 
 class LoginRecords:
