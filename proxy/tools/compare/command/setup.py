@@ -98,7 +98,6 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
     keys = sides.SideKeys(Clients(settings.keys), chosen)
     async with AsyncExitStack() as stack:
         replayed, own = (_recorded(file, clock, stack) for file in (chosen.replay, chosen.baseline_file))
-        recorded = sides.SideRecordings(baseline=own or replayed, candidate=replayed)
         keys.add_secrets(() if own is None else own.keys)
         source = read_requests(chosen, keys.clients, replayed or own)
         service = None
@@ -107,7 +106,9 @@ async def open_setup(chosen: options.ComparisonOptions, settings: ComparisonSett
             # Checked before anything is started: a sandbox takes seconds.
             if chosen.baseline == options.SANDBOX and service.upstream != "sandbox":
                 raise typer.BadParameter("the configuration has no upstream: sandbox", param_hint="--baseline")
-        ready = await stack.enter_async_context(sides.open_sides(chosen, keys, recorded, service, clock))
+        ready = await stack.enter_async_context(
+            sides.open_sides(chosen, keys, (own or replayed, replayed), service, clock)
+        )
         if chosen.generate is not None and ready.sides.baseline is not None:
             source = await generate(chosen.generate, chosen.seed, source, ready.sides.baseline, _site(service))
         yield ComparisonSetup(

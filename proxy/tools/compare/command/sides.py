@@ -19,14 +19,6 @@ from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 
 
-class SideRecordings(NamedTuple):
-    """Recorded responses: `baseline` of the old service, `candidate` of the GraphQL API, which are mapped again.
-    None for a side that is sent requests."""
-
-    baseline: Recording | None
-    candidate: Recording | None
-
-
 class ReadySides(NamedTuple):
     """Open sides, the recorder of upstream responses, and the function from a client to its application if the
     service runs here.
@@ -70,22 +62,24 @@ class SideKeys:
 async def open_sides(
     chosen: options.ComparisonOptions,
     keys: SideKeys,
-    recorded: SideRecordings,
+    recorded: tuple[Recording | None, Recording | None],
     settings: config.Config | None,
     clock: Clock,
 ) -> AsyncIterator[ReadySides]:
-    """Open the chosen sides. `settings` are those of the service to be started here."""
+    """Open the chosen sides. `recorded` are responses of the baseline, and those of the GraphQL API, which are mapped
+    again; None for a side that is sent requests. `settings` are those of the service to be started here."""
+    baseline, candidate = recorded
     async with AsyncExitStack() as stack:
-        opening = _Opening(chosen, keys, recorded.baseline, clock, stack)
-        if recorded.candidate is not None and settings is not None:
-            yield await opening.replayed(recorded.candidate, settings)
+        opening = _Opening(chosen, keys, baseline, clock, stack)
+        if candidate is not None and settings is not None:
+            yield await opening.replayed(candidate, settings)
         elif settings is not None:
             yield await opening.started(settings)
         else:
-            baseline, candidate = await opening.baseline(None), None
+            old, new = await opening.baseline(None), None
             if chosen.candidate is not None:
-                candidate = await opening.service(chosen.candidate, "candidate")
-            yield ReadySides(Sides(baseline, candidate), free=False)
+                new = await opening.service(chosen.candidate, "candidate")
+            yield ReadySides(Sides(old, new), free=False)
 
 
 class _Opening:

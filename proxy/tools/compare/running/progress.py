@@ -6,7 +6,6 @@ alone, and without keys. A truncated last line is dropped, and its request is se
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -128,7 +127,8 @@ class ProgressFile:
                     self.done.add(line.done)
         # Requests without a result were in flight when the run ended: they may have been billed.
         self.spent += sum(reserved.values())
-        self._drop_partial_line()
+        # A truncated last line goes, so that the next one begins on a new line.
+        self._file.truncate(sum(len(line) + 1 for line in line_files.WholeLines(self.path)))
 
     def _lines(self) -> Iterator[_Line]:
         lines = iter(line_files.WholeLines(self.path))
@@ -164,28 +164,10 @@ class ProgressFile:
             f"{self.path} {what}. Name another file with --progress, or restart this run with --fresh"
         )
 
-    def _drop_partial_line(self) -> None:
-        """Remove a truncated last line, so that the next one begins on a new line."""
-        self._file.truncate(_end_of_lines(self.path))
-
     def _write(self, line: ProgressHeader | _Line) -> None:
         self._file.write(_encode(line) + b"\n")
         # Without buffering: a killed run must not lose results that were paid for.
         self._file.flush()
-
-
-def _end_of_lines(path: Path) -> int:
-    """Return the length of the whole lines of a file, in bytes."""
-    with path.open("rb") as file:
-        at = file.seek(0, os.SEEK_END)
-        while at > 0:
-            start = max(0, at - line_files.CHUNK)
-            file.seek(start)
-            found = file.read(at - start).rfind(b"\n")
-            if found >= 0:
-                return start + found + 1
-            at = start
-    return 0
 
 
 def _begun(path: Path) -> bool:

@@ -63,14 +63,8 @@ class CellFormats:
             place = self._places.get(name)
             if place is None or len(texts) == self._known[name]:
                 continue
-            tag = text.tag(place.at)
-            new = markup.opened(markup.with_attributes(tag, {b"count": b"%d" % len(texts)}))
-            added = b"".join(texts[self._known[name] :])
-            if markup.is_empty(tag):
-                text.replace(place.at, place.at + len(tag), new + added + b"</%s%s>" % (ns, name.encode()))
-            else:
-                text.replace(place.at, place.at + len(tag), new)
-                text.replace(place.end_at, place.end_at, added)
+            tag = markup.with_attributes(text.tag(place.at), {b"count": b"%d" % len(texts)})
+            text.append(place.at, place.end_at, b"".join(texts[self._known[name] :]), tag)
         return text.finished()
 
     def _format(self, base: bytes, look: ColumnLook, *, bold: bool) -> bytes:

@@ -150,6 +150,16 @@ class SourceText:
         del self._bytes[: end - self._at]
         self._at = end
 
+    def append(self, at: int, end_at: int, added: bytes, tag: bytes | None = None) -> None:
+        """Add elements at the end of the element from `at`, whose end tag is at `end_at`; `tag` replaces its own."""
+        own = self.tag(at)
+        if is_empty(own):
+            added = opened(tag or own) + added + b"</%s%s>" % (prefix(own), local_name(own))
+            self.replace(at, at + len(own), added)
+        else:
+            self.replace(at, at + len(own), tag or own)
+            self.replace(end_at, end_at, added)
+
     def finished(self) -> bytes:
         """Copy the rest of the text, and return what was written since `taken`."""
         self.copy(self._at + len(self._bytes))

@@ -91,15 +91,10 @@ class PartEdits:
         place = next((each for each in self._elements(part, namespaces) if each.name == parent), None)
         if place is None:
             self._parts.failing(part)(f"has no element {parent}")
-        tag = text.tag(place.at)
-        ns = markup.prefix(tag)
+        ns = markup.prefix(text.tag(place.at))
         values = "".join(f' {key}="{strings.escaped(value)}"' for key, value in attributes.items())
         element = b"<%s%s%s/>" % (ns, name.encode(), values.encode())
-        if markup.is_empty(tag):
-            element = markup.opened(tag) + element + b"</%s%s>" % (ns, parent.encode())
-            text.replace(place.at, place.at + len(tag), element)
-        else:
-            text.replace(place.end_at, place.end_at, element)
+        text.append(place.at, place.end_at, element)
         self.changed[part] = text.finished()
 
     def drop_calculated(self, part: str, cells: Mapping[structure.Sheet, set[tuple[int, int]]]) -> bool:
