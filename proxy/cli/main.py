@@ -44,6 +44,7 @@ the call of one."""
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.*)\)")
 _NUMBER_ERROR = re.compile("(int|float)_.*|.*_than_equal")  # types of pydantic's errors about numbers
+_DATE_ERROR = "does not match the formats '%Y-%m-%d'"
 _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own messages only
 
 EXTRAS = {
@@ -223,7 +224,8 @@ def _usage_message(error: typer.TyperException) -> str:
         return _extra_argument(extra[1], error)
     if (number := _wrong_number(error)) is not None:
         error.message = number
-    return _OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "").rstrip(".")
+    message = _OPTION.sub(r"\1", error.format_message()).replace("Value error, ", "")
+    return message.replace(_DATE_ERROR, "is not a date such as 2026-11-01").rstrip(".")
 
 
 def _extra_argument(text: str, error: Any) -> str:

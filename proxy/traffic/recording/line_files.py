@@ -20,7 +20,8 @@ LINE_MAX = 256 << 20  # bytes; this program writes no longer lines
 
 
 class WholeLines:
-    """Whole lines of a file, without line ends. After iteration, `cut` tells whether the file ends within a line.
+    """Whole lines of a file, without line ends. After iteration, `cut` tells whether the file ends within a line, and
+    `rest` is what it has of it.
 
     Raises OSError where the file cannot be read.
     """
@@ -28,13 +29,14 @@ class WholeLines:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.cut = False
+        self.rest = b""
 
     def __iter__(self) -> Iterator[bytes]:
         with self._path.open("rb") as raw, files.unpacked(raw) as stream:
             try:
                 while (line := stream.readline(LINE_MAX)).endswith(b"\n"):
                     yield line[:-1]
-                self.cut = bool(line)
+                self.cut, self.rest = bool(line), line
             except files.TruncatedFile:
                 self.cut = True
 

@@ -103,6 +103,8 @@ class Recording:
         try:
             for number, line in enumerate(lines, 1):
                 self._read(number, line)
+            # The last line of a user's own file may lack its line end; a line that is cut is not JSON.
+            lines.cut = lines.cut and not self._is_taken(lines.rest)
         except FileNotFoundError as error:
             words = "there is no such file, and an address begins with http:// or https://"
             raise errors.ConfigError(f"the file of responses {self.path} cannot be read: {words}") from error
@@ -119,12 +121,15 @@ class Recording:
             return
         if number == 1 and text.startswith(b'{"v3bridge-recording"'):
             self.header = self._checked(text)
-            return
-        try:
-            line = self._own(text) if self.header is None else msgspec.json.decode(text, type=RecordingLine)
-            self._take(line)
-        except (ValueError, KeyError, msgspec.MsgspecError):
+        elif not self._is_taken(text):
             self.junk.add(number)
+
+    def _is_taken(self, text: bytes) -> bool:
+        try:
+            self._take(self._own(text) if self.header is None else msgspec.json.decode(text, type=RecordingLine))
+        except (ValueError, KeyError, msgspec.MsgspecError):
+            return False
+        return True
 
     def _take(self, line: RecordingLine) -> None:
         if line.has_ended(self._now):

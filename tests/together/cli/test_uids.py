@@ -49,6 +49,20 @@ async def test_uids_learn_prints_table_and_summary(recording_file: str, learn: C
     assert "SECRET_KEY" not in found.out + found.err
 
 
+async def test_last_line_needs_no_line_end_and_unreadable_ones_are_named(
+    recording_file: str, learn: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / recording_file
+    seller = {"url": "/v3/sellers/search?q=y", "body": {"item": {**SELLER, "uid": "4" * 16, "name": "Y", "id": "9"}}}
+    file.write_text("no JSON\n" + file.read_text() + json.dumps(seller))
+    found = await learn(recording_file)
+    assert "uids: 2 learnt" in found.err
+    assert "old.jsonl: 1 line is not a response, the first is 1" in found.err
+    assert "ends in the middle" not in found.err
+    file.write_text(file.read_text()[:-9])
+    assert "old.jsonl ends in the middle of a line; what is whole is used" in (await learn(recording_file)).err
+
+
 async def test_refused_responses_say_why_nothing_is_learnt(learn: Callable[..., Any], tmp_path: Path) -> None:
     line = {"url": "/v3/brands/search?q=u", "status": 403, "body": {"message": "Invalid apikey"}}
     (tmp_path / "old.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")

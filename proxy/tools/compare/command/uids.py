@@ -44,6 +44,7 @@ def learn(
 ) -> None:
     """Write a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses."""
     from proxy.mapping import loader as mapping
+    from proxy.tools.compare.command import requests_to_send
     from proxy.traffic.recording import recorded
 
     if output is not None and output.exists():
@@ -58,6 +59,7 @@ def learn(
         answers.close()
     if learned.learnt:
         _write(_table(learned, recording.name), output)
+    _lines(requests_to_send.recording_notes(answers))
     _lines(f"{counted(number, 'response')} of the old service {reason}" for reason, number in unusable.most_common())
     _say(learned, output)
 

@@ -260,9 +260,9 @@ def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:
     if unknown:
         differences, requests = sum(group.differences for group in unknown), max(group.requests for group in unknown)
         yield (
-            f"{differences} uids are not known (in {requests} requests or more): v3bridge sends others for the same "
-            "objects. "
-            "This does not count; programs that store uids need a table of them, which v3bridge uids learn writes"
+            f"{counted(differences, 'uid is', 'uids are')} not known (in {counted(requests, 'request')} or more): "
+            "v3bridge sends others for the same objects. This does not count; programs that store uids need a table of "
+            "them, which v3bridge uids learn writes"
         )
     if tally.rest:
         one = "difference of further sorts is counted against its request"

@@ -38,9 +38,8 @@ def _run(result: ComparisonResult) -> Element:
         if rule.expired:
             _outcome(case, "failure", words.used(rule), rule.reason)
     for failure in result.failures:
-        message = (
-            f"{words.count(failure.requests, 'request')} could not be compared, the first at {failure.first_origin}"
-        )
+        place = f", the first at {failure.first_origin}" if failure.first_origin else ""
+        message = f"{words.count(failure.requests, 'request')} could not be compared{place}"
         _outcome(_case(suite, f"not compared: {failure.reason}"), "error", message)
     if not result.complete:
         _outcome(_case(suite, "complete"), "error", "the run is not complete")

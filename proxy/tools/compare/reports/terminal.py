@@ -94,7 +94,8 @@ def _rules(result: ComparisonResult) -> Iterator[Table]:
 def _failures(result: ComparisonResult) -> Iterator[Text]:
     for failure in sorted(result.failures, key=lambda each: -each.requests):
         requests, first = words.count(failure.requests, "request"), visible.line(failure.first_origin)
-        yield Text.assemble((requests, "yellow"), f": {visible.line(failure.reason)}", (f" (first at {first})", "dim"))
+        place = f" (first at {first})" if first else ""  # a live request has none
+        yield Text.assemble((requests, "yellow"), f": {visible.line(failure.reason)}", (place, "dim"))
 
 
 def _lines(texts: Iterable[Text]) -> list[Text | Table | Padding]:

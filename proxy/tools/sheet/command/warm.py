@@ -138,17 +138,19 @@ class _Run:
         """Fetch what the cache lacks, as far as the budget allows."""
         summary = await self.cost()
         async with self._opened() as opened:
-            for request in self._requests:
-                left = None if budget is None else budget - opened.spent
-                chosen = _affordable(request, await opened.missing(request), left)
-                if len(chosen.queries) < len(request.queries):
-                    summary.stopped = "the budget is spent"
-                try:
-                    if chosen.queries:
+            try:
+                for request in self._requests:
+                    rest = request
+                    while rest.queries:
+                        left = None if budget is None else budget - opened.spent
+                        chosen, rest = _affordable(rest, await opened.missing(rest), left)
+                        if not chosen.queries:
+                            least = f"{counted(left or 0, 'part')} left of the budget"
+                            summary.stopped = f"the next line may cost more than the {least}"
+                            break
                         await opened.fetch(chosen)
-                except errors.BridgeError as error:
-                    summary.stopped = error.message  # the next run continues here
-                    break
+            except errors.BridgeError as error:
+                summary.stopped = error.message  # the next run continues here
             summary.parts_spent = opened.spent
             if opened.oldest < float("inf"):
                 summary.fresh_until = rfc3339(opened.oldest + opened.gateway.settings.cache.seconds)
@@ -229,18 +231,19 @@ class _Opened:
 
 def _affordable(
     request: model.PartsMatchRequest, missing: Sequence[tuple[model.PartsMatchQuery, int]], budget: int | None
-) -> model.PartsMatchRequest:
-    """Return the request without the missing queries that would exceed the budget."""
-    if budget is None:
-        return request
-    left_out = []
+) -> tuple[model.PartsMatchRequest, model.PartsMatchRequest]:
+    """Return the request without the missing queries that might exceed the budget, and one of these."""
+    left_out: list[model.PartsMatchQuery] = []
     for query, parts in missing:
+        if budget is None:
+            break
         if parts > budget:
             left_out.append(query)
         else:
             budget -= parts
     queries = tuple(query for query in request.queries if query not in left_out)
-    return msgspec.structs.replace(request, queries=queries)
+    replace = msgspec.structs.replace
+    return replace(request, queries=queries), replace(request, queries=tuple(left_out))
 
 
 def _print(summary: WarmSummary) -> None:

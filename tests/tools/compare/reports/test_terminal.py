@@ -3,6 +3,7 @@
 import io
 import re
 
+import msgspec
 import pytest
 from rich.console import Console
 from support import comparison_result
@@ -68,6 +69,13 @@ def test_control_characters_in_data_are_escaped(colors: bool) -> None:
     assert "[bold red]x[/bold red]" in left.replace("\n", "")
     assert "\\u001b[2J" in left.replace("\n", "")
     left.encode()
+
+
+def test_failure_of_a_live_request_has_no_place() -> None:
+    failure = msgspec.structs.replace(comparison_result.result().failures[0], first_origin="")
+    report = printed(comparison_result.result(failures=(failure,)))
+    assert failure.reason in report
+    assert "(first at" not in report
 
 
 def test_excess_groups_are_counted() -> None:
