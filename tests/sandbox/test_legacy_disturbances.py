@@ -1,6 +1,5 @@
 """Disturbances of the old service: each one's effect, and no other effects."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from proxy.kit import clock
 
 PART = "/parts/5ec397c9af088104"
 SEARCH = "/parts/search?q=resistor&limit=100"
-Change = Callable[[dict[str, Any]], Any]
 
 
 def _without(parts: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:

@@ -20,11 +20,6 @@ KEYS = st.one_of(
     st.sampled_from(["a.b", "[*]", "*", '"', "$", "", "seller", "reference", "USD"]),
     st.text(max_size=2),
 )
-PLAIN_JSON = st.recursive(  # without what only some tell apart: spellings, and true from 1
-    st.one_of(st.none(), st.booleans(), st.integers(2, 5), st.text("ab1", max_size=2)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text("ab", max_size=2), inner, max_size=3)),
-    max_leaves=8,
-)
 ANY_JSON = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEYS, inner, max_size=4)),

@@ -3,7 +3,6 @@
 import gzip
 import io
 import json
-from urllib.parse import quote
 
 import pytest
 from together.environment import ProxyEnvironment, RawResponse, target
@@ -11,7 +10,6 @@ from together.environment import ProxyEnvironment, RawResponse, target
 KEY = b"apikey=EXAMPLE_KEY"
 QUERIES = b'queries=[{"mpn":"SN74S74N"}]'
 PATH = b"/v3/parts/match"
-INSIDE = quote(json.dumps([{"mpn": "SN74S74N"}]))
 
 
 def hits(reply: RawResponse) -> list[int]:

@@ -56,15 +56,6 @@ def test_run_and_test_targets_install_the_extras_they_need(make: Any, root: Path
         ]
 
 
-def test_every_setup_step_prints_a_line(make: Any) -> None:
-    printed = make("-n", "-B", "test")
-    assert all(
-        f'echo "{step}' in printed
-        for step in ("step 1 of 2: ", "step 2 of 2: ", "what tests and checks need", "KiCost ")
-    )
-    assert "--quiet" not in printed
-
-
 def test_test_run_prints_steps_missing_programs_and_skip_reasons(make: Any, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()

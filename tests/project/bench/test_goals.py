@@ -111,12 +111,6 @@ def test_bench_that_ends_with_an_error_is_not_measured_and_the_others_are(
     )
 
 
-def test_every_bench_declares_its_goals() -> None:
-    stated = {name: bench.GOALS for name, bench in runs.BENCHES.items()}
-    assert {name for name, found in stated.items() if not found} == {"ledger", "startup"}
-    assert stated["diff"] == {"diff of a 255 KB pair, few changes (ms)": Goal("≤", 2.0)}
-
-
 def test_documentation_describes_every_bench() -> None:
     page = Path(__file__).parents[3] / "docs" / "explanation" / "performance.md"
     opening = page.read_text("utf-8").partition("\n## ")[0]

@@ -98,12 +98,6 @@ def test_bill_of_materials_has_so_many_lines(lines: int, distinct: int) -> None:
     assert numbers == bom.part_numbers(lines) != sorted(numbers)
 
 
-def test_command_without_an_optimization_runs() -> None:
-    command = [sys.executable, "-m", "bench.ablated", "uvloop", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 # The same command for each optimization, in copies of one process: imports take most of the time of a command.
 WITHOUT_EACH = """
 import os, sys

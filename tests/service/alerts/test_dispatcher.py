@@ -156,24 +156,6 @@ async def test_blocked_receiver_delays_no_other_and_its_queue_is_bounded(
         await sending.close()
 
 
-async def test_pending_alert_is_taken_over_after_a_restart(
-    make_gateway: MakeGateway, receiver: alert_receiver.AlertReceiver, waits: Waits, store: MemoryStore
-) -> None:
-    receiver.statuses, waits.blocked = [500, 204], True
-    gateway = make_gateway(webhooks=(webhook(receiver),))
-    first, second = sender(gateway, waits), sender(gateway, waits)
-    first.submit(alert())
-    await waits.waiting.wait()
-    await second.take_over()  # the first still holds it
-    assert len(receiver.received) == 1
-    await first.close()
-    waits.blocked = False
-    await second.take_over()
-    (record,) = await ended(store)
-    assert (record.deliveries[0].state, record.deliveries[0].attempts) == ("delivered", 2)
-    assert [each.headers["webhook-id"] for each in receiver.received] == ["msg_1"] * 2
-
-
 async def test_alert_that_was_just_submitted_survives_a_stop(
     make_gateway: MakeGateway, receiver: alert_receiver.AlertReceiver, waits: Waits, store: MemoryStore
 ) -> None:

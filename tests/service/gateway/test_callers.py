@@ -18,7 +18,6 @@ from proxy.telemetry.callers import (
     CallerCount,
     CallerCounts,
     CallerSeen,
-    MonthlyRequests,
 )
 
 ERP = Caller("demo", "erp", "parts/match", "curl/8")
@@ -105,15 +104,6 @@ async def test_counts_are_written_in_the_background(store: UnreliableStore, time
     day = int(time.now() // DAY_SECONDS)
     assert (await store.caller_usage(0, day))[1] == [CallerCount(day, ERP, 5, 0, 10, 5, 5)]
     assert await store.callers() == [CallerSeen(ERP, int(time.now()), int(time.now()))]
-
-
-async def test_what_is_left_is_written_at_the_end(store: UnreliableStore, time: clock.ManualClock) -> None:
-    counting = Counting(store, time)
-    counting.recorder.start()
-    counting.request(7)
-    await counting.recorder.close()
-    assert list((await requests(store)).values()) == [7]
-    assert await store.monthly_requests("2023-11") == [MonthlyRequests("2023-11", "demo", "erp", 7, 7, 21, 7)]
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])

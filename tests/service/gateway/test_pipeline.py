@@ -153,16 +153,6 @@ async def test_an_empty_result_is_cached(source: _Source) -> None:
     assert source.executed == [["none"]]
 
 
-async def test_the_result_of_another_request_in_flight_is_shared(source: _Source) -> None:
-    source.gate.clear()
-    tasks = []
-    for _ in range(2):
-        tasks.append(asyncio.create_task(source.get("a")))
-        await asyncio.sleep(0)
-    source.gate.set()
-    assert [metadata.source for _, metadata in await asyncio.gather(*tasks)] == ["miss", "shared"]
-
-
 async def test_the_error_of_a_query_is_not_cached(source: _Source) -> None:
     source.failing = {"a": "no such maker"}
     results, _ = await source.get("a", "b")

@@ -34,11 +34,6 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> bytes:
     return builder.pack(parts)
 
 
-def sheet_of(xml: str) -> bytes:
-    """The small workbook with another sheet; `xml` follows the declaration."""
-    return changed(SHEET, lambda _: xml.encode())
-
-
 def rows_of(xml: str) -> bytes:
     """The small workbook with rows appended."""
     return changed(SHEET, lambda sheet: sheet.replace(b"</sheetData>", xml.encode() + b"</sheetData>"))

@@ -114,11 +114,6 @@ def cells_of(path: Path, sheet: str) -> dict[str, PackedCell]:
     return cells(path.read_bytes(), sheet)
 
 
-def all_cells(package: bytes) -> dict[str, dict[str, PackedCell]]:
-    """The cells of every worksheet by its name."""
-    return {name: cells(package, name) for name, part in sheets(package).items() if "chartsheets/" not in part}
-
-
 def different(before: bytes, after: bytes) -> set[str]:
     """Members that are not the same, down to their packed bytes; the others must stand in the same order."""
     old, new = members(before), members(after)

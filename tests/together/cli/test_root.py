@@ -63,12 +63,6 @@ def test_no_arguments_show_help(run_command: Run) -> None:
     assert (done.stdout, done.returncode) == (run_command("--help").stdout, 2)
 
 
-def test_unknown_command_is_named(run_command: Run) -> None:
-    done = run_command("swerve")
-    assert done.returncode == 2
-    assert "swerve" in done.stderr
-
-
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_version_and_help_import_no_slow_modules(run_command: Run, option: str) -> None:
     done = run_command(option, python=("-X", "importtime", "-m", "proxy"))

@@ -46,17 +46,13 @@ def test_printed_curl_line_returns_parts(start_command: Any, python: Any) -> Non
     serving = start_command("serve", "--port", "0", python=python)
     lines = serving.until("curl")
     status, reply = _get(_address(lines))
+    url = next(word for word in lines[0].split() if word.startswith("http://"))
+    assert _address(lines).startswith(f"{url}/parts/match?")
     assert "on the embedded sandbox" in lines[0]
     assert status == 200
     assert {part["mpn"] for part in reply["results"][0]["items"]} == {"SN74S74N"}
     assert serving.stop(signal.SIGTERM) == 0
     assert "Traceback" not in serving.errors
-
-
-def test_first_line_has_the_url_for_v3_clients(start_command: Any) -> None:
-    lines = start_command("serve", "--port", "0").until("curl")
-    url = next(word for word in lines[0].split() if word.startswith("http://"))
-    assert _address(lines).startswith(f"{url}/parts/match?")
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
@@ -130,14 +126,6 @@ def test_configuration_mistake_names_file_line_and_key(run_command: Run, tmp_pat
     assert done.stderr.startswith("v3bridge: own.yaml:2:3: listen.port: 'somewhere' is not accepted")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-
-
-def test_missing_configuration_is_named(run_command: Run) -> None:
-    done = run_command("serve", "--config", "no-such.yaml")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "v3bridge: no-such.yaml: cannot be read: No such file or directory\n",
-    )
 
 
 def test_secrets_readable_by_others_cause_one_warning(start_command: Any, tmp_path: Path) -> None:

@@ -9,22 +9,6 @@ from proxy import errors
 from proxy.kit import clock
 
 
-async def test_upstream_refusal_exhausts_the_quota_until_the_next_month(
-    quotas: Quotas, store: Any, time: clock.ManualClock
-) -> None:
-    plan = accounts()
-    worker = quotas(plan)
-    error = errors.QuotaExhausted(USED_UP, retry_after=1)
-    await (await worker.reserve(plan, 3)).release(error)
-    assert error.retry_after == TO_DECEMBER
-    time.advance(TO_DECEMBER - 60)
-    again = await refused(worker, plan, 0)
-    assert (again.message, again.retry_after) == (USED_UP, 60)
-    time.advance(60)
-    await worker.reserve(plan, 3)
-    assert await state(store) == (0, 0, 0)
-
-
 async def test_exhausted_quota_is_shared_with_other_and_later_workers(quotas: Quotas, store: Any) -> None:
     plan, other = accounts(), accounts(name="other")
     first = quotas(plan, other)

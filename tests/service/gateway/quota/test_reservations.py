@@ -33,22 +33,6 @@ async def test_parts_are_booked_per_day_month_and_lifetime_of_application_and_ke
     ]
 
 
-async def test_insufficient_quota_is_a_429_until_the_next_month(
-    worker: Any, small_plan: Any, time: clock.ManualClock
-) -> None:
-    await (await worker.reserve(small_plan, 60)).settle(60)
-    error = await refused(worker, small_plan, 41)
-    assert (error.status, error.retry_after) == (429, TO_DECEMBER)
-    assert (
-        error.message
-        == "demo has 40 of 100 parts left (2023-11), and this request may cost 41; it is reset on 2023-12-01"
-    )
-    time.advance(0.5)
-    assert (await refused(worker, small_plan, 41)).retry_after == TO_DECEMBER
-    await (await worker.reserve(small_plan, 40)).settle(40)
-    assert (await refused(worker, small_plan, 1)).message.startswith("demo has 0 of 100")
-
-
 async def test_smallest_refused_request_of_the_period_is_known(
     worker: Any, small_plan: Any, time: clock.ManualClock
 ) -> None:
@@ -79,13 +63,6 @@ async def test_exhausted_quota_is_refused_without_the_store(worker: Any, small_p
     assert store.operations == []
 
 
-async def test_next_month_resets_usage(worker: Any, small_plan: Any, store: Any, time: clock.ManualClock) -> None:
-    await (await worker.reserve(small_plan, 100)).settle(100)
-    time.advance(TO_DECEMBER)
-    await (await worker.reserve(small_plan, 60)).settle(5)
-    assert (await state(store), await state(store, DECEMBER)) == ((100, 0, 0), (5, 0, 0))
-
-
 async def test_request_across_months_is_booked_in_the_month_of_its_end(
     worker: Any, small_plan: Any, store: Any, time: clock.ManualClock
 ) -> None:
@@ -105,15 +82,6 @@ async def test_lifetime_quota_is_never_reset(quotas: Quotas, store: Any, time: c
     assert error.retry_after == 86_400
     assert "(lifetime)" in error.message
     assert worker.status(plan) == reservations.QuotaStatus(100, 100, None)
-
-
-async def test_api_key_has_its_own_limit(quotas: Quotas, store: Any) -> None:
-    limited, free = accounts(parts=100, own=20), accounts(parts=100, key="other")
-    worker = quotas(limited, free)
-    await (await worker.reserve(limited, 20)).settle(20)
-    assert (await refused(worker, limited)).message.startswith("demo/erp has 0 of 20 parts left")
-    await (await worker.reserve(free, 80)).settle(80)
-    assert (await refused(worker, free)).message.startswith("demo has 0 of 100 parts left")
 
 
 async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Quotas, counted: metrics.Metrics) -> None:

@@ -13,38 +13,6 @@ from proxy.telemetry import metrics as metering
 from proxy.upstream.auth import backoff, identity
 
 
-async def test_client_credentials_are_sent_as_a_form(store: Any, service: Any) -> None:
-    service.grant()
-    await store.get(CREDENTIALS)
-    assert service.requests == [
-        {
-            "grant_type": ["client_credentials"],
-            "client_id": ["the-id"],
-            "client_secret": ["the-secret"],
-            "scope": ["supply.domain"],
-        }
-    ]
-
-
-async def test_token_is_cached_until_its_renewal(store: Any, service: Any) -> None:
-    service.grant()
-    first = await store.get(CREDENTIALS)
-    service.clock.advance(DAY - 601)
-    assert await store.get(CREDENTIALS) == first
-    await background()
-    assert len(service.requests) == 1
-
-
-async def test_token_is_renewed_in_the_background(store: Any, service: Any) -> None:
-    service.grant(times=2)
-    first = await store.get(CREDENTIALS)
-    service.clock.advance(DAY - 300)
-    assert await store.get(CREDENTIALS) == first
-    await background()
-    assert len(service.requests) == 2
-    assert await store.get(CREDENTIALS) != first
-
-
 async def test_renewals_of_applications_are_spread(store: Any, service: Any) -> None:
     others = [identity.Credentials(f"a{n}", f"id{n}", CREDENTIALS.client_secret) for n in range(20)]
     service.grant(times=40)
@@ -68,14 +36,6 @@ async def test_short_lifetime_has_a_short_renewal_lead(store: Any, service: Any)
     await store.get(CREDENTIALS)
     await background()
     assert len(service.requests) == 2
-
-
-async def test_expired_token_is_never_used(store: Any, service: Any) -> None:
-    service.grant()
-    first = await store.get(CREDENTIALS)
-    service.clock.advance(DAY)
-    service.grant()
-    assert await store.get(CREDENTIALS) != first
 
 
 async def test_failed_renewal_keeps_the_token_and_is_retried(store: Any, service: Any) -> None:
@@ -103,13 +63,6 @@ async def test_invalidate_keeps_a_newer_token(store: Any, service: Any) -> None:
     await store.invalidate(CREDENTIALS, first)
     assert await store.get(CREDENTIALS) == second
     assert len(service.requests) == 2
-
-
-async def test_refused_credentials_are_named_without_the_secret(store: Any, service: Any) -> None:
-    service.refuse(400, {"error": "invalid_client", "error_description": "the-secret is wrong"})
-    with pytest.raises(errors.CredentialsRefused) as found:
-        await store.get(CREDENTIALS)
-    assert found.value.message == "the identity service refuses application demo: invalid_client"
 
 
 async def test_refused_credentials_start_a_back_off(store: Any, service: Any, metrics: metering.Metrics) -> None:

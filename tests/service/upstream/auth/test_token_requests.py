@@ -3,7 +3,6 @@
 import asyncio
 import io
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,23 +16,6 @@ from proxy.upstream import http_post
 from proxy.upstream.auth import backoff, identity, token_requests, token_store
 
 
-async def test_1000_cold_requests_on_two_workers_make_one_token_request(start: Any, service: Any) -> None:
-    service.grant()
-    first, second = start(), start()
-    calls = [worker.get(CREDENTIALS) for worker in (first, second) for _ in range(500)]
-    assert len(set(await asyncio.gather(*calls))) == 1
-    assert len(service.requests) == 1
-
-
-async def test_new_worker_finds_the_stored_token(start: Any, service: Any) -> None:
-    service.grant()
-    before = start()
-    token = await before.get(CREDENTIALS)
-    await before.close()
-    assert await start().get(CREDENTIALS) == token
-    assert len(service.requests) == 1
-
-
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
 async def test_other_credentials_find_no_stored_token(start: Any, service: Any, change: Any) -> None:
     service.grant(times=2)
@@ -45,13 +27,6 @@ async def test_other_scope_finds_no_stored_token(start: Any, service: Any) -> No
     service.grant(times=2)
     token = await start().get(CREDENTIALS)
     assert await start(scope="design.domain").get(CREDENTIALS) != token
-
-
-def test_store_keys_reveal_nothing() -> None:
-    keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
-    assert len(set(keys)) == 4
-    for key in keys:
-        assert re.fullmatch(r"[a-z]+:[0-9a-f]{64}", key)
 
 
 async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
