@@ -1,5 +1,6 @@
 """Compares the explanation of a request with its real response and the operations that were really sent."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -99,5 +100,10 @@ def _paths(value: Any, path: str, explained: set[str]) -> Iterator[str]:
 
 
 def _operation(document: str, variables: Any) -> tuple[str, str]:
-    printed = graphql.print_ast(graphql.parse(document, no_location=True))
-    return re.sub(r"\s+", " ", printed), json.dumps(variables, sort_keys=True)
+    return _printed(document), json.dumps(variables, sort_keys=True)
+
+
+@functools.cache
+def _printed(document: str) -> str:
+    """Return a document in one form of it; many cases have the same."""
+    return re.sub(r"\s+", " ", graphql.print_ast(graphql.parse(document, no_location=True)))

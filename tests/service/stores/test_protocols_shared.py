@@ -54,15 +54,6 @@ async def test_processes_together_stay_within_the_limit(
     assert locked == 60
 
 
-async def test_concurrent_processes_lose_no_update(
-    open_store: Any, store_address: Callable[[str], str], persistent_kind: str
-) -> None:
-    store = await open_store(persistent_kind)
-    allowed = spending(store_address(persistent_kind), limit=10**6, calls=50, workers=2)
-    assert [worker[0] for worker in allowed] == [50, 50]
-    assert await counts(store) == (200, 0, 0)
-
-
 async def test_stores_of_one_location_see_equal_data(open_store: Any, persistent_kind: str) -> None:
     one, other = await open_store(persistent_kind), await open_store(persistent_kind)
     assert await one.reserve([claim("a", 60)]) == [None]

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import graphql
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from support import cases, random_documents, v4_shape
 
@@ -127,6 +127,7 @@ def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_sh
     ]
 
 
+@settings(max_examples=10)
 @given(st.randoms())
 def test_random_documents_of_the_nexar_api_are_valid(random: Random) -> None:
     made = random_documents.random_document(NEXAR, random, selects=lambda _type, name: not name.startswith("adm"))
