@@ -23,7 +23,7 @@ _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _
 
 def pairs(query: str) -> list[tuple[str, str]]:
     """Return names and values of a query string, decoded, as sent. What is no UTF-8 becomes a question mark."""
-    return [(decoded(name), decoded(value)) for name, value in _split(query)]
+    return [(name, decoded(value)) for name, value in _split(query)]
 
 
 def decoded(encoded: str) -> str:
@@ -60,7 +60,7 @@ class Parameters:
         self._values: dict[str, list[str]] = {}
         self._derived: dict[Hashable, Any] = {}
         self._decode: Callable[[str], str] = decoded
-        self._take((decoded(name), value) for name, value in _split(query))
+        self._take(_split(query))
 
     @classmethod
     def of(cls, given: Iterable[tuple[str, str]]) -> Self:
@@ -75,7 +75,7 @@ class Parameters:
         shared by both."""
         made = type(self).__new__(type(self))  # copy.copy takes three times as long as all of this
         made._values, made._derived, made._decode = dict(self._values), self._derived, self._decode
-        made._take((decoded(name), value) for name, value in _split(query))
+        made._take(_split(query))
         return made
 
     def once(self, key: Hashable, derive: Callable[[], T]) -> T:
@@ -132,6 +132,6 @@ def printable(text: str) -> str:
 
 
 def _split(query: str) -> list[tuple[str, str]]:
-    """Split a query string into names and values, not decoded; what is no UTF-8 is replaced."""
+    """Split a query string into decoded names, and values as they are; what is no UTF-8 is replaced."""
     split = [pair.partition("=") for pair in printable(query).split("&") if pair]
-    return [(name, value) for name, _, value in split]
+    return [(decoded(name), value) for name, _, value in split]
