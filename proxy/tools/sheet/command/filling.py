@@ -311,6 +311,9 @@ def _print_end(end: fill.FillEnd, options: FillOptions, only_copy: Path | None) 
     if only_copy is not None:
         spending.say(f"what was fetched is in {only_copy} only: continue with that file and --rerun-failures")
         return
+    if end.refused and not end.results and options.config is not None:
+        spending.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
+        return
     again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
     spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
 

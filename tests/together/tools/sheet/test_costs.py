@@ -137,6 +137,19 @@ async def test_parts_that_the_quota_lacks_are_named_before_they_are_spent(
     assert (found.code, service.billed) == (0, 0)
 
 
+async def test_refused_credentials_lead_to_doctor(
+    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
+) -> None:
+    bom(3)
+    config = json.loads((tmp_path / "our.yaml").read_text())
+    config["applications"]["buying"]["client_secret"] = "another secret"
+    (tmp_path / "our.yaml").write_text(json.dumps(config))
+    found = await commands.wait(await start(*FILL, "--yes"))
+    assert (found.code, service.billed) == (1, 0)
+    assert "nothing was fetched: v3bridge doctor --config our.yaml says what to correct" in found.err
+    assert "the same command again" not in found.err
+
+
 async def test_budget_ends_the_run_and_the_next_one_continues(
     start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
 ) -> None:
