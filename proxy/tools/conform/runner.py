@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from graphql import FieldNode, GraphQLError, OperationDefinitionNode, parse
 
 from proxy.kit.wording import counted
-from proxy.tools.conform import expressions, part_objects, redaction
+from proxy.tools.conform import expressions, redaction
 from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
 from proxy.tools.conform.probes import Account, ProbeError, ProbeResponse
 from proxy.tools.conform.reading import Catalogue
@@ -126,7 +128,7 @@ async def run(
             uncertain += catalogue.requests[name].parts if error.was_sent else 0
         else:
             unanswered = 0
-            parts += part_objects.count(catalogue.requests[name], responses[name])
+            parts += count_parts(catalogue.requests[name], responses[name])
         progress(done)
     if subjects := sorted({number for name in responses for number in catalogue.requests[name].subjects}):
         sent += 1
@@ -260,3 +262,36 @@ def _equal(expected: Any, observed: Any) -> bool:
     if isinstance(expected, dict) and isinstance(observed, dict):
         return expected.keys() == observed.keys() and all(_equal(expected[key], observed[key]) for key in expected)
     return bool(expected == observed)
+
+
+def count_parts(request: ProbeRequest, response: ProbeResponse) -> int:
+    """Return the number of part objects at the root fields of a GraphQL response: what the service bills (contract
+    graphql.md §6). Parts that are not selected cannot be counted; the ledger of the service may have them."""
+    data = response.body.get("data") if isinstance(response.body, dict) else None
+    if not isinstance(data, dict):
+        return 0
+    return sum(_parts(name, data.get(key)) for name, key in _root_fields(request.document))
+
+
+@lru_cache(maxsize=256)
+def _root_fields(document: str) -> tuple[tuple[str, str], ...]:
+    """Return name and response key of each root field."""
+    try:
+        definitions = parse(document, no_location=True).definitions
+    except GraphQLError:
+        return ()  # a probe with a deliberate mistake
+    operations = (each for each in definitions if isinstance(each, OperationDefinitionNode))
+    nodes = (node for each in operations for node in each.selection_set.selections if isinstance(node, FieldNode))
+    return tuple((node.name.value, (node.alias or node.name).value) for node in nodes)
+
+
+def _parts(name: str, value: Any) -> int:
+    match name:
+        case "supSearch" | "supSearchMpn":
+            return sum(isinstance(result.get("part"), dict) for result in (value or {}).get("results") or ())
+        case "supMultiMatch":
+            return sum(len(match.get("parts") or ()) for match in value or ())
+        case "supParts":
+            return sum(part is not None for part in value or ())
+        case _:
+            return 0

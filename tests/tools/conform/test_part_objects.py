@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.tools.conform import part_objects
+from proxy.tools.conform import runner
 from proxy.tools.conform.assumptions import ProbeRequest
 from proxy.tools.conform.probes import ProbeResponse
 
@@ -33,9 +33,9 @@ PART = {"id": "1"}
 )
 def test_part_objects_are_counted_at_the_root_fields(document: str, data: Any, parts: int) -> None:
     response = ProbeResponse(200, {}, {"data": data})
-    assert part_objects.count(ProbeRequest(document=document), response) == parts
+    assert runner.count_parts(ProbeRequest(document=document), response) == parts
 
 
 @pytest.mark.parametrize("body", ["<html>", [], {"data": None}, {"errors": []}])
 def test_a_response_without_data_has_no_parts(body: Any) -> None:
-    assert part_objects.count(ProbeRequest(document="{ supParts { id } }"), ProbeResponse(200, {}, body)) == 0
+    assert runner.count_parts(ProbeRequest(document="{ supParts { id } }"), ProbeResponse(200, {}, body)) == 0

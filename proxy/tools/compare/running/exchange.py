@@ -8,18 +8,17 @@ is asked once.
 
 import asyncio
 import secrets
-from collections.abc import Callable
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, product
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging.judge import Judge
-from proxy.tools.compare.running import click_links
 from proxy.traffic import v3_response
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import ComparedSide, SideName, SideResponse
+from proxy.traffic.v3_response import ClickLinkOwners, ComparedSide, SideName, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder
 
 
@@ -221,7 +220,7 @@ class Exchanger:
             response = await self._candidate.fetch(request, request_id)
             notes = self._upstream_recorder.take(request_id) if self._upstream_recorder else ()
             cost = _cost(response, reserved)
-            owned = msgspec.structs.replace(self._redacted(response, request), click_links=click_links.owners(notes))
+            owned = msgspec.structs.replace(self._redacted(response, request), click_links=click_link_owners(notes))
             return owned, cost, notes
         finally:
             await self._budget.settle(reserved, cost)
@@ -257,3 +256,35 @@ def _failed(
 def _cost(response: SideResponse, worst: int) -> int:
     """Return the cost of a response: as stated, 0 for a rejected request, else the maximum."""
     return worst if response.price is None else response.price
+
+
+def click_link_owners(responses: Iterable[RecordedGraphQLResponse]) -> ClickLinkOwners:
+    """Return the owners of all click links in responses of the GraphQL API: the offers that they belong to. v3's
+    responses cannot tell, because click links are opaque."""
+    found: ClickLinkOwners = {}
+    for response in responses:
+        try:
+            body = msgspec.json.decode(response.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # such a response has failed, so the candidate has no link of it
+        for company, offer in _offers(body):
+            link = offer.get("clickUrl")
+            if type(link) is str:
+                sellers = ("", *(str(company[name]) for name in ("id", "name") if company.get(name)))
+                skus = ("", str(offer.get("sku") or ""))
+                found[link] = found.get(link, frozenset()) | frozenset(product(sellers, skus))
+    return found
+
+
+def _offers(value: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield company and offer of each offer in a response."""
+    left = [value]
+    while left:
+        node = left.pop()
+        if type(node) is list:
+            left += node
+        elif type(node) is dict:
+            left += node.values()
+            company, offers = node.get("company"), node.get("offers")
+            if type(company) is dict and type(offers) is list:
+                yield from ((company, offer) for offer in offers if type(offer) is dict)
