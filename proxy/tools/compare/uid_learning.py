@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
-from proxy.tools.compare.judging import identity, matching
+from proxy.tools.compare.judging import identity, matching, unknown_uids
 
-OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller", "sources": "Source"}
 NOBODY = str(2**40 - 1)  # an id that no object has
 
 _UID = re.compile(r"[0-9a-f]{16}")
@@ -132,7 +131,7 @@ def _objects(
     baseline: Mapping[str, Any], name: str, candidate: Mapping[str, Any] | None, known: Mapping[str, Uids]
 ) -> Iterator[SeenObject]:
     """Yield the object itself, and its ancestor categories, whose names it holds."""
-    kind = baseline.get("__class__") or OBJECTS.get(name)
+    kind = baseline.get("__class__") or unknown_uids.OBJECTS.get(name)
     if kind not in KINDS:
         return
     matched = candidate is not None and _agree(baseline, candidate)

@@ -80,7 +80,7 @@ class Causes:
 
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
         """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
-        found = _endpoint(endpoint)
+        found = endpoints.of(endpoint)
         below = _below(found, paths.steps(path))
         if found is None or not below or paths.is_whole(path):
             return None
@@ -110,7 +110,7 @@ class Causes:
 
     def has_no_source(self, endpoint: str, name: str) -> bool:
         """Return true if the API has no source for a dotted field of the endpoint's object."""
-        found = _endpoint(endpoint)
+        found = endpoints.of(endpoint)
         located = self._walk(found.object, tuple(name.split(".")), None) if found else None
         return located is not None and located.row.entry.kind == "no source"
 
@@ -171,10 +171,6 @@ class Causes:
         return f"{row.name} is read from {entry.source}{plan}"
 
 
-def _endpoint(endpoint: str) -> endpoints.Endpoint | None:
-    return next((each for each in endpoints.ENDPOINTS if each.path == endpoint), None)
-
-
 def _below(endpoint: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
     """Return the steps below the object that the endpoint responds with; empty outside it."""
     if endpoint is None:
@@ -187,7 +183,7 @@ def _is_part(endpoint: str, path: str) -> bool:
     """Return true if the difference is a whole part: its entry in a search result, the `item` of that entry, or a match
     item.
     """
-    found = _endpoint(endpoint)
+    found = endpoints.of(endpoint)
     if found is None or found.object != "Part":
         return False
     root, steps = ROOTS[found.action], paths.steps(path)
@@ -198,7 +194,7 @@ def _is_count(endpoint: str, difference: Difference) -> bool:
     """Return true if the difference is a number of parts, which implies that parts are missing or extra beyond the page
     shown.
     """
-    found = _endpoint(endpoint)
+    found = endpoints.of(endpoint)
     counted = type(difference.baseline) is int and type(difference.candidate) is int
     return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
 
@@ -215,7 +211,7 @@ def _of_uid(_: str, difference: Difference) -> Cause:
 
 def _of_status(endpoint: str, difference: Difference) -> Cause:
     """Classify a status difference: 200 against 404 for one part means a missing or an extra part."""
-    found = _endpoint(endpoint)
+    found = endpoints.of(endpoint)
     if found is not None and found.object == "Part" and found.action == "get":
         statuses = difference.baseline, difference.candidate
         if statuses in ((FOUND, NOT_FOUND), (NOT_FOUND, FOUND)):

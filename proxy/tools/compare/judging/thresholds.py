@@ -56,8 +56,8 @@ def subject_of(endpoint: str, path: str) -> str:
     about = paths.subject(path)
     if about != "part":
         return about
-    object_name = next((each.object for each in endpoints.ENDPOINTS if each.path == endpoint), "Part")
-    return object_name.lower()
+    found = endpoints.of(endpoint)
+    return found.object.lower() if found else about
 
 
 def parse(text: str) -> Threshold:
