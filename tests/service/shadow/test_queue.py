@@ -42,15 +42,13 @@ async def make_shadow(clock: Any, metrics: Any, jobs: Any) -> Any:
     """Makes a shadow that is on, of these settings."""
     shadows = []
 
-    async def make(shares: Any = None, on: bool = True, failures: int = 0, **settings: Any) -> Any:
+    async def make(shares: Any = None, on: bool = True, **settings: Any) -> Any:
         rng = random.Random(7)
-        breaker = CircuitBreaker(
-            "shadow", "it", config.BreakerSettings(failures=failures), clock=clock, rng=rng, metrics=metrics
-        )
+        off = config.BreakerSettings(failures=0)
+        breaker = CircuitBreaker("shadow", "it", off, clock=clock, rng=rng, metrics=metrics)
         shares = {"demo": 1.0} if shares is None else shares
         chosen = config.ShadowSettings(**{"rate": 0, "connections": 1, **settings})
         shadow = shadowing.ShadowQueue(chosen, shares, jobs, breaker, clock=clock, rng=rng, metrics=metrics)
-        shadow.breaker = breaker  # type: ignore[attr-defined]
         shadows.append(shadow)
         await shadow.switch(on)
         return shadow
@@ -118,16 +116,6 @@ async def test_requests_per_second_are_limited(make_shadow: Any, clock: Any, met
     clock.advance(1)
     shadow.offer(seen())
     assert dropped(metrics) == {"rate": 3}
-
-
-async def test_open_circuit_breaker_drops_everything(make_shadow: Any, clock: Any, metrics: Any) -> None:
-    shadow = await make_shadow(failures=1)
-    shadow.breaker.failed()
-    shadow.offer(seen())
-    assert dropped(metrics) == {"breaker": 1}
-    clock.advance(10)
-    shadow.offer(seen())
-    assert dropped(metrics) == {"breaker": 1}
 
 
 async def test_switching_off_cancels_queued_and_running_comparisons(make_shadow: Any, jobs: Any, metrics: Any) -> None:
