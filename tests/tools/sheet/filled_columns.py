@@ -39,6 +39,7 @@ def columns(names: str, **more: Any) -> ColumnSet:
     return ColumnSet(specs.parse_list(names), **more)
 
 
+Bom = Callable[[str], tuple[Path, Path]]
 Fill = Callable[..., Mapping[str, int]]
 
 

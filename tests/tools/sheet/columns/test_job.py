@@ -9,7 +9,7 @@ import orjson
 import pytest
 from support import cases
 from support.workbooks import hostile
-from tools.sheet.filled_columns import NOW, REEL, Fill, columns, filling, rows_of
+from tools.sheet.filled_columns import NOW, REEL, Bom, Fill, columns, filling, rows_of
 from tools.sheet.part_source import MemoryPartSource
 
 from proxy import errors
@@ -30,9 +30,8 @@ from proxy.tools.sheet.parts import (
 )
 
 
-def test_csv_gets_columns_right_of_its_data(fill_table: Fill, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("Project X\nRef,MPN,Qty\nU1,LM358N,150\nU2,NOPE,1,a note\n,Total,151\n")
+def test_csv_gets_columns_right_of_its_data(fill_table: Fill, bom: Bom, tmp_path: Path) -> None:
+    file, target = bom("Project X\nRef,MPN,Qty\nU1,LM358N,150\nU2,NOPE,1,a note\n,Total,151\n")
     counts = fill_table(csv_table.CsvTable(file), target, "price@100,price,stock,lead_time,datasheet")
     assert rows_of(target) == [
         ["Project X"],
@@ -90,24 +89,21 @@ def test_csv_keeps_encoding_delimiter_and_line_ends(
 
 
 @cases.parametrize("quoted, expected")
-def test_csv_keeps_its_style_of_quotes(fill_table: Fill, tmp_path: Path, quoted: str, expected: str) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text(quoted)
+def test_csv_keeps_its_style_of_quotes(fill_table: Fill, bom: Bom, quoted: str, expected: str) -> None:
+    file, target = bom(quoted)
     fill_table(csv_table.CsvTable(file), target, "price,packaging")
     assert target.read_text().partition("\n")[2] == expected
 
 
-def test_decimal_comma_of_the_file_is_used(fill_table: Fill, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN;Preis\nLM358N;1,50\n")
+def test_decimal_comma_of_the_file_is_used(fill_table: Fill, bom: Bom) -> None:
+    file, target = bom("MPN;Preis\nLM358N;1,50\n")
     fill_table(csv_table.CsvTable(file), target, "price")
     assert target.read_text().endswith("LM358N;1,50;0,6;found\n")
 
 
 @pytest.mark.parametrize("text", ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1+1", "\r=1+1"])
-def test_text_that_looks_like_a_formula_is_quoted_in_csv(tmp_path: Path, text: str) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\nA1\n")
+def test_text_that_looks_like_a_formula_is_quoted_in_csv(bom: Bom, text: str) -> None:
+    file, target = bom("MPN\nA1\n")
     source = MemoryPartSource({"A1": Part("A1", text, short_description="op amp @ 5 V")}, now=NOW)
     filling(source)(csv_table.CsvTable(file), target, "manufacturer,description")
     assert rows_of(target)[1] == ["A1", f"'{text}", "op amp @ 5 V", "found"]
@@ -131,9 +127,8 @@ def test_file_without_part_numbers_is_an_error_that_names_it(fill_table: Fill, t
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN,Manufacturer\nLM358N,\nLM358N,TI\nBROKEN,\n1234567,\n")
+def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: MemoryPartSource, bom: Bom) -> None:
+    file, target = bom("MPN,Manufacturer\nLM358N,\nLM358N,TI\nBROKEN,\n1234567,\n")
     source.hits["LM358N"] = 3
     source.errors["BROKEN"] = "=timeout"
     job = ColumnsJob(csv_table.CsvTable(file), columns("package"), now=NOW + 3600)
@@ -150,9 +145,8 @@ def test_ambiguous_failed_and_stale_lines_say_so(fill_table: Fill, source: Memor
     ]
 
 
-def test_distributors_number_is_tried_as_sku(source: MemoryPartSource, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("Part Number,Manufacturer\n296-1395-5-ND,TI\nLM358N,\nC25804,\nNOPE,\n595-X12,\n")
+def test_distributors_number_is_tried_as_sku(source: MemoryPartSource, bom: Bom, tmp_path: Path) -> None:
+    file, target = bom("Part Number,Manufacturer\n296-1395-5-ND,TI\nLM358N,\nC25804,\nNOPE,\n595-X12,\n")
     source.parts |= {"296-1395-5-ND": source.parts["LM358N"], "595-X12": source.parts["LM358N"]}
     source.only_sku = {"296-1395-5-ND"}
     job = ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW)
@@ -171,9 +165,8 @@ def test_distributors_number_is_tried_as_sku(source: MemoryPartSource, tmp_path:
     assert source.parts_spent == spent
 
 
-def test_distributors_number_is_not_fetched_while_its_sku_is_not(source: MemoryPartSource, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\n296-1-ND\n")
+def test_distributors_number_is_not_fetched_while_its_sku_is_not(source: MemoryPartSource, bom: Bom) -> None:
+    file, target = bom("MPN\n296-1-ND\n")
     source.parts["296-1-ND"] = source.parts["LM358N"]
     source.only_sku = {"296-1-ND"}
     asyncio.run(fill.fetch(ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW), source, asyncio.Event()))
@@ -185,17 +178,15 @@ def test_distributors_number_is_not_fetched_while_its_sku_is_not(source: MemoryP
 
 @pytest.mark.parametrize("hits, outcome", [(1, "found"), (2, "ambiguous")])
 def test_number_of_two_makers_is_ambiguous(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path, hits: int, outcome: str
+    fill_table: Fill, source: MemoryPartSource, bom: Bom, tmp_path: Path, hits: int, outcome: str
 ) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text("MPN\nLM358N\n")
+    file, _ = bom("MPN\nLM358N\n")
     source.hits["LM358N"] = hits
     assert fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package")[outcome] == 1
 
 
-def test_stopped_run_writes_what_it_has(source: MemoryPartSource, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\nLM358N\n1234567\n")
+def test_stopped_run_writes_what_it_has(source: MemoryPartSource, bom: Bom) -> None:
+    file, target = bom("MPN\nLM358N\n1234567\n")
     source.batch = 1
     job = ColumnsJob(csv_table.CsvTable(file), columns("package"), now=NOW)
     asyncio.run(fill.fetch(job, source, asyncio.Event(), budget=1))
@@ -219,9 +210,8 @@ def test_failures_are_rerun_and_other_values_stay(fill_table: Fill, source: Memo
     assert rows_of(target)[1][2] == "stale: fetched at an unknown time"
 
 
-def test_failures_of_a_file_that_was_never_filled_cannot_be_rerun(fill_table: Fill, tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text("MPN\nLM358N\n")
+def test_failures_of_a_file_that_was_never_filled_cannot_be_rerun(fill_table: Fill, bom: Bom, tmp_path: Path) -> None:
+    file, _ = bom("MPN\nLM358N\n")
     with pytest.raises(errors.SheetError, match="--rerun-failures needs a file that was filled"):
         fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package", rerun_failures=True)
 
@@ -249,9 +239,8 @@ def test_rerun_of_failures_adds_no_columns(fill_table: Fill, source: MemoryPartS
     assert source.upstream_requests == 0
 
 
-def test_equal_lines_are_one_query_and_each_currency_another(tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text("MPN,Mfr,SKU\nA,TI,\nA,TI,9\nA,,\n,TI,S1\n")
+def test_equal_lines_are_one_query_and_each_currency_another(bom: Bom) -> None:
+    file, _ = bom("MPN,Mfr,SKU\nA,TI,\nA,TI,9\nA,,\n,TI,S1\n")
     job = ColumnsJob(csv_table.CsvTable(file), columns("price:EUR,price@5"), now=NOW)
     assert job.lines == 4
     assert job.queries == [
@@ -269,10 +258,9 @@ def test_equal_lines_are_one_query_and_each_currency_another(tmp_path: Path) -> 
     ],
 )
 def test_columns_hold_what_they_name(
-    fill_table: Fill, tmp_path: Path, names: str, rules: dict[str, Any], expected: list[str]
+    fill_table: Fill, bom: Bom, names: str, rules: dict[str, Any], expected: list[str]
 ) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\nLM358N\n")
+    file, target = bom("MPN\nLM358N\n")
     fill_table(csv_table.CsvTable(file), target, names, rules=OfferRules(**rules))
     assert rows_of(target)[1][1:-1] == expected
 
@@ -288,10 +276,9 @@ class _SmallTable(csv_table.CsvTable):
     [(None, ["Mouser"] * 3, 3), (1, ["Mouser"] * 3, 0), (0, None, 0)],
 )
 def test_offers_are_the_best_that_fit(
-    source: MemoryPartSource, tmp_path: Path, wanted: int | None, distributors: list[str] | None, left_out: int
+    source: MemoryPartSource, bom: Bom, wanted: int | None, distributors: list[str] | None, left_out: int
 ) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN,Qty\nLM358N,5000\nLM358N,2500\nLM358N,7500\n")
+    file, target = bom("MPN,Qty\nLM358N,5000\nLM358N,2500\nLM358N,7500\n")
     job = ColumnsJob(_SmallTable(file), columns("price", offers=wanted), now=NOW)
     said = "the sheet of offers holds 3, which is 1 for each line and currency"
     assert [note.partition(":")[0] for note in job.notes] == ([said] if wanted is None else [])
@@ -304,10 +291,9 @@ def test_offers_are_the_best_that_fit(
 
 
 def test_lines_without_a_value_are_counted_apart_with_their_reasons(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+    fill_table: Fill, source: MemoryPartSource, bom: Bom
 ) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN\nLM358N\n1234567\nNOPE\nBROKEN\n")
+    file, target = bom("MPN\nLM358N\n1234567\nNOPE\nBROKEN\n")
     source.errors["BROKEN"] = "timeout"
     job = ColumnsJob(csv_table.CsvTable(file), columns("price@10,stock,manufacturer"), now=NOW)
     asyncio.run(fill.fetch(job, source, asyncio.Event()))
@@ -384,10 +370,9 @@ SOURCES = (
 
 
 def test_other_sources_of_a_number_and_alternatives_are_looked_up_once(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+    fill_table: Fill, source: MemoryPartSource, bom: Bom
 ) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN,Mfr\nLM358N,Texas Instruments\nGONE,Texas Instruments\nNOPE,X\nBAD,X\n")
+    file, target = bom("MPN,Mfr\nLM358N,Texas Instruments\nGONE,Texas Instruments\nNOPE,X\nBAD,X\n")
     source.sources = {"LM358N": SOURCES, "GONE": SOURCES[:1]}
     source.errors = {"BAD": "refused"}
     fill_table(csv_table.CsvTable(file), target, "second_source,alternatives")
@@ -405,9 +390,8 @@ def test_other_sources_of_a_number_and_alternatives_are_looked_up_once(
     ]
 
 
-def test_what_is_needed_is_there_without_a_part_too(fill_table: Fill, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN,Qty,Attrition\nLM358N,2,10\nNOPE,3,\n")
+def test_what_is_needed_is_there_without_a_part_too(fill_table: Fill, bom: Bom) -> None:
+    file, target = bom("MPN,Qty,Attrition\nLM358N,2,10\nNOPE,3,\n")
     reading = TableReading(build=quantities.Build(100))
     fill_table(csv_table.CsvTable(file), target, "needed,price,price@1", reading=reading)
     assert [row[3:] for row in rows_of(target)[1:]] == [["210", "0.3", "0.6", "found"], ["300", "", "", "not found"]]

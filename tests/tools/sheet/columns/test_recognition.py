@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support import cases
-from tools.sheet.filled_columns import NOW, Fill, columns, rows_of
+from tools.sheet.filled_columns import NOW, Bom, Fill, columns, rows_of
 
 from proxy import errors
 from proxy.tools.sheet.columns import csv_table
@@ -33,15 +33,13 @@ def test_columns_and_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
 
 
 @cases.parametrize("table, unused")
-def test_column_that_looks_like_a_quantity_is_named(tmp_path: Path, table: str, unused: list[str]) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text(table)
+def test_column_that_looks_like_a_quantity_is_named(bom: Bom, table: str, unused: list[str]) -> None:
+    file, _ = bom(table)
     assert ColumnsJob(csv_table.CsvTable(file), columns("stock"), now=NOW).recognized.unused_quantities == unused
 
 
-def test_header_row_can_be_named(tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text("MPN,Qty\nA,1\nB,2\nPart Number,Count\nC,3\n")
+def test_header_row_can_be_named(bom: Bom) -> None:
+    file, _ = bom("MPN,Qty\nA,1\nB,2\nPart Number,Count\nC,3\n")
     job = ColumnsJob(csv_table.CsvTable(file), columns("stock"), reading=TableReading(header_row=4), now=NOW)
     assert (job.recognized.header_row, [query.mpn for query in job.queries]) == (4, ["C"])
     with pytest.raises(errors.SheetError, match=r"no column of part numbers.*the columns of row 5 are A 'C', B '3'"):
@@ -50,9 +48,8 @@ def test_header_row_can_be_named(tmp_path: Path) -> None:
         ColumnsJob(csv_table.CsvTable(file), columns("stock"), reading=TableReading(header_row=9), now=NOW)
 
 
-def test_unclear_quantity_leaves_its_columns_empty(fill_table: Fill, tmp_path: Path) -> None:
-    file, target = tmp_path / "BOM.csv", tmp_path / "BOM.filled.csv"
-    file.write_text("MPN;Qty\nLM358N;2.500\nLM358N;\n")
+def test_unclear_quantity_leaves_its_columns_empty(fill_table: Fill, bom: Bom) -> None:
+    file, target = bom("MPN;Qty\nLM358N;2.500\nLM358N;\n")
     fill_table(csv_table.CsvTable(file), target, "price,price@100,moq,stock")
     filled = [row[2:] for row in rows_of(target, ";")[1:]]
     assert filled == [["", "0.3", "", "9500", "found, without price USD, MOQ"], ["0.6", "0.3", "1", "9500", "found"]]

@@ -2,6 +2,7 @@
 
 import asyncio
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,26 @@ from proxy.tools.sheet.package import workbook
 from proxy.tools.sheet.parts import Offer, Part
 
 
-def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path: Path) -> None:
+def book_of(*rows: list[Any]) -> openpyxl.Workbook:
+    """A workbook of a sheet with rows."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    return book
+
+
+@pytest.fixture
+def fill_book(fill_table: Fill) -> Fill:
+    """Fills the sheet of parts of a workbook's file to a target."""
+
+    def run(file: Path, *named: Any, **options: Any) -> Mapping[str, int]:
+        with workbook.open_package(file) as package:
+            return fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), *named, **options)
+
+    return run
+
+
+def test_workbook_is_filled_in_the_style_of_its_sheet(fill_book: Fill, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.active.title = "Cover"
     sheet = book.create_sheet("Parts")
@@ -34,7 +54,7 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
     with workbook.open_package(file) as package:
         table = workbook_table.choose(package, None, AS_RECOGNIZED)
         assert table.place.endswith("sheet 'Parts'")
-        counts = fill_table(table, target, "price,stock,manufacturer")
+    counts = fill_book(file, target, "price,stock,manufacturer")
     assert (counts["found"], counts["no value"], file.read_bytes()) == (1, 1, original)
     filled = openpyxl.load_workbook(target)
     assert filled.sheetnames == ["Cover", "Parts", "Offers"]
@@ -52,20 +72,16 @@ def test_workbook_is_filled_in_the_style_of_its_sheet(fill_table: Fill, tmp_path
 
 
 def test_totals_of_distributors_are_a_sheet_that_the_next_run_updates(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
+    fill_book: Fill, source: MemoryPartSource, tmp_path: Path
 ) -> None:
-    book = openpyxl.Workbook()
-    for row in (["MPN", "Qty"], ["LM358N", 2], ["ANY", 1], ["NOPE", 1]):
-        book.active.append(row)
+    book = book_of(["MPN", "Qty"], ["LM358N", 2], ["ANY", 1], ["NOPE", 1])
     file, target = tmp_path / "BOM.xlsx", tmp_path / "BOM.filled.xlsx"
     book.save(file)
     source.parts["ANY"] = Part("ANY", "TI", offers=(REEL,))
     reading = TableReading(build=quantities.Build(10))
 
     def totals(of: Path, to: Path) -> list[tuple[Any, ...]]:
-        with workbook.open_package(of) as package:
-            table = workbook_table.choose(package, None, AS_RECOGNIZED)
-            fill_table(table, to, "total", reading=reading, offers=0)
+        fill_book(of, to, "total", reading=reading, offers=0)
         return list(openpyxl.load_workbook(to)["Summary"].iter_rows(values_only=True))
 
     assert totals(file, target) == [
@@ -84,16 +100,14 @@ def test_totals_of_distributors_are_a_sheet_that_the_next_run_updates(
     assert all(not any(row) for row in again[5:])
 
 
-def test_parts_list_in_a_sheet_called_summary_is_filled_and_kept(fill_table: Fill, tmp_path: Path) -> None:
+def test_parts_list_in_a_sheet_called_summary_is_filled_and_kept(fill_book: Fill, tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.active.title = "Summary"
     for row in (["MPN", "Qty"], ["LM358N", 2]):
         book.active.append(row)
     book.create_sheet("Notes")
     book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        table = workbook_table.choose(package, None, AS_RECOGNIZED)
-        counts = fill_table(table, tmp_path / "out.xlsx", "total", offers=0)
+    counts = fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", "total", offers=0)
     filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
     assert counts["found"] == 1
     assert [cell.value for cell in filled["Summary"][2]] == ["LM358N", 2, 1.2, "found"]
@@ -101,15 +115,12 @@ def test_parts_list_in_a_sheet_called_summary_is_filled_and_kept(fill_table: Fil
     assert filled[added]["A1"].value == "Distributor"
 
 
-def test_formatted_but_empty_cells_are_no_data(fill_table: Fill, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    for row in (["MPN"], ["LM358N"]):
-        book.active.append(row)
+def test_formatted_but_empty_cells_are_no_data(fill_book: Fill, tmp_path: Path) -> None:
+    book = book_of(["MPN"], ["LM358N"])
     for number in (1, 2):
         book.active.cell(number, 16_384).font = openpyxl.styles.Font(bold=True)
     book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), tmp_path / "out.xlsx", "stock")
+    fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", "stock")
     assert openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]["B1"].value == "Nexar stock"
 
 
@@ -128,7 +139,7 @@ HOSTILE = ("=1+1", 'O\'Brien & "Sons"', "<xml>", "a]b"[:2] + "'", "\u202egnp.exe
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_path: Path, name: str) -> None:
+def test_hostile_names_are_data(fill_book: Fill, source: MemoryPartSource, tmp_path: Path, name: str) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     title = "".join(each for each in name if each not in "[]*/\\?:")
@@ -138,12 +149,8 @@ def test_hostile_names_are_data(fill_table: Fill, source: MemoryPartSource, tmp_
     sheet["A2"].data_type = sheet["B2"].data_type = "s"
     source.parts = {name: Part(name, name, short_description=name, offers=(Offer(name, name, True, name, 1),))}
     book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        counts = fill_table(
-            workbook_table.choose(package, None, AS_RECOGNIZED),
-            tmp_path / "out.xlsx",
-            f"description,stock:{name.strip('=')},mpn",
-        )
+    names = f"description,stock:{name.strip('=')},mpn"
+    counts = fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", names)
     filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
     assert counts["found"] == 1
     assert [cell.value for cell in filled[title][2]] == [name, name, name, 1, name, "found"]
@@ -169,13 +176,10 @@ def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, nu
 
 
 def test_cells_that_cannot_be_read_are_named(source: MemoryPartSource, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    rows = [
+    book = book_of(
         *(["MPN", "Mfr", "Qty"], ["LM358N", '="TI"', "=2*5"], ['="LM358N"', "TI", 1], ["#REF!", "TI", 1]),
         *([45000, "TI", 1], [None, None, "=SUM(C2:C5)"]),
-    ]
-    for row in rows:
-        book.active.append(row)
+    )
     book.active["A5"].number_format = "dd.mm.yyyy"
     book.active["D2"] = "=1+1"  # without a heading, and without a value
     book.save(tmp_path / "BOM.xlsx")
@@ -194,20 +198,14 @@ def test_cells_that_cannot_be_read_are_named(source: MemoryPartSource, tmp_path:
     assert sheet["D2"].value == "=1+1"
 
 
-def test_sheet_of_offers_is_replaced_by_the_next_run(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
-) -> None:
-    book = openpyxl.Workbook()
-    for row in (["MPN"], ["LM358N"]):
-        book.active.append(row)
+def test_sheet_of_offers_is_replaced_by_the_next_run(fill_book: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
+    book = book_of(["MPN"], ["LM358N"])
     file, first, second = (tmp_path / name for name in ("BOM.xlsx", "BOM.filled.xlsx", "BOM.filled-2.xlsx"))
     book.save(file)
-    with workbook.open_package(file) as package:
-        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), first, "stock")
+    fill_book(file, first, "stock")
     source.cache.clear()
     source.parts = {"LM358N": Part("LM358N", "TI", offers=(REEL,))}
-    with workbook.open_package(first) as package:
-        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), second, "stock")
+    fill_book(first, second, "stock")
     filled = openpyxl.load_workbook(second)
     assert filled.sheetnames == ["Sheet", "Offers"]
     assert [cell.value for cell in filled["Offers"]["D"]] == ["Distributor", "Mouser", None]
@@ -228,18 +226,14 @@ def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> 
             workbook_table.choose(package, "Three", AS_RECOGNIZED)
 
 
-def test_new_cells_have_formats_links_and_widths_of_their_own(fill_table: Fill, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
+def test_new_cells_have_formats_links_and_widths_of_their_own(fill_book: Fill, tmp_path: Path) -> None:
+    book = book_of(["Project"], ["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"])
     sheet = book.active
-    for row in (["Project"], ["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"]):
-        sheet.append(row)
     sheet["B3"].font = openpyxl.styles.Font(strike=True, i=True)
     sheet["B4"].alignment = openpyxl.styles.Alignment(textRotation=45, vertical="top")
     book.save(tmp_path / "BOM.xlsx")
     for source, target in (("BOM.xlsx", "first.xlsx"), ("first.xlsx", "second.xlsx")):
-        with workbook.open_package(tmp_path / source) as package:
-            table = workbook_table.choose(package, None, AS_RECOGNIZED)
-            fill_table(table, tmp_path / target, "price@100:EUR,total,stock,datasheet,url")
+        fill_book(tmp_path / source, tmp_path / target, "price@100:EUR,total,stock,datasheet,url")
         filled = openpyxl.load_workbook(tmp_path / target)["Sheet"]
         formats = [cell.number_format for cell in filled[3][2:7]]
         assert formats == ["[$EUR] #,##0.00###", "[$USD] #,##0.00", "#,##0", "General", "General"]
@@ -273,7 +267,7 @@ LIBREOFFICE = '<cols><col min="1" max="2" width="9" customWidth="1"/><col min="3
     ],
 )  # fmt: skip
 def test_looks_of_the_sheet_stay(
-    fill_table: Fill, tmp_path: Path, before: str, after: str, frozen: str, filtered: str, width: int
+    fill_book: Fill, tmp_path: Path, before: str, after: str, frozen: str, filtered: str, width: int
 ) -> None:
     book = openpyxl.Workbook()
     book.save(tmp_path / "plain.xlsx")
@@ -287,8 +281,7 @@ def test_looks_of_the_sheet_stay(
     with zipfile.ZipFile(tmp_path / "BOM.xlsx", "w") as archive:
         for name, content in (parts | {"xl/worksheets/sheet1.xml": sheet.encode()}).items():
             archive.writestr(name, content)
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        fill_table(workbook_table.choose(package, None, AS_RECOGNIZED), tmp_path / "out.xlsx", "stock", offers=0)
+    fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", "stock", offers=0)
     filled = openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]
     assert (filled.freeze_panes, filled.auto_filter.ref) == (frozen, filtered)
     assert filled.column_dimensions["B"].width == width or "16384" in before
