@@ -55,6 +55,13 @@ def start_service(start_command: Any, tmp_path: Path) -> Any:
     return serve
 
 
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """The command line of a service of one process."""
+    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
+    return [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+
+
 def lines(serving: Any, event: Any) -> Any:
     return [line for line in map(json.loads, serving.errors.splitlines()) if line["event"] == event]
 
@@ -142,7 +149,7 @@ def test_start_log_line_has_no_password(start_service: Any, store: str, shown: s
     assert "passw0rd" not in serving.errors
 
 
-def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
+def test_service_without_terminal_stops_cleanly(command: list[str]) -> None:
     """If the signal were ignored there too, the process would keep its port and could not be stopped."""
     ours, theirs = pty.openpty()
 
@@ -150,8 +157,6 @@ def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=at_its_terminal
     ) as it:
@@ -164,9 +169,7 @@ def test_service_without_terminal_stops_cleanly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [0, 1])
-def test_service_without_a_standard_stream_stops_cleanly(tmp_path: Path, stream: int) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+def test_service_without_a_standard_stream_stops_cleanly(command: list[str], stream: int) -> None:
     with subprocess.Popen(
         command, cwd=ROOT, stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(stream)
     ) as it:
@@ -177,9 +180,7 @@ def test_service_without_a_standard_stream_stops_cleanly(tmp_path: Path, stream:
         assert it.wait(SECONDS) == 0
 
 
-def test_unwritable_log_fails_no_request(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
+def test_unwritable_log_fails_no_request(command: list[str]) -> None:
     with (
         open("/dev/full", "w") as full,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, text=True) as it,
@@ -210,10 +211,8 @@ def test_log_has_the_line_of_every_request_when_the_service_is_stopped(start_ser
     assert serving.errors.splitlines()[-1].startswith('{"event":"service stopped"')
 
 
-def test_unread_log_does_not_block_requests(tmp_path: Path) -> None:
+def test_unread_log_does_not_block_requests(command: list[str]) -> None:
     """A pipe takes 64 KiB; after that a write would wait for a reader."""
-    (tmp_path / "own.yaml").write_text(CONFIG.format(workers=1, store="memory:"))
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(tmp_path / "own.yaml")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = next(word for word in process.stdout.readline().split() if word.startswith("http")).removesuffix("/v3.")

@@ -77,10 +77,8 @@ def test_port_option_overrides_the_file(start_command: Any, tmp_path: Path) -> N
     assert f"http://127.0.0.1:{port}/v3" in lines[0]
 
 
-def test_only_the_example_key_is_printed(start_command: Any, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    serving = start_command("serve", "--config", str(file))
+def test_only_the_example_key_is_printed(start_command: Any, config_file: str) -> None:
+    serving = start_command("serve", "--config", config_file)
     lines = serving.until("curl")
     address = _address(lines)
     assert "apikey=YOUR_APIKEY&" in address

@@ -26,17 +26,15 @@ def ask(url: str, key: str) -> None:
         urllib.request.urlopen(f"{url}/parts/match?apikey={key}&queries={query}").read()
 
 
-def test_running_service_is_shown_on_one_screen(start_command: Start, run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    service = start_command("serve", "--config", str(file))
+def test_running_service_is_shown_on_one_screen(start_command: Start, run_command: Run, config_file: str) -> None:
+    service = start_command("serve", "--config", config_file)
     lines = service.until("sign in with this token")
     url = lines[0].partition("listening at ")[2].partition(" on")[0]
     for key in ("THE_KEY", "THE_KEY", "WRONG"):
         ask(url, key)
 
     def status(*options: str) -> Any:
-        return run_command("status", "--config", str(file), *options)
+        return run_command("status", "--config", config_file, *options)
 
     end = time.monotonic() + 60
     while True:
@@ -66,23 +64,19 @@ def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path, co
     assert f"no service of this user runs with {tmp_path}/own.yaml" in done.stderr
 
 
-def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    done = run_command("config", "--config", str(file))
+def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, config_file: str) -> None:
+    done = run_command("config", "--config", config_file)
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["applications.shop.parts", "1000", "own.yaml:5"] in rows
     assert not any(row[:1] == ["cache.seconds"] for row in rows)
     assert "THE_KEY" not in done.stdout
 
 
-def test_all_settings_have_values_origins_and_meanings(run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG)
-    done = run_command("config", "--config", str(file), "--all")
+def test_all_settings_have_values_origins_and_meanings(run_command: Run, config_file: str) -> None:
+    done = run_command("config", "--config", config_file, "--all")
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["cache.seconds", "84600", "default"] in [row[:3] for row in rows]
     assert all(len(row) > 3 for row in rows if row and row[0].startswith("cache."))
-    listed = json.loads(run_command("config", "--config", str(file), "--all", "--json").stdout)
+    listed = json.loads(run_command("config", "--config", config_file, "--all", "--json").stdout)
     assert {"name": "cache.seconds", "value": "84600", "source": "default", "is_secret": False} in listed
     assert len(listed) > 70

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -32,9 +31,8 @@ async def fetched(url: str, headers: dict[str, str]) -> Any:
         return await response.json()
 
 
-async def test_any_worker_shows_the_figures_of_both(start_command: Start, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG)
-    process = start_command("serve", "--config", str(tmp_path / "own.yaml"))
+async def test_any_worker_shows_the_figures_of_both(start_command: Start, config_file: str) -> None:
+    process = start_command("serve", "--config", config_file)
     lines = await asyncio.to_thread(process.until, "admin interface")
     service, admin = (
         found for line in lines for found in re.findall(r"http://127\.0\.0\.1:\d+", line)[:1] if "curl" not in line
