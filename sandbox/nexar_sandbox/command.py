@@ -161,22 +161,19 @@ def main(arguments: list[str] | None = None, program: str = "nexar-sandbox", nam
     except StartError as error:
         _end(name, str(error), 2)
     except typer.TyperException as error:
-        _name_value(error)
-        _end(name, error.format_message().rstrip("."), error.exit_code)
+        _end(name, _message(error), error.exit_code)
     except typer.Abort:
         _end(name, "aborted", 1)
     sys.exit(code)
 
 
-def _name_value(error: typer.TyperException) -> None:
-    """Add the value to a message of pydantic, which says only what it should be."""
-    cause: Any = error.__cause__
-    if not hasattr(cause, "errors"):  # only pydantic's exceptions have it
-        return
-    mistake = cause.errors()[0]
-    text = mistake["msg"].removeprefix("Value error, ").split(", unable")[0]
-    rule = text.removeprefix("Input should ")
-    error.message = text if rule == text else f"must {rule}, not {mistake['input']}"
+def _message(error: typer.TyperException) -> str:
+    """Return what is wrong. Messages of pydantic, which say only what a value should be, get the value."""
+    for mistake in getattr(error.__cause__, "errors", list)()[:1]:
+        text = mistake["msg"].removeprefix("Value error, ").split(", unable")[0]
+        rule = text.removeprefix("Input should ")
+        error.message = text if rule == text else f"must {rule}, not {mistake['input']}"
+    return error.format_message().rstrip(".")
 
 
 def _end(name: str, message: str, code: int) -> NoReturn:

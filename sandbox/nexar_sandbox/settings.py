@@ -60,13 +60,12 @@ class SandboxSettings:
     behavior: behaviors.Behavior = field(default_factory=behaviors.Behavior)
 
     def __post_init__(self) -> None:
-        if self.parts is not None and self.parts < 1:
-            raise ValueError(f"parts must be at least 1, not {self.parts}")
+        for name, value in (("parts", self.parts), ("answer_fields", self.answer_fields)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
         if self.refresh_lifetime < 1:
             raise ValueError(f"refresh_lifetime must be at least 1 second, not {self.refresh_lifetime}")
         if self.execution_timeout <= 0:
             raise ValueError(f"execution_timeout must be more than 0 seconds, not {self.execution_timeout}")
-        if self.answer_fields < 1:
-            raise ValueError(f"answer_fields must be at least 1, not {self.answer_fields}")
         if not 0 <= self.design_port <= LAST_DESIGN_PORT:
             raise ValueError(f"design_port must be from 0 to {LAST_DESIGN_PORT}, not {self.design_port}")

@@ -9,9 +9,5 @@ PER_DOLLAR: dict[str, float] = tomllib.loads((Path(__file__).parent / "data/curr
 
 def exchange_rate(source: str, target: str) -> float | None:
     """Units of `target` for one unit of `source`; None if either currency ("" too) is unknown."""
-    if source == target:
-        return 1.0 if source in PER_DOLLAR else None
     have, want = PER_DOLLAR.get(source), PER_DOLLAR.get(target)
-    if have is None or want is None:
-        return None
-    return want / have
+    return None if have is None or want is None else want / have

@@ -58,9 +58,7 @@ def spec(attribute: records.CatalogAttribute, value: float | str, draw: bytes) -
     """One spec as displayed. The lifecycle status has its age in `display_value` only (contract graphql.md §2.6)."""
     if not isinstance(value, str):
         displayed = units.displayed(value, attribute.units_symbol)
-        return records.CatalogSpec(
-            attribute, displayed.value, units.plain_si(value), displayed.display, displayed.units
-        )
+        return records.CatalogSpec(attribute, displayed.value, units.plain(value), displayed.display, displayed.units)
     if attribute.shortname == "lifecyclestatus":
         months = 1 + draw[1] % 23
         age = f"{months} month{'s' if months > 1 else ''} ago"

@@ -38,14 +38,8 @@ def displayed(number: float, symbol: str) -> DisplayedNumber:
     if symbol == "kg":
         number, symbol = number * 1000, "g"
     size, prefix = _prefix(number) if symbol not in _PLAIN else (1.0, "")
-    value = _plain(float(f"{number / size:.6g}"))
-    units = prefix + symbol
-    return DisplayedNumber(value, units, f"{value} {units}".rstrip())
-
-
-def plain_si(number: float) -> str:
-    """The number in SI base units as a decimal without exponent: 1e-7 is "0.0000001"."""
-    return _plain(number)
+    value = plain(float(f"{number / size:.6g}"))
+    return DisplayedNumber(value, prefix + symbol, f"{value} {prefix}{symbol}".rstrip())
 
 
 def _prefix(number: float) -> tuple[float, str]:
@@ -55,7 +49,8 @@ def _prefix(number: float) -> tuple[float, str]:
     return (1.0, "") if size == 0 else next(fits, _PREFIXES[-1])
 
 
-def _plain(number: float) -> str:
+def plain(number: float) -> str:
+    """The number as a decimal without exponent: 1e-7 is "0.0000001"."""
     if math.isfinite(number) and number == int(number) and abs(number) < 1e15:
         return str(int(number))
     return format(Decimal(repr(number)), "f")
