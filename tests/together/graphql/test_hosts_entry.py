@@ -30,7 +30,9 @@ async def test_request_of_a_v3bridge_is_refused(pair: Any) -> None:
 
 async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(pair: Any, tmp_path: Path) -> None:
     async with pair() as both:
-        proxy, sandbox = yarl.URL(both.environment.proxy.url), yarl.URL(both.environment.sandbox.url)
+        # A name: connections to addresses are led nowhere else.
+        proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
+        sandbox = yarl.URL(both.environment.sandbox.url)
         upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
         result = await inspected_upstream.inspect(tmp_path, upstream)
         assert result.failed == {"upstream_is_a_proxy"}
