@@ -87,7 +87,7 @@ def _is_recording(file: Path) -> bool:
 def _recorded(file: Path, now: float) -> Iterator[UpstreamExchange]:
     """Read the responses of the GraphQL API in a recording. Raises ConfigError."""
     documents: dict[str, str] = {}
-    for number, text in enumerate(WholeLines(file), 1):
+    for number, text in enumerate(WholeLines(file).with_last(), 1):
         try:
             line = json.loads(text)
             if "v3bridge-recording" in line:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
+import msgspec
+
 from proxy.kit import zstd
 from proxy.traffic.sources import files
 
@@ -20,8 +22,7 @@ LINE_MAX = 256 << 20  # bytes; this program writes no longer lines
 
 
 class WholeLines:
-    """Whole lines of a file, without line ends. After iteration, `cut` tells whether the file ends within a line, and
-    `rest` is what it has of it.
+    """Whole lines of a file, without line ends. After iteration, `cut` tells whether the file ends within a line.
 
     Raises OSError where the file cannot be read.
     """
@@ -29,16 +30,31 @@ class WholeLines:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.cut = False
-        self.rest = b""
+        self._rest = b""
 
     def __iter__(self) -> Iterator[bytes]:
         with self._path.open("rb") as raw, files.unpacked(raw) as stream:
             try:
                 while (line := stream.readline(LINE_MAX)).endswith(b"\n"):
                     yield line[:-1]
-                self.cut, self.rest = bool(line), line
+                self.cut, self._rest = bool(line), line
             except files.TruncatedFile:
                 self.cut = True
+
+    def with_last(self) -> Iterator[bytes]:
+        """Yield also a last line that lacks its line end, as in files that people edit: one that is cut is not JSON."""
+        yield from self
+        if _is_json(self._rest):
+            self.cut = False
+            yield self._rest
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class ZstdFrames:

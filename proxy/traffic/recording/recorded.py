@@ -101,10 +101,8 @@ class Recording:
         """Read the file; return true if it is truncated."""
         lines = WholeLines(self.path)
         try:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(lines.with_last(), 1):
                 self._read(number, line)
-            # The last line of a user's own file may lack its line end; a line that is cut is not JSON.
-            lines.cut = lines.cut and not self._is_taken(lines.rest)
         except FileNotFoundError as error:
             words = "there is no such file, and an address begins with http:// or https://"
             raise errors.ConfigError(f"the file of responses {self.path} cannot be read: {words}") from error

@@ -131,8 +131,8 @@ def test_bodies_of_matches_settle_core_assumptions() -> None:
     assert sum(tiers[id] == "core" for id in alone) >= 14
 
 
-@pytest.mark.parametrize("age, count", [(3600.0, 1), (90_000.0, 0), (NOW, 1)])
-def test_a_recording_of_the_last_day_is_read(tmp_path: Path, age: float, count: int) -> None:
+@pytest.mark.parametrize("age, count, end", [(3600.0, 1, "\n"), (90_000.0, 0, "\n"), (NOW, 1, "\n"), (NOW, 1, "")])
+def test_a_recording_of_the_last_day_is_read(tmp_path: Path, age: float, count: int, end: str) -> None:
     asked = _asked("A-1")
     header = RecordingHeader(made=NOW, baseline=None, candidate="here", source="requests")
     operation = RecordedOperation(
@@ -144,7 +144,7 @@ def test_a_recording_of_the_last_day_is_read(tmp_path: Path, age: float, count: 
         RecordingLine(upstream=(operation,), at=NOW - age),
     )
     file = tmp_path / "run.zst"
-    file.write_bytes(zstd.compress(b"".join(msgspec.json.encode(line) + b"\n" for line in lines), 1))
+    file.write_bytes(zstd.compress(b"\n".join(map(msgspec.json.encode, lines)) + end.encode(), 1))
     read = list(exchanges.read([file], NOW))
     assert [(each.body, each.query, each.variables, each.operation) for each in read] == [
         (asked.body, asked.query, asked.variables, "B")
