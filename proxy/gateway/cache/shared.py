@@ -33,7 +33,7 @@ RENEW_SECONDS, RENEWALS_MAX = 1.0, 30  # between two renewals of such a lease, w
 WAIT_SECONDS = 10.0
 PAUSE_FIRST, PAUSE_MAX, PAUSE_GROWTH = 0.002, 0.1, 1.5  # seconds between two looks at a claimed key
 
-# Seconds. What is not looked up in time is paid for, and on a busy machine the event loop itself is up to a second late.
+# Seconds. What is not looked up in time is paid for, and on a busy machine the event loop itself is a second late.
 LOOK_UP_TIMEOUT, WRITE_TIMEOUT = 2.0, 5.0
 COOLDOWN = 5.0  # seconds without the shared cache after a failure
 WRITE_SECONDS = 0.03  # that entries are gathered before they are stored together
