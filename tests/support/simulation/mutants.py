@@ -105,7 +105,7 @@ MUTANTS = {
     "a settlement is not sent again": Mutant(ledger.Ledger, "_settle", _settle_once, seed=45),
     "a limit ignores reservations": Mutant(sqlite, "_reserve", _reserve_by_used, seed=41),
     "reservations of the dead are dropped": Mutant(sqlite, "_heartbeat", _forget_overdue, seed=2),
-    "uncertain usage is not taken back": Mutant(sqlite, "_settle", _keep_uncertain, seed=56),
+    "uncertain usage is not taken back": Mutant(sqlite, "_settle", _keep_uncertain, seed=277),
     "a failed commit wakes nobody": Mutant(ledger.GroupCommit, "_run_alone", _run_alone, seed=18),
     # claims
     "a claim excludes no other worker": Mutant(shared, "BUSY", shared.NOTHING, seed=3),
