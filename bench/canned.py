@@ -70,7 +70,8 @@ def sheet_body(queries: int) -> bytes:
         "shortDescription": DESCRIPTION,
         "bestDatasheet": {"url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf"},
         "specs": [
-            {"attribute": {"shortname": name}, "value": "value", "displayValue": "value (as shown)"} for name in SPECS
+            {"attribute": {"name": name, "shortname": name}, "value": "value", "displayValue": "value (as shown)"}
+            for name in SPECS
         ],
     }
     for seller in part["sellers"]:
