@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from proxy import config, errors
-from proxy.cli import option_fields, shown, used_store
+from proxy.cli import option_fields, shown, spending, used_store
 from proxy.kit import clock, event_loop
 from proxy.kit.wording import counted
 
@@ -52,13 +52,23 @@ def clear(
     application: Annotated[
         str | None, typer.Option(metavar="NAME", help="Delete only the entries of this application.")
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before results are deleted that cost parts.")] = False,
 ) -> None:
-    """Delete the shared cache, or one application's entries, and what running workers have of them in memory."""
+    """Delete the shared cache, or one application's entries, and what running workers have of them in memory. Says
+    first what costs parts again. The exit code is 1 if it was declined."""
     settings = used_store.configured(config_file)
     if application is not None and application not in settings.applications:
         raise typer.BadParameter(
             f"{application!r} is none of {', '.join(settings.applications)}", param_hint="--application"
         )
+    usages = _with_cache(settings, lambda cache: cache.cache_usage())
+    entries = sum(usage.entries for usage in usages if application in (None, usage.application))
+    spending.say(
+        f"{counted(entries, 'entry', 'entries')} of the shared cache, and results in the memory of workers: a query "
+        "costs its parts again when it is next requested."
+    )
+    if not spending.confirmed("Clear?", yes=yes):
+        raise typer.Exit(1)
     deleted = _with_cache(settings, lambda cache: _clear(settings, cache, application))
     typer.echo(f"{counted(deleted, 'entry', 'entries')} deleted")
 

@@ -34,7 +34,7 @@ def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free:
     most = parts if budget is None else min(parts, max(0, budget - spent))
     # The question goes to standard error, because standard output may be a report.
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return _confirmed(f"Up to {counted(most, 'part')} may be spent. Continue?")
+        return _answer(f"Up to {counted(most, 'part')} may be spent. Continue?")
     if budget is None:
         raise typer.BadParameter(
             f"up to {counted(parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
@@ -43,7 +43,14 @@ def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free:
     return True
 
 
-def _confirmed(question: str) -> bool:
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Return the answer to a question about what is lost. Raises BadParameter where nobody can be asked."""
+    if not yes and not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
+    return yes or _answer(question)
+
+
+def _answer(question: str) -> bool:
     """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
     Python's own handler is restored meanwhile."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from proxy import config, errors
-from proxy.cli import option_fields, used_store
+from proxy.cli import option_fields, spending, used_store
 from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable, rfc3339
 
@@ -162,7 +162,7 @@ def restore(
             _say(f"  and {len(lost) - LINES_MAX} more")
         if lost:
             _say("Nexar has billed these parts all the same: set `parts` lower, or reconcile.")
-        if not yes and not _confirmed():
+        if not spending.confirmed("Restore?", yes=yes):
             raise typer.Exit(1)
         restoration.restore()
     event_loop.run(used_store.record(settings, "store restore", f"file={backup_file.absolute()}", "restored"))
@@ -171,12 +171,6 @@ def restore(
 
 def _say(text: str) -> None:
     typer.echo(printable(text), err=True)
-
-
-def _confirmed() -> bool:
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
-    return typer.confirm("Restore?", err=True)
 
 
 def _file(settings: config.Config) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from aiohttp.helpers import is_ip_address
 
 from proxy import errors
 from proxy.config import alert_settings, mistakes, secret, settings
@@ -89,6 +90,10 @@ class _Reader(Blocks):
             # Else tokens or credentials of one service would be sent to another.
             if given in raw and other not in raw:
                 self.report(("upstream", other), mistakes.missing(settings.UpstreamSettings, other), "setting_missing")
+        for each in () if upstream.connect_to is WRONG else upstream.connect_to:
+            if is_ip_address(host := each.partition(":")[0]):
+                message = f"{host} is an address, and only names are resolved; write the other address into the URLs"
+                self.report(("upstream", "connect_to"), message)
         if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
             self.report(("upstream", "tls", "client_key"), "has no client_cert beside it", "client_cert_missing")
         return upstream

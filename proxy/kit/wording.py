@@ -6,8 +6,8 @@ UNITS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
-    """Return `1 part`, `2 parts`; `plural` is given where it is not `singular` + s."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+    """Return `1 part`, `2,000 parts`; `plural` is given where it is not `singular` + s."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def printable(text: str) -> str:

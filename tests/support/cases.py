@@ -32,4 +32,4 @@ def of(module: str, name: str) -> list[Any]:
 
 @cache
 def _read(file: Path) -> Any:
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    return yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)

@@ -52,21 +52,21 @@ async def test_a_month_of_recorded_requests_is_compared_with_the_limits(examine:
     text = the_finding(findings, "recorded_cost").text
     assert text == f"{recorded}: 3 requests, at most 9 parts without a cache: /parts/match 9"
     assert diagnoses(findings) == ["quota_short"]
-    month = "30 days like these 1.0 hours: at most 6480 parts without a cache"
-    assert the_finding(findings, "quota_short").text == f"{month}, and the applications' limits allow 2000 parts"
+    month = "30 days like these 1.0 hours: at most 6,480 parts without a cache"
+    assert the_finding(findings, "quota_short").text == f"{month}, and the applications' limits allow 2,000 parts"
     assert "hidden" not in str(findings)
 
 
 async def test_a_month_is_compared_with_the_sum_of_all_limits(examine: Examine, recorded: Path) -> None:
     findings = await examine(cost.check, TWO.format(3000, 3479), (recorded,))
-    assert the_finding(findings, "quota_short").text.endswith("the applications' limits allow 6479 parts")
+    assert the_finding(findings, "quota_short").text.endswith("the applications' limits allow 6,479 parts")
 
 
 @pytest.mark.parametrize("parts", [(6480, 0), (3000, 3480), ("unlimited", 5)])
 async def test_limits_that_suffice_are_no_mistake(examine: Examine, recorded: Path, parts: Any) -> None:
     findings = await examine(cost.check, TWO.format(*parts), (recorded,))
     assert diagnoses(findings) == []
-    assert "at most 6480 parts" in the_finding(findings, "month_cost").text
+    assert "at most 6,480 parts" in the_finding(findings, "month_cost").text
 
 
 async def test_a_file_without_timestamps_tells_no_month(examine: Examine, tmp_path: Path) -> None:

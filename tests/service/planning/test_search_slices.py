@@ -1,5 +1,6 @@
 """Tests of the slices of a list search, in executed lines, so that they do not depend on the machine."""
 
+import functools
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ WORDS = ("north", "south", "east", "west", "micro", "nano", "volt", "ohm")
 FIELDS = ("uid", "name", "homepage_url", "ancestor_uids", "num_parts")
 
 
+@functools.cache
 def a_listing(count: int) -> Listing:
     names = [f"{WORDS[n % 8]} {WORDS[n // 8 % 8]} {n}" for n in range(count)]
     records = [SimpleNamespace(id=str(n), name=name, aliases=[f"{name} inc"]) for n, name in enumerate(names)]
@@ -35,7 +37,7 @@ def a_listing(count: int) -> Listing:
     return Listing(records, to_v3, lambda number, _: [f"computed-{number}"])
 
 
-SMALL, LARGE = a_listing(10_000), a_listing(20_000)
+SMALL, LARGE = 10_000, 20_000  # objects
 
 
 def a_request(seed: int) -> SearchRequest:
@@ -66,8 +68,8 @@ def a_request(seed: int) -> SearchRequest:
 def test_time_slice_is_independent_of_the_list_length(seed: int) -> None:
     request = a_request(seed)
     small, large = (
-        executed_lines.count_per_slice(SMALL.search(request)),
-        executed_lines.count_per_slice(LARGE.search(request)),
+        executed_lines.count_per_slice(a_listing(SMALL).search(request)),
+        executed_lines.count_per_slice(a_listing(LARGE).search(request)),
     )
     assert max(small) <= LINES
     assert max(large) <= 1.1 * max(small)
@@ -77,8 +79,8 @@ def test_time_slice_is_independent_of_the_list_length(seed: int) -> None:
 def test_long_list_takes_more_time_slices() -> None:
     request = SearchRequest(q="*o*t*", limit=1)
     assert (
-        len(executed_lines.count_per_slice(LARGE.search(request)))
-        >= 1.8 * len(executed_lines.count_per_slice(SMALL.search(request)))
+        len(executed_lines.count_per_slice(a_listing(LARGE).search(request)))
+        >= 1.8 * len(executed_lines.count_per_slice(a_listing(SMALL).search(request)))
         > 20
     )
 
@@ -94,7 +96,7 @@ def test_sliced_search_equals_a_plain_search() -> None:
         facet_queries=("name:*inc* OR name:north*",),
         facets=(FacetField("num_parts", include=True, exclude_filter=True, limit=3),),
     )
-    found = slices.run_to_end(SMALL.search(request))
+    found = slices.run_to_end(a_listing(SMALL).search(request))
     north = [n for n in range(10_000) if "north" in (WORDS[n % 8], WORDS[n // 8 % 8]) and n % 3]
     passing = [n for n in north if n * 37 % 1000 < 40]
     by_name = sorted(passing, key=lambda n: f"{WORDS[n % 8]} {WORDS[n // 8 % 8]} {n}")

@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import aiohttp
 import msgspec
 import pytest
-from support import cases, html_forms, identity_provider
-from support.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
+from support import cases, html_forms
 from support.running_admin import BEARER, PAGE, SETTINGS, AdminClient
+from together.admin import identity_provider
+from together.admin.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from together.environment import ProxyEnvironment
 
 from proxy import config

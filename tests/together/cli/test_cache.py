@@ -64,11 +64,20 @@ def test_table_has_a_row_per_application_and_the_sum(run_command: Run, config_fi
 
 @pytest.mark.usefixtures("filled")
 def test_clear_deletes_one_application_or_everything(run_command: Run, config_file: str) -> None:
-    done = run_command("cache", "clear", "--config", config_file, "--application", "shop")
+    done = run_command("cache", "clear", "--config", config_file, "--application", "shop", "--yes")
     assert (done.returncode, done.stdout) == (0, "2 entries deleted\n")
     assert set(stats(run_command, config_file)) == {"trial"}
-    assert run_command("cache", "clear", "--config", config_file).stdout == "1 entry deleted\n"
+    assert run_command("cache", "clear", "--config", config_file, "--yes").stdout == "1 entry deleted\n"
     assert stats(run_command, config_file) == {}
+
+
+@pytest.mark.usefixtures("filled")
+def test_clear_says_first_what_costs_parts_and_asks(run_command: Run, config_file: str) -> None:
+    done = run_command("cache", "clear", "--config", config_file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("3 entries of the shared cache, and results in the memory of workers: ")
+    assert "confirm with --yes" in done.stderr
+    assert set(stats(run_command, config_file)) == {"shop", "trial"}
 
 
 def test_unknown_application_is_refused_by_name(run_command: Run, config_file: str) -> None:

@@ -14,9 +14,9 @@ from urllib.parse import parse_qs, unquote_plus, urlencode
 from aiohttp import web
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from support import served
 
 from proxy.kit.clock import Clock
-from support import served
 
 CLIENT_ID, CLIENT_SECRET = "v3bridge", "the-client-secret-of-the-tests"
 
