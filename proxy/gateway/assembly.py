@@ -19,7 +19,7 @@ from proxy import config, errors, model
 from proxy.config import changes
 from proxy.evidence import records as evidence_records
 from proxy.evidence import sampler as evidence_samples
-from proxy.gateway import applications, callers, directory, pipeline, rate_limit
+from proxy.gateway import applications, callers, directory, pipeline, plan_knowledge, rate_limit
 from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
@@ -142,12 +142,13 @@ async def build(
     mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
     base.process.api_keys |= served.digests
-    for application in served.applications.values():  # compiled before the first requests need it
-        projections.match(model.Projection(features=application.features), known=application.known_features)
     spans = await _open_tracing(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await _open_store(base)
     await _start_recording(base, store)
+    await _start_plan_notes(base, store, served)
+    for application in served.applications.values():  # compiled before the first requests need it
+        projections.match(model.Projection(features=application.features), known=application.known_features)
     quota = await _start_quota(base, store, served)
     sampler = await _start_sampling(base, store)
     connected = await _connect(base, store, spans, client_factory, sampler)
@@ -244,6 +245,15 @@ async def _start_recording(base: _Base, store: Store) -> None:
         return recorder
 
     await base.obtain(("callers", base.settings.store, days), start)
+
+
+async def _start_plan_notes(base: _Base, store: Store, served: applications.Applications) -> None:
+    """Start to share what plans have shown, where parts are fetched whole."""
+    if base.settings.cache.fetches_whole_parts:
+        plans = {each.cache_scope: each.plan for each in served.applications.values()}
+        started = plan_knowledge.PlanNotes(store, plans)
+        base.resources.push_async_callback(started.close)
+        await started.start()
 
 
 async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:

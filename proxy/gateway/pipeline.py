@@ -162,6 +162,7 @@ class Pipeline:
         if any(results[n].error is None for n in refused):
             if not is_whole:
                 application.plan.refuses_whole = True
+                application.plan.shown &= narrow.features  # of the others, any may be the reason
                 reason = next(iter(refused.values()))
                 log.warning("whole parts refused", application=application.name, reason=str(reason))
         elif narrow.features:

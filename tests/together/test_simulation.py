@@ -29,6 +29,6 @@ def test_seed_says_all_that_happens() -> None:
 
 def test_failure_is_shown_by_the_fewest_events() -> None:
     with mutants.planted("queries in flight are not coalesced"):
-        shown = world.shortest(plan.make(0))
+        shown = world.shortest(plan.make(1))
     assert [event.kind for event in shown.events] == ["request"] * 2
     assert str(shown).count("request") == 2

@@ -132,10 +132,10 @@ async def test_batches_have_as_many_parts_as_their_usual_size_allows(
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 21)]
     async with start(admin=True, cache=KEPT) as environment:
         await environment.results(queries[0])
-        monkeypatch.setattr("proxy.gateway.applications.BATCH_BYTES", 1)
+        monkeypatch.setattr("proxy.gateway.plan_knowledge.BATCH_BYTES", 1)
         await environment.results(*queries[1:5])
         assert await operations(environment) == 1 + 4
-        monkeypatch.setattr("proxy.gateway.applications.BATCH_BYTES", 4_000_000)
+        monkeypatch.setattr("proxy.gateway.plan_knowledge.BATCH_BYTES", 4_000_000)
         await environment.results(*queries[5:])
         assert await operations(environment) == 1 + 4 + 1
 

@@ -239,14 +239,3 @@ async def test_an_exhausted_quota_of_another_key_is_not_shared(source: _Source) 
     assert numbers((await third)[0]) == [["a"]]
     assert source.executed[:3] == [["a"], ["b"], ["a"]]
     assert metadata.source == "miss"
-
-
-def test_batches_hold_four_megabytes_by_the_running_mean_of_a_part() -> None:
-    plan = applications.PlanKnowledge()
-    everything = plan.batch_parts
-    plan.measure([50_000, 150_000])
-    assert plan.batch_parts == 40 < everything
-    plan.measure([200_000])  # a fifth of it counts
-    assert plan.batch_parts == 33
-    plan.measure([10**9])
-    assert plan.batch_parts == 1

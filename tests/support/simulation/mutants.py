@@ -97,14 +97,14 @@ MUTANTS = {
     # ledger
     "a reservation is not stored": Mutant(ledger.Ledger, "reserve", _nothing),
     "an intent is not recorded": Mutant(journal.FileJournal, "open_intent", lambda *_: 0, seed=1),
-    "usage is not recorded in the journal": Mutant(journal.FileJournal, "record_usage", lambda *_: None, seed=6),
-    "intents of the dead are not settled": Mutant(journal, "_intents", lambda _: (), seed=75),
-    "usage of the dead is not settled": Mutant(journal, "_usage", lambda _: (), seed=6),
+    "usage is not recorded in the journal": Mutant(journal.FileJournal, "record_usage", lambda *_: None, seed=25),
+    "intents of the dead are not settled": Mutant(journal, "_intents", lambda _: (), seed=6),
+    "usage of the dead is not settled": Mutant(journal, "_usage", lambda _: (), seed=25),
     "nothing is uncertain after an error": Mutant(reservations, "may_be_billed", lambda _: False, seed=3),
     "a settlement sent again has another number": Mutant(ledger.Ledger, "_settle", _settle_as_new, seed=4),
     "a settlement is not sent again": Mutant(ledger.Ledger, "_settle", _settle_once, seed=45),
     "a limit ignores reservations": Mutant(sqlite, "_reserve", _reserve_by_used, seed=41),
-    "reservations of the dead are dropped": Mutant(sqlite, "_heartbeat", _forget_overdue, seed=2),
+    "reservations of the dead are dropped": Mutant(sqlite, "_heartbeat", _forget_overdue, seed=3),
     "uncertain usage is not taken back": Mutant(sqlite, "_settle", _keep_uncertain, seed=277),
     "a failed commit wakes nobody": Mutant(ledger.GroupCommit, "_run_alone", _run_alone, seed=18),
     # claims
@@ -116,7 +116,7 @@ MUTANTS = {
     "an error wakes nobody": Mutant(coalescing._Work, "fail", lambda self, _: self._close(), seed=20),
     "a connection is not given back": Mutant(batching.Batcher, "_connection_freed", lambda _: None, seed=5),
     "results do not age while the machine is suspended": Mutant(
-        *(stores.ProcessClock, "monotonic"), lambda clock: clock.process.world.awake()
+        *(stores.ProcessClock, "monotonic"), lambda clock: clock.process.world.awake(), seed=75
     ),
     "a result is not stored for others": Mutant(shared.SharedCache, "put", lambda *_: None, seed=3),
     # tokens and windows
