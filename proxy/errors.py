@@ -146,7 +146,7 @@ class NotFound(ClientError):
 
 
 class MethodNotAllowed(ClientError):
-    """The method is not GET, HEAD or OPTIONS."""
+    """The path does not serve the method."""
 
     status = 405
 

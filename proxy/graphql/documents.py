@@ -46,14 +46,14 @@ class ClientDocument:
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> ast.OperationDefinitionNode:
-        """Return the operation with a name; without one the only operation. Raises InvalidDocumentError."""
-        if name is None and len(self.operations) == 1:
+        """Return the operation with a name; without one, or for "", the only one. Raises InvalidDocumentError."""
+        if not name and len(self.operations) == 1:
             return next(iter(self.operations.values()))
-        found = self.operations.get(name) if name is not None else None
+        found = self.operations.get(name) if name else None
         if found is None:
             wrong = "Must provide operation name if query contains multiple operations."
             raise InvalidDocumentError(
-                graphql.GraphQLError(wrong if name is None else f"Unknown operation named '{name[:60]}'.")
+                graphql.GraphQLError(wrong if not name else f"Unknown operation named '{name[:60]}'.")
             )
         return found
 
@@ -95,7 +95,10 @@ def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAME
     or to answer."""
     document = _definitions(node, client_names)
     for operation in document.operations.values():
-        _measure(operation, document.fragments)
+        _Measures(document.fragments).add(operation.selection_set, 1, ())
+        roots = sum(1 for _ in root_names(operation.selection_set, document.fragments))
+        if roots > ROOTS_MAX:
+            raise _too_much(f"The document has {roots} root fields", f"{ROOTS_MAX}; send several requests")
     is_passed_on = any(_is_passed_on(operation, document.fragments) for operation in document.operations.values())
     return replace(document, is_passed_on=is_passed_on)
 
@@ -178,14 +181,6 @@ class _Measures:
                     self.add(fragment.selection_set, depth, (*spread, name))
             elif isinstance(node, ast.FieldNode | ast.InlineFragmentNode) and node.selection_set is not None:
                 self.add(node.selection_set, depth + isinstance(node, ast.FieldNode), spread)
-
-
-def _measure(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
-    """Refuse a document that would take long to validate or to answer. Raises InvalidDocumentError."""
-    _Measures(fragments).add(operation.selection_set, 1, ())
-    roots = sum(1 for _ in root_names(operation.selection_set, fragments))
-    if roots > ROOTS_MAX:
-        raise _too_much(f"The document has {roots} root fields", f"{ROOTS_MAX}; send several requests")
 
 
 def _too_much(what: str, limit: str) -> InvalidDocumentError:

@@ -57,7 +57,8 @@ class OwnOperation:
     ) -> None:
         self.part_paths = part_paths
         self._client_names, self._type_keys = document.client_names, type_keys
-        text, self.variables = _document(document, node, field)
+        alone, self.variables = single_root(document, node, field)
+        text = graphql.print_ast(alone)
         data = msgspec.defstruct("Data", [(field.name, msgspec.Raw, msgspec.Raw(b"null"))], gc=False)
 
         def mark(decoded: Any, reported: list[model.GraphQLError]) -> _Response:
@@ -208,15 +209,17 @@ def _parts(value: Any, path: tuple[str, ...]) -> Iterator[Any]:
         yield from _parts(value.get(path[0]), path[1:])
 
 
-def _document(document: ClientDocument, node: ast.OperationDefinitionNode, field: Field) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a document with one root field only, and the names of the variables that it uses."""
+def single_root(
+    document: ClientDocument, node: ast.OperationDefinitionNode, field: Field
+) -> tuple[ast.DocumentNode, tuple[str, ...]]:
+    """Return a document with one root field only, without its alias, and the names of the variables that it uses."""
     root = ast.FieldNode(
         name=field.nodes[0].name,
         arguments=field.nodes[0].arguments,
         directives=(),
         selection_set=_merged_selection(field),
     )
-    used = _Used(document)
+    used = Used(document)
     used.add(root)
     definitions = tuple(each for each in node.variable_definitions or () if each.variable.name.value in used.variables)
     operation = ast.OperationDefinitionNode(
@@ -227,8 +230,8 @@ def _document(document: ClientDocument, node: ast.OperationDefinitionNode, field
         selection_set=ast.SelectionSetNode(selections=(root,)),
     )
     fragments = tuple(document.fragments[name] for name in sorted(used.fragments))
-    text = graphql.print_ast(ast.DocumentNode(definitions=(operation, *fragments)))
-    return text, tuple(each.variable.name.value for each in definitions)
+    names = tuple(each.variable.name.value for each in definitions)
+    return ast.DocumentNode(definitions=(operation, *fragments)), names
 
 
 def _merged_selection(field: Field) -> ast.SelectionSetNode | None:
@@ -238,7 +241,7 @@ def _merged_selection(field: Field) -> ast.SelectionSetNode | None:
     return ast.SelectionSetNode(selections=tuple(each for selection in sets for each in selection.selections))
 
 
-class _Used(graphql.Visitor):
+class Used(graphql.Visitor):
     """Collects the variables and fragments that a node uses, also in fragments."""
 
     def __init__(self, document: ClientDocument) -> None:

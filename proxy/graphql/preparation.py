@@ -12,7 +12,7 @@ from graphql.execution import values
 from graphql.language import ast
 
 from proxy.graphql.documents import ERRORS_MAX, INTROSPECTION, ClientDocument, InvalidDocumentError
-from proxy.graphql.own_operation import CREDENTIALS
+from proxy.graphql.own_operation import CREDENTIALS, Used
 from proxy.graphql.roots import RootField
 from proxy.graphql.selection import Field, Selections
 
@@ -93,7 +93,9 @@ class RequestPreparation:
         names = document.shapes.get(name)
         if names is None:
             names = document.shapes[name] = _shape_variables(document, node)
-        key = (document, name, msgspec.json.encode([variables.coerced.get(each) for each in names], order="sorted"))
+        # A variable without a value leaves its argument to the default; null does not.
+        shape = {each: variables.coerced[each] for each in names if each in variables.coerced}
+        key = (document, name, msgspec.json.encode(shape, order="sorted"))
         fields = self._operations.get(key)
         if fields is None:
             selections = Selections(self._schema, document.fragments, variables, document.client_names)
@@ -106,16 +108,16 @@ class RequestPreparation:
 
 def _shape_variables(document: ClientDocument, node: ast.OperationDefinitionNode) -> list[str]:
     """Return the names of the variables that an operation uses elsewhere than as arguments of its root fields."""
-    used = _UsedBelowRoots(document.fragments)
-    used.visit(node.selection_set, is_root=True)
-    return sorted(used.names)
+    below = _UsedBelowRoots(document)
+    below.visit(node.selection_set, is_root=True)
+    return sorted(below.used.variables)
 
 
 class _UsedBelowRoots:
-    def __init__(self, fragments: Mapping[str, ast.FragmentDefinitionNode]) -> None:
-        self._fragments = fragments
+    def __init__(self, document: ClientDocument) -> None:
+        self._fragments = document.fragments
         self._seen: set[tuple[str, bool]] = set()
-        self.names: set[str] = set()
+        self.used = Used(document)
 
     def visit(self, selections: ast.SelectionSetNode | None, is_root: bool) -> None:
         for each in selections.selections if selections else ():
@@ -132,13 +134,4 @@ class _UsedBelowRoots:
 
     def _add(self, nodes: Sequence[ast.Node] | None) -> None:
         for node in nodes or ():
-            graphql.visit(node, _Names(self.names))
-
-
-class _Names(graphql.Visitor):
-    def __init__(self, names: set[str]) -> None:
-        super().__init__()
-        self._names = names
-
-    def enter_variable(self, node: ast.VariableNode, *_: Any) -> None:
-        self._names.add(node.name.value)
+            self.used.add(node)

@@ -20,7 +20,7 @@ from proxy.planning import exact_match
 
 PART = "SupPart"
 SELLERS = "sellers(includeBrokers: true)"  # with brokers once, of which any arguments of the field are a part
-SELLER_FLAGS = {"includeBrokers": ("isBroker", "not {}"), "authorizedOnly": ("isAuthorized", "{}")}
+SELLER_FLAGS = {"includeBrokers", "authorizedOnly"}
 TYPENAME = "__typename"
 # Fields that are read here, with the types that they are read as: by the arguments of sellers, and by matching.
 READ: Mapping[tuple[str, str], Any] = {
@@ -208,7 +208,7 @@ class _PartWriter:
             arguments = self._selections.arguments(kind, field)
         except graphql.GraphQLError as error:  # null where it is no value: an error of each part
             raise NotHeldError(field.name) from error
-        if any(arguments.get(name) is not None for name in arguments.keys() - SELLER_FLAGS.keys()):
+        if any(arguments.get(name) is not None for name in arguments.keys() - SELLER_FLAGS):
             raise NotHeldError(field.name)  # a page of sellers
         below = node.child(SELLERS, seller)
         variable = next(self._variables)

@@ -16,6 +16,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.graphql.documents import ClientDocument, DocumentReader, InvalidDocumentError
+from proxy.graphql.own_operation import single_root
 from proxy.graphql.preparation import DocumentRequest, PreparedRequest, RequestPreparation
 from proxy.graphql.roots import Value
 from proxy.graphql.selection import Field
@@ -75,18 +76,9 @@ class GraphQLService:
     def _introspected(self, request: DocumentRequest, node: ast.OperationDefinitionNode, field: Field) -> Value:
         """Return the value of a field of introspection, from the schema that the client knows."""
         schema = request.document.introspected or self._schema
-        # Others are of no use, and may have types that this schema lacks.
-        usable = [each for each in node.variable_definitions or () if _is_scalar(each.type)]
-        operation = ast.OperationDefinitionNode(
-            operation=graphql.OperationType.QUERY,
-            name=None,
-            variable_definitions=tuple(usable),
-            directives=(),
-            selection_set=ast.SelectionSetNode(selections=field.nodes),
-        )
-        whole = ast.DocumentNode(definitions=(operation, *request.document.fragments.values()))
-        result = graphql.execute_sync(schema, whole, variable_values=dict(request.variables))
-        return Value(msgspec.json.encode((result.data or {}).get(field.key)))
+        alone, _ = single_root(request.document, node, field)
+        result = graphql.execute_sync(schema, alone, variable_values=dict(request.variables))
+        return Value(msgspec.json.encode((result.data or {}).get(field.name)))
 
 
 def _response(
@@ -123,13 +115,6 @@ def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> 
         message = f"{PART_LIMIT}: {message}"
     placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
     return placed | {"extensions": {"code": code or type(error).__name__}}
-
-
-def _is_scalar(kind: ast.TypeNode) -> bool:
-    """Return whether a type is one of GraphQL's own, or a list of it."""
-    while isinstance(kind, ast.NonNullTypeNode | ast.ListTypeNode):
-        kind = kind.type
-    return isinstance(kind, ast.NamedTypeNode) and kind.name.value in graphql.specified_scalar_types
 
 
 def _at(key: str, error: model.GraphQLError) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Callers of the v3 API, counted in this process until they are written to the store: who still calls, and how much.
+"""Callers, counted in this process until they are written to the store: who still calls, and how much.
 
 Requests are counted in batches: to keep one for later is all that is on its way. Texts of clients are bounded:
 of an API key and day only so many callers are counted separately, so that a program that sends a new User-Agent with
 each request fills neither the memory nor the store. Beside them the requests of each API key are counted by month,
-also those of GraphQL and v4, and their unsupported uses.
+and their unsupported uses.
 """
 
 import time
@@ -23,6 +23,7 @@ OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BOUNDS_MS = tuple(seconds * 1000 for seconds in SECONDS)  # of durations
+OTHER_PATHS = ("/graphql", "/api/v4/endpoint", "/api/v4/rest/parts/match")  # of dialects that are not v3
 BATCH = 256  # requests that are counted together
 TEXT_MAX = 8_192  # characters of targets with unsupported uses in a batch: hiding API keys in them takes milliseconds
 UNSUPPORTED_MAX = 200  # names of an API key that are counted separately, in one process
@@ -38,7 +39,7 @@ _ENDPOINTS = {
     for endpoint in ENDPOINTS
     for prefix in PREFIXES
     for slash in ("", "/")
-}
+} | {f"{path}{slash}": path[1:] for path in OTHER_PATHS for slash in ("", "/")}
 
 
 class Caller(NamedTuple):
@@ -91,8 +92,8 @@ class MonthlyRequests(NamedTuple):
 
 
 class KeyDurations(NamedTuple):
-    """Requests of an API key on one day (in days since 1970, UTC), of endpoints of v3, by their duration: the buckets
-    of the metric (SECONDS), the last one above all bounds."""
+    """Requests of an API key on one day (in days since 1970, UTC) by their duration: the buckets of the metric
+    (SECONDS), the last one above all bounds."""
 
     day: int
     application: str

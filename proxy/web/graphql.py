@@ -7,9 +7,10 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import config, errors
@@ -27,7 +28,7 @@ from proxy.telemetry.request_ids import REDACTION
 from proxy.upstream.session import UpstreamLoop
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web.authentication import Authenticator
-from proxy.web.middleware import ERRORS
+from proxy.web.middleware import ERRORS, FAILURE
 from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, METADATA, max_age
 
@@ -36,6 +37,7 @@ TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 # Of the caller's own access token, for design data, the organization and mutations.
 OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
 TOKEN = istr("token")
+PASSED_ON = (hdrs.CONTENT_TYPE, hdrs.RETRY_AFTER)  # of the upstream's response to the caller's own token
 BEARER = "bearer "
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 JSON = "application/json"
@@ -93,14 +95,14 @@ class GraphQLRoutes:
         """Register the paths."""
         self.add_paths(app, PATHS, self._prepared)
         app.router.add_post(TOKEN_PATH, self._issue_token)
-        app.router.add_head(TOKEN_PATH, _refuse_head)
+        app.router.add_route(hdrs.METH_ANY, TOKEN_PATH, _refuse_method)
 
     def add_paths(self, app: web.Application, paths: Iterable[str], prepare: Prepare) -> None:
         """Register paths whose documents are read by `prepare`."""
         for path in paths:
             app.router.add_post(path, functools.partial(self._post, prepare))
             app.router.add_get(path, functools.partial(self._get, prepare), allow_head=False)
-            app.router.add_head(path, _refuse_head)
+            app.router.add_route(hdrs.METH_ANY, path, _refuse_method)
 
     def _prepared(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         return DocumentRequest(self._service.documents.read(text), operation_name, variables)
@@ -143,7 +145,8 @@ class GraphQLRoutes:
                 passed = await self._passing_on.send(
                     body, request.headers.get(OWN_AUTHORIZATION), str(OWN_AUTHORIZATION)
                 )
-                return web.Response(body=passed.body, status=passed.status, content_type=JSON)
+                shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
+                return web.Response(body=passed.body, status=passed.status, headers=shown)
             response = await self._service.execute(executed, client, metadata)
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
@@ -152,7 +155,9 @@ class GraphQLRoutes:
             return _response(request, refusal if redaction is None else redaction.body(refusal), status)
         status = self._status(request, client, response.failure)
         answered = response.body if redaction is None else _without_secrets(response.body, redaction)
-        return self._with_usage(_response(request, answered, status), client, metadata)
+        request[FAILURE] = response.failure
+        answer = _with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
+        return self._with_usage(answer, client, metadata)
 
     async def client(self, request: web.Request) -> Client:
         """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
@@ -177,7 +182,7 @@ class GraphQLRoutes:
         begin(request)
         request[ERRORS] = _token_error
         form = await request.post()
-        secret = form.get("client_secret")
+        secret = form.get("client_secret") or _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
         try:
             if form.get("grant_type") != "client_credentials":
                 return web.json_response({"error": "unsupported_grant_type"}, status=400)
@@ -215,10 +220,10 @@ def begin(request: web.Request) -> None:
         raise UpstreamLoop("this request comes from a v3bridge whose upstream leads here: set upstream.connect_to")
 
 
-async def _refuse_head(request: web.Request) -> web.StreamResponse:
-    """Refuse a HEAD, which doctor sends to find out whose address this is. Raises UpstreamLoop for a v3bridge."""
+async def _refuse_method(request: web.Request) -> web.StreamResponse:
+    """Refuse another method, such as doctor's HEAD, which asks whose address this is. Raises UpstreamLoop to it."""
     begin(request)
-    raise errors.MethodNotAllowed.of(request.method)
+    raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
 
 
 def credentials(request: web.Request) -> str | None:
@@ -230,14 +235,22 @@ def credentials(request: web.Request) -> str | None:
     return request.headers.get(TOKEN) or request.query.get("token") or request.query.get("apikey")
 
 
+def _basic_secret(authorization: str) -> str | None:
+    """Return the client's secret in a Basic header (RFC 6749 §2.3.1); None without one."""
+    try:
+        return unquote(BasicAuth.decode(authorization).password)
+    except ValueError:
+        return None
+
+
 def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
     """Return an error that no field is about. A missing or wrong key has the status of the upstream's."""
     is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
     body = msgspec.json.encode({"errors": [error_of(error)]})
     response = _response(request, body, 401 if is_key else error.status)
-    if error.retry_after is not None:
-        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
-    return response
+    if error.status == 405:
+        response.headers[hdrs.ALLOW] = "POST" if request.path == TOKEN_PATH else "GET, POST"
+    return _with_retry(response, error)
 
 
 def _hide_credentials(sent: _Body) -> Redaction | None:
@@ -262,7 +275,11 @@ def _token_error(error: errors.BridgeError, _: web.Request) -> web.Response:
     """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
     kind = "invalid_request" if error.status in (400, 413) else "temporarily_unavailable"
     response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
-    if error.retry_after is not None:
+    return _with_retry(response, error)
+
+
+def _with_retry(response: web.Response, error: errors.BridgeError | None) -> web.Response:
+    if error is not None and error.retry_after is not None:
         response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
     return response
 

@@ -32,6 +32,8 @@ AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONN
 # Of a dialect that is not v3: renders its errors.
 ErrorRenderer = Callable[[errors.BridgeError, web.Request], web.Response]
 ERRORS: web.RequestKey[ErrorRenderer] = web.RequestKey("errors")
+# Of a response that has been rendered although it failed: logged and counted as if it had been raised.
+FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
 
 Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -83,6 +85,8 @@ class RequestMiddleware:
         try:
             try:
                 response = await handler(request)
+                if (failure := request.get(FAILURE)) is not None:
+                    kind = type(self._client_error(failure, request)).__name__
             except Exception as error:
                 client_error = self._client_error(error, request)
                 response, kind = error_response(client_error, request), type(client_error).__name__

@@ -109,6 +109,26 @@ async def test_upstream_failures_are_errors_of_the_caller(
     assert (requests, failed) == (1, 1)
 
 
+async def test_every_dialect_is_counted_and_its_failures_are_errors(
+    start: StartEnvironment, store_file: Path, stored: Any
+) -> None:
+    """Else a key of a program that has moved to GraphQL would be listed as unused."""
+    free, billed = '{ supSellers(ids: ["459"]) { name } }', '{ supParts(ids: ["1"]) { mpn } }'
+    own = {"Authorization": "Bearer EXAMPLE_KEY", "User-Agent": ""}
+    async with start(store=f"sqlite:{store_file}", upstream={"retries": 0}) as environment:
+        proxy = environment.proxy
+        await environment.get('/api/v4/rest/parts/match?apikey=EXAMPLE_KEY&queries=[{"mpn":"SN74S74N"}]')
+        for fault in ("", "5xx retry_after=7"):
+            environment.sandbox.faults.replace(nexar_sandbox.parse_faults(fault) if fault else [])
+            for path, query in (("/graphql", free), ("/graphql/", billed), ("/api/v4/endpoint", "{ __typename }")):
+                async with proxy.session.post(f"{proxy.url}{path}", json={"query": query}, headers=own) as response:
+                    failed = bool(fault) and not path.startswith("/api")
+                    assert response.status == (503 if failed else 200)
+                    assert response.headers.get("Retry-After") == ("7" if failed else None)
+    counts = {place[2]: numbers[:2] for place, numbers in (await stored()).counts.items()}
+    assert counts == {"graphql": (4, 2), "api/v4/endpoint": (2, 0), "api/v4/rest/parts/match": (1, 0)}
+
+
 async def test_days_and_months_are_those_of_utc(
     start: StartEnvironment, store_file: Path, stored: Any, time: clock.ManualClock
 ) -> None:

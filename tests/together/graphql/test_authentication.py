@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import aiohttp
 import jwt
 import pytest
 from support import running_proxy
@@ -34,12 +35,27 @@ async def send(both: Pair, query: str = "", method: str = "POST", **headers: str
         return GraphQLReply(response.status, response.headers, await response.read())
 
 
-async def token_response(both: Pair, secret: str | None = KEY, **form: str) -> tuple[int, Any]:
+async def token_response(both: Pair, secret: str | None = KEY, authorization: str = "", **form: str) -> tuple[int, Any]:
     sent = {"grant_type": "client_credentials", "client_id": "any", "client_secret": secret, **form}
     data = {name: value for name, value in sent.items() if value is not None}
     url = f"{both.environment.proxy.url}/connect/token"
-    async with both.environment.proxy.session.post(url, data=data) as response:
+    headers = {"Authorization": authorization}
+    async with both.environment.proxy.session.post(url, data=data, headers=headers) as response:
         return response.status, await response.json()
+
+
+async def test_secret_may_be_in_a_basic_header(pair: Any) -> None:
+    """As many OAuth libraries send it, encoded as in a form or not (RFC 6749 §2.3.1)."""
+    keys = (api_key("100%/a+b"),)
+    async with pair(application={"apikeys": keys}) as both:
+        for secret, status in (("100%/a+b", 200), ("100%25%2Fa%2Bb", 200), (WRONG, 400)):
+            authorization = aiohttp.encode_basic_auth("any", secret)
+            status_, body = await token_response(both, None, authorization)
+            assert status_ == status
+            if status == 200:
+                assert (await send(both, token=body["access_token"])).data == FOUND
+        for header in ("Basic", "Basic !", "Basic YQ==", "Bearer x"):
+            assert await token_response(both, None, header) == (400, {"error": "invalid_client"})
 
 
 async def token(both: Pair, key: str = KEY) -> str:

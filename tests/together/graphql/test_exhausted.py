@@ -60,7 +60,9 @@ async def test_records_that_are_cached_are_served_without_parts_left(pair: Any) 
 
 async def test_status_is_that_of_the_settings(pair: Any) -> None:
     async with pair(application={"parts": 1}, graphql={"exhausted_status": 429}) as both:
-        assert_loud(await both.ask(MATCH, {"m": "SN74S74N"}), 429)
+        reply = await both.ask(MATCH, {"m": "SN74S74N"})
+        assert_loud(reply, 429)
+        assert reply.headers["Retry-After"] == reply.headers["X-Parts-Reset"]
         assert (await both.ask(FREE)).status == 200
 
 

@@ -6,6 +6,8 @@ import pytest
 from support import cases
 from together.graphql.conftest import Pair
 
+import nexar_sandbox
+
 OWN = "X-Nexar-Authorization"
 ORGANIZATIONS = "{ admOrganizations { name } }"
 WORKSPACES = "{ desWorkspaceInfos { name } }"
@@ -93,3 +95,11 @@ async def test_own_token_is_not_sent_with_queries_for_parts(pair: Any) -> None:
 def oracle_usage(both: Pair) -> int:
     """Return the parts that the caller's own application has used."""
     return both.environment.sandbox.part_usage.used("oracle")
+
+
+async def test_refusal_of_the_upstream_says_when_to_come_back_and_what_it_is(pair: Any) -> None:
+    async with pair() as both:
+        both.environment.sandbox.faults.replace(nexar_sandbox.parse_faults("429 retry_after=9"))
+        reply = await both.ask(ORGANIZATIONS, **{OWN: f"Bearer {both.token}"})
+        assert (reply.status, reply.headers["Retry-After"]) == (429, "9")
+        assert reply.headers["Content-Type"].startswith("text/plain")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from support import running_proxy
 
 MATCH = """
 query Match($queries: [SupPartMatchQuery!]!, $brokers: Boolean! = false) {
@@ -43,3 +44,25 @@ async def test_v3_and_graphql_pay_once(pair: Any) -> None:
         billed = both.billed
         assert (await both.environment.results({"mpn": "NE555P"}))[0]["items"]
         assert both.billed == billed
+
+
+@pytest.mark.parametrize("order", [({}, {"brokers": None}), ({"brokers": None}, {})])
+async def test_null_is_not_a_variable_without_a_value(pair: Any, order: Any) -> None:
+    """Null is an error of each part; without a value the argument has its default, in whatever order they come."""
+    document = (
+        'query ($brokers: Boolean) { supParts(ids: ["1"]) { mpn sellers(includeBrokers: $brokers) { country } } }'
+    )
+    async with pair() as both:
+        for variables in order:
+            await both.assert_same(document, variables)
+        billed = both.billed
+        assert (await both.ask(document, {})).headers["X-Parts-Cost"] == "0"
+        assert (both.billed, (await both.ask('{ supParts(ids: ["1"]) { mpn } }')).headers["X-Cache"]) == (billed, "hit")
+
+
+async def test_empty_operation_name_is_none(pair: Any) -> None:
+    async with pair() as both:
+        for path in ("/graphql", "/api/v4/endpoint"):
+            sent = {"query": "query Name { __typename }", "operationName": ""}
+            reply = await both.post(f"{both.environment.proxy.url}{path}", sent, token=running_proxy.KEY)
+            assert (reply.status, reply.data) == (200, {"__typename": "Query"})

@@ -152,9 +152,11 @@ async def test_get_serves_queries_for_parts_only(both: Pair) -> None:
 
 
 async def test_other_methods_are_graphql_errors_or_405(both: Pair) -> None:
-    for method in ("PUT", "DELETE", "HEAD"):
-        reply = await both.environment.get(f"/graphql?token={running_proxy.KEY}", method)
-        assert reply.status == 405
+    for path, allowed in (("/graphql", "GET, POST"), ("/api/v4/endpoint/", "GET, POST"), ("/connect/token", "POST")):
+        for method in ("PUT", "DELETE", "OPTIONS", "HEAD"):
+            reply = await both.environment.get(f"{path}?token={running_proxy.KEY}", method)
+            assert (reply.status, reply.headers["allow"]) == (405, allowed)
+            assert method == "HEAD" or b"send a POST" in reply.body
 
 
 async def test_introspection_is_that_of_the_upstream_for_supply_types(both: Pair) -> None:
