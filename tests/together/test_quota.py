@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import running_proxy, scripted_upstream
+from support.redis_server import RedisServer
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 from proxy import config
@@ -99,6 +100,20 @@ async def test_key_with_a_share_never_takes_the_last_parts_of_two_services(
         assert reply.json["message"].startswith("demo has ")
         last = await two.get(target(ONE, key=SHOP))
         assert (last.status, "left for demo/nightly, which leaves the last 15" in last.json["message"]) == (429, True)
+
+
+async def test_usage_that_redis_has_lost_is_restored_by_a_service_that_knows_it(
+    start: StartEnvironment, redis_server: RedisServer
+) -> None:
+    shared = {"store": redis_server.url, "application": {"parts": 8}}
+    async with start(**shared) as one:
+        await one.results(ONE, NONE)
+        await until_metrics_say(one, "used", "demo", 3.0)
+        redis_server.empty()
+        async with start(**shared) as two:
+            await until_metrics_say(two, "used", "demo", 3.0)
+            reply = await refusal(two, running_proxy.KEY, ONE, NONE)
+            assert reply.json["message"].startswith("demo has 5 of 8 parts left")
 
 
 async def test_concurrent_requests_never_exceed_the_plan(start: StartEnvironment) -> None:

@@ -7,7 +7,7 @@ is kept in memory, in no more room than there are entries, and written when the 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import structlog
@@ -186,16 +186,29 @@ class Ledger:
                 is_proven = await self._write() or any(refresh.is_proof for refresh in refreshes)
                 self._journal.clear_unrecorded()
                 for refresh in refreshes:
-                    self._cached = {usage.entry: usage for usage in await self._store.usage(refresh.entries)}
+                    stored = await self._store.usage(refresh.entries)
+                    known, self._cached = self._cached, {usage.entry: usage for usage in stored}
                     self.changes += 1
                     for usage in self._unwritten.values():  # recorded in the journal meanwhile
                         self._add(usage)
+                    await self._restore(known)
             except errors.StoreUnavailable as error:
                 self.store_failed(error)
             else:
-                if is_proven:
-                    self._store_succeeded()
+                if is_proven and not self._available:
+                    self._available = True
+                    log.info("store became available")
         return [None] * len(group)
+
+    async def _restore(self, known: Mapping[LedgerEntry, EntryUsage]) -> None:
+        """Raise entries to what was known: a Redis that came back without its data would begin each limit anew."""
+        stored = self._cached.copy()
+        lost = [before for entry, before in known.items() if entry in stored and stored[entry].used < before.used]
+        self._cached |= {before.entry: before for before in lost}  # found again where the store fails
+        for entry, used, uncertain, _ in lost:
+            restored = used + max(0, uncertain - stored[entry].uncertain)
+            log.error("usage lost by store", quota_account=entry.account, period=entry.period, restored=restored)
+            await self._store.adjust(entry, restored, 0)
 
     def _count(self, usage: RequestUsage) -> None:
         if usage.reservation:
@@ -251,11 +264,6 @@ class Ledger:
         self._unwritten.clear()
         self._released.clear()
         return settlement
-
-    def _store_succeeded(self) -> None:
-        if not self._available:
-            self._available = True
-            log.info("store became available")
 
 
 class _UsageJournal:
