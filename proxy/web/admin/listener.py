@@ -130,6 +130,9 @@ async def _in_turns(chunks: list[bytes]) -> AsyncIterator[bytes]:
 def _action_handler(action: AdminAction, context: AdminContext, audit: auditing.AuditLog) -> Handler:
     """POST: a form's result is shown by its page, after a redirect, so that reloading does not repeat the action."""
     page = next(page for page in pages.PAGES if page.name == action.page)
+    # Of all forms of the page: their fields may stand in one form, whose buttons name the actions.
+    names = [each.name for other in pages.ACTIONS if other.page == action.page for each in other.parameters]
+    accepted = {"csrf", *names}
 
     async def run(request: web.Request) -> web.Response:
         form = await _parameters(request)
@@ -147,6 +150,10 @@ def _action_handler(action: AdminAction, context: AdminContext, audit: auditing.
         fields = {each.name: form.get(each.name, "") for each in action.parameters}
         outcome = "failed: an internal error"
         try:
+            # A misspelled name would clear every cache, or take the last day of a key away.
+            if request.query or not form.keys() <= accepted:
+                only = " and ".join(fields) or "none"
+                raise errors.BadRequest(f"nothing is changed: the fields of {action.path} are {only}, sent in the body")
             result = await action.run(context, form)
             outcome = result.message
         except errors.BridgeError as error:

@@ -11,7 +11,7 @@ from together.environment import ProxyEnvironment, StartEnvironment
 
 from proxy import errors
 from proxy.web.admin import pages
-from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, Query
+from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, PageParameter, Query
 
 PATH = "/overview/rename"
 
@@ -25,7 +25,8 @@ async def _rename(_: AdminContext, form: Query) -> ActionResult:
 @pytest.fixture
 async def acting(start: StartEnvironment, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProxyEnvironment]:
     """An environment whose admin interface has one action, of the overview."""
-    monkeypatch.setattr(pages, "ACTIONS", (AdminAction(PATH, "overview", "Rename.", _rename),))
+    action = AdminAction(PATH, "overview", "Rename.", _rename, (PageParameter("name", "The new name."),))
+    monkeypatch.setattr(pages, "ACTIONS", (action,))
     async with start(admin=True) as environment:
         yield environment
 

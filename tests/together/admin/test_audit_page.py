@@ -24,7 +24,7 @@ async def test_actions_of_scripts_and_sessions_are_recorded_with_their_results(m
     await admin.act("/cache/clear")
     managed.time.advance(5)
     elsewhere = BEARER | {"X-Forwarded-For": "192.0.2.7"}
-    await admin.send("POST", "/quota/reconcile", headers=elsewhere, data={"application": "demo", "more": "x"})
+    await admin.send("POST", "/quota/reconcile", headers=elsewhere, data={"application": "demo"})
     await admin.sign_in()
     form = html_forms.first_form(await (await admin.send("GET", "/", headers=PAGE)).text())
     await admin.send("POST", "/cache/clear", headers=PAGE, data=form.fields)

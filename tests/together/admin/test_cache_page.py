@@ -88,10 +88,16 @@ async def test_clearing_everything_also_clears_encoded_responses(caching: ProxyE
     assert caching.billed_parts == 2 * before
 
 
-async def test_unknown_application_is_refused(caching: ProxyEnvironment) -> None:
+@pytest.mark.parametrize(
+    "query, field, reason",
+    [("", "application", "no application"), ("", "app", "are application,"), ("?application=demo", "csrf", "the body")],
+)
+async def test_clearing_what_is_not_named_rightly_is_refused(
+    caching: ProxyEnvironment, query: str, field: str, reason: str
+) -> None:
     await caching.results(QUERY)
-    response = await caching.admin.send("POST", "/cache/clear", headers=BEARER, data={"application": "another"})
-    assert response.status == 400
+    response = await caching.admin.send("POST", f"/cache/clear{query}", headers=BEARER, data={field: "another"})
+    assert (response.status, reason in await response.text()) == (400, True)
     assert (await caching.admin.json("/cache.json"))["memory"][0]["entries"] == 1
 
 
