@@ -52,8 +52,12 @@ def back_up(store: Path, target: Path, kept_tokens: str) -> None:
     if target.exists():
         if target.samefile(store):
             raise errors.ConfigError(f"{target}: is the store itself; name another file")
-        if not _is_database(target):
-            raise errors.ConfigError(f"{target}: exists and is not a backup, so it is not replaced; name another file")
+        try:
+            with _opened(target, "ro"):
+                pass
+        except errors.ConfigError as error:
+            reason = "exists and is not a backup, so it is not replaced; name another file"
+            raise errors.ConfigError(f"{target}: {reason}") from error
     with _explained(target):
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f"{target.name}.")
         try:
@@ -110,8 +114,9 @@ def _opened(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     """Open an existing store of this version. Raises ConfigError."""
     if not path.exists():
         raise errors.ConfigError(f"{path}: does not exist")
-    if not _is_database(path):
-        raise errors.ConfigError(f"{path}: is not a store of v3bridge")
+    with _explained(path), path.open("rb") as file:
+        if file.read(len(sqlite_schema.MAGIC)) != sqlite_schema.MAGIC:
+            raise errors.ConfigError(f"{path}: is not a store of v3bridge")
     address = f"file:{quote(str(path))}?mode={mode}"
     with (
         _explained(path),
@@ -135,11 +140,6 @@ def _explained(path: Path) -> Iterator[None]:
         raise errors.ConfigError(f"{path}: {error.strerror}") from error
     except sqlite3.Error as error:
         raise errors.ConfigError(f"{path}: {error}") from error
-
-
-def _is_database(path: Path) -> bool:
-    with _explained(path), path.open("rb") as file:
-        return file.read(len(sqlite_schema.MAGIC)) == sqlite_schema.MAGIC
 
 
 def _ledger(connection: sqlite3.Connection) -> dict[LedgerEntry, int]:

@@ -154,7 +154,7 @@ def _folders(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _name(file: Path, process: str) -> str:
-    digest = hashlib.blake2b(os.fsencode(file.resolve()), digest_size=8).hexdigest()
+    digest = hashlib.blake2b(os.fsencode(os.path.realpath(file)), digest_size=8).hexdigest()
     return f"{digest}.{process}.sock"
 
 

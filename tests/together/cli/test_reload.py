@@ -1,6 +1,7 @@
 """Tests of reloads with real processes: no request fails, and workers change together."""
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -283,6 +284,28 @@ async def test_command_prints_what_changed_and_what_waits(start_service: StartSe
     done = await reload()
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
+
+
+async def test_reload_where_a_secret_of_the_service_is_missing_is_done_and_not_in_the_audit_log(
+    start_service: StartService, run_command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_SERVICE", base64.b64encode(bytes(32)).decode())
+    service = await start_service(1)
+    service.content["store_key"] = "env:OF_THE_SERVICE"
+    service.write()
+    monkeypatch.delenv("OF_THE_SERVICE")
+    done = await asyncio.to_thread(run_command, "reload", "--config", str(service.file), python=PROCESS)
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["Changed:", "  store_key"])
+    assert re.fullmatch(
+        r"v3bridge: not in the audit log: config.yaml:\d+:\d+: store_key: .* OF_THE_SERVICE is not set\n", done.stderr
+    )
+
+
+def test_file_that_is_a_link_to_itself_has_no_service(run_command: Any, tmp_path: Path) -> None:
+    (link := tmp_path / "config.yaml").symlink_to(link)
+    done = run_command("reload", "--config", str(link))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"v3bridge: no service of this user runs with {link}")
 
 
 async def test_keys_that_are_added_and_disabled_reload_the_service(

@@ -177,13 +177,17 @@ def test_later_backup_replaces_an_earlier_one_and_nothing_else(
     use(booking(40))
     backup, notes = tmp_path / "backup.sqlite", tmp_path / "notes.txt"
     notes.write_text("mine")
+    with contextlib.closing(sqlite3.connect(of_another := tmp_path / "another.sqlite")) as database:
+        database.execute("CREATE TABLE mine (id)")
     for _ in range(2):
         assert run_command("store", "backup", str(backup), "--config", config_file).returncode == 0
-    for wrong, reason in ((notes, "exists and is not a backup"), (tmp_path / "state.sqlite", "is the store itself")):
+    refused = dict.fromkeys((notes, of_another), "exists and is not a backup")
+    for wrong, reason in (refused | {tmp_path / "state.sqlite": "is the store itself"}).items():
         done = run_command("store", "backup", str(wrong), "--config", config_file)
         assert done.returncode == 2
         assert f"{wrong}: {reason}" in done.stderr
     assert notes.read_text() == "mine"
+    assert b"CREATE TABLE mine" in of_another.read_bytes()
     assert not list(tmp_path.glob("backup.sqlite.*"))
 
 
