@@ -133,13 +133,12 @@ def expire(
     print_only: _Print = False,
 ) -> None:
     """Give an API key a last day of service, after which it gets a 403 that says so; or take it away."""
-    application, name = _named(key)
     try:
         last_day = None if day == "never" else datetime.date.fromisoformat(day)
     except ValueError:
         raise typer.BadParameter(f"{day!r} is neither a date such as 2027-01-31 nor never", param_hint="DATE") from None
     done = f"{key} has no last day" if last_day is None else f"{key} works until {last_day}"
-    _change(config_file, lambda settings: key_changes.ending(settings, application, name, last_day), done, print_only)
+    _end(config_file, key, last_day, done, print_only)
 
 
 @app.command("disable")
@@ -149,14 +148,12 @@ def disable(
     print_only: _Print = False,
 ) -> None:
     """Refuse an API key from now on: its last day was yesterday. `keys expire APP/NAME never` enables it again."""
+    _end(config_file, key, _today() - datetime.timedelta(1), f"{key} is disabled", print_only)
+
+
+def _end(config_file: "Path | None", key: str, last_day: datetime.date | None, done: str, print_only: bool) -> None:
     application, name = _named(key)
-    yesterday = _today() - datetime.timedelta(1)
-    _change(
-        config_file,
-        lambda settings: key_changes.ending(settings, application, name, yesterday),
-        f"{key} is disabled",
-        print_only,
-    )
+    _change(config_file, lambda settings: key_changes.ending(settings, application, name, last_day), done, print_only)
 
 
 def _change(

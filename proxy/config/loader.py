@@ -159,9 +159,10 @@ class _Reader(Blocks):
         plan = known.get("plan")
         of_plan = settings.PLANS.get(plan, {}) if isinstance(plan, str) else {}
         application = self.block(settings.ApplicationSettings, of_plan | self._inner(known, at), at)
+        # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
+        needed = upstream != "sandbox" or application.client_id is not None or application.client_secret is not None
         for key in ("client_id", "client_secret"):
-            # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
-            if getattr(application, key) is None and (upstream != "sandbox" or _any_credential(application)):
+            if needed and getattr(application, key) is None:
                 self.report((*at, key), mistakes.missing(settings.ApplicationSettings, key), "setting_missing")
         self._check_sunsets(application, at)
         self._check_shares(application, at)
@@ -275,7 +276,3 @@ class _Reader(Blocks):
             if self.upstream or kind not in ABSENT or not raw.startswith(("env:", "file:")):
                 raise
             return ABSENT[kind]
-
-
-def _any_credential(application: settings.ApplicationSettings) -> bool:
-    return application.client_id is not None or application.client_secret is not None

@@ -120,7 +120,9 @@ class FileJournal:
     def record_usage(self, sequence: int, group: EntryGroup, used: int, uncertain: int) -> None:
         file = self._files.get(sequence)
         if file is None:
-            file = self._files[sequence] = _File(self._name(sequence))
+            file = self._files[sequence] = _File(
+                self._path.with_name(f"{self._path.name}.{self._owner}.{sequence}.journal")
+            )
         file.append(b"[%d,%d,%s]\n" % (used, uncertain, group.json))
 
     def settled(self, sequence: int) -> None:
@@ -164,9 +166,6 @@ class FileJournal:
         with contextlib.suppress(OSError):  # the next settlement tries again
             file.write(0, b"".join(self._open.get(slot, FREE).ljust(SLOT, b"\0") for slot in range(slots)))
             log.warning("intents restored", file=str(file.path))
-
-    def _name(self, sequence: int) -> Path:
-        return self._path.with_name(f"{self._path.name}.{self._owner}.{sequence}.journal")
 
 
 def left_behind(path: Path) -> Iterator[tuple[Path, Settlement]]:

@@ -53,9 +53,8 @@ from proxy.telemetry.callers import (
 )
 
 PREFIX = "{v3bridge}:"
-SEQUENCES_KEPT = (
-    7 * 86_400
-)  # seconds that the last settlement of a dead owner is remembered, so that it is not booked twice
+# Seconds that the last settlement of a dead owner is remembered, so that it is not booked twice.
+SEQUENCES_KEPT = 7 * 86_400
 CONNECT_SECONDS = 2.0
 RESPONSE_SECONDS = 5.0
 TIME = 17  # characters of a time in an entry of the cache, such as 1700000000.000000

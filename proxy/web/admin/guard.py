@@ -178,7 +178,8 @@ class Guard:
         except errors.BridgeError as error:
             response = self._error(request, error.status, error.message, error.retry_after)
         except web.HTTPException as error:
-            response = self._error(request, error.status, _reason(error), None)
+            reason = "there is no such page" if error.status == 404 else error.reason.lower()
+            response = self._error(request, error.status, reason, None)
             if hdrs.ALLOW in error.headers:
                 response.headers[hdrs.ALLOW] = error.headers[hdrs.ALLOW]
         except Exception as error:
@@ -251,10 +252,6 @@ _TITLES = {
     405: "Not possible here",
     429: "Too many requests",
 }
-
-
-def _reason(error: web.HTTPException) -> str:
-    return "there is no such page" if error.status == 404 else error.reason.lower()
 
 
 def _route(request: web.Request) -> str:

@@ -143,7 +143,7 @@ def _action_handler(action: AdminAction, context: AdminContext, audit: auditing.
         if result.shown:  # not in a cookie, which browsers write to the disk
             return await _shown_once(page, context, result, request)
         response = web.Response(status=303, headers={hdrs.LOCATION: page.url})
-        sign_in.set_cookie(response, NOTICE, _encoded(result.message), NOTICE_SECONDS)
+        sign_in.set_cookie(response, NOTICE, result.message[:NOTICE_MAX].encode().hex(), NOTICE_SECONDS)
         return response
 
     async def recorded(request: web.Request, form: Query) -> ActionResult:
@@ -173,10 +173,6 @@ async def _shown_once(
     values = {"notice": result.message, "shown": result.shown}
     text = await asyncio.to_thread(rendering.page, page, pages.PAGES, data, viewer, **values)
     return web.Response(text=text, content_type="text/html")
-
-
-def _encoded(message: str) -> str:
-    return message[:NOTICE_MAX].encode().hex()
 
 
 def _decoded(cookie: str) -> str:
