@@ -154,8 +154,7 @@ class RootField:
                 return queries.MultiMatchQueries(request, part, projections, matched, options)
             if name == PARTS:
                 return queries.IdQueries(request, part, projections, arguments["ids"])
-            given = {key: arguments[key] for key in arguments if key not in (*MARKET, *LIVE_OFFERS, TIMEOUT)}
-            return queries.PageQuery(request, part, projections, name, given)
+            return queries.PageQuery(request, part, projections, name, _page_arguments(arguments))
 
         results = await pipeline.resolve_parts(request, query_set)
         for result in results:
@@ -275,6 +274,12 @@ def _options(arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the options of a match; None for those that change nothing."""
     options = {key: value for key, value in (arguments.get("options") or {}).items() if value}
     return options or None
+
+
+def _page_arguments(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of a search without those that change nothing, so that it has one record."""
+    given = {key: value for key, value in arguments.items() if value or (value is not None and key in ("q", "limit"))}
+    return {key: value for key, value in given.items() if key not in (*MARKET, *LIVE_OFFERS, TIMEOUT)}
 
 
 def _at_market(request: GatewayRequest, arguments: Mapping[str, Any]) -> GatewayRequest:

@@ -66,3 +66,21 @@ async def test_empty_operation_name_is_none(pair: Any) -> None:
             sent = {"query": "query Name { __typename }", "operationName": ""}
             reply = await both.post(f"{both.environment.proxy.url}{path}", sent, token=running_proxy.KEY)
             assert (reply.status, reply.data) == (200, {"__typename": "Query"})
+
+
+@pytest.mark.parametrize("name", ["supSearch", "supSearchMpn"])
+async def test_arguments_that_change_nothing_cost_nothing(pair: Any, name: str) -> None:
+    """Programs send null, or the default, for what others leave out."""
+    document = f"""query ($start: Int, $stock: Boolean, $filters: Map, $sort: String, $limit: Int = 2) {{
+      {name}(q: "SN74", start: $start, limit: $limit, inStockOnly: $stock, filters: $filters, sort: $sort) {{
+        hits results {{ part {{ mpn }} }} }} }}"""
+    async with pair() as both:
+        first = await both.assert_same(document)
+        billed = both.billed
+        nothing = {"start": None, "stock": None, "filters": None, "sort": None}
+        for variables in (nothing, {"start": 0}, {"stock": False}, {"filters": {}}, {"stock": False, "filters": {}}):
+            again = await both.ask(document, variables)
+            assert (again.data, again.headers["X-Parts-Cost"], both.billed) == (first.data, "0", billed), variables
+        for changed in ({"start": 1}, {"limit": 1}, {"limit": 0}, {"sort": "median_price_1000"}):
+            await both.assert_same(document, changed)
+        assert both.billed > billed
