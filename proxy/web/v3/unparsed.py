@@ -65,10 +65,11 @@ class UnparsedHits:
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
         started = self._clock.monotonic()
-        fields = _ID_FIELD.findall(data)
-        known = self._cache.find(_without_ids(data) if fields else data)
+        fields: list[tuple[bytes, bytes]] = []
+        known = self._cache.find(data)
         if known is None:
-            return None
+            if not (fields := _ID_FIELD.findall(data)) or (known := self._cache.find(_without_ids(data))) is None:
+                return None
         head, cached = known
         address = self._context.addresses.resolve(peer, head.labels.forwarded)
         if self._clock.now() >= cached.client.end:
