@@ -65,11 +65,12 @@ class UnparsedHits:
     def __call__(self, data: bytes, peer: str | None) -> bytes | None:
         """Return the response to a request head from the address `peer`."""
         started = self._clock.monotonic()
-        fields: list[tuple[bytes, bytes]] = []
         known = self._cache.find(data)
+        fields = _ID_FIELD.findall(data) if known is None else []
+        if fields:
+            known = self._cache.find(_without_ids(data))
         if known is None:
-            if not (fields := _ID_FIELD.findall(data)) or (known := self._cache.find(_without_ids(data))) is None:
-                return None
+            return None
         head, cached = known
         address = self._context.addresses.resolve(peer, head.labels.forwarded)
         if self._clock.now() >= cached.client.end:
