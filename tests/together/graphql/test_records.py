@@ -77,8 +77,12 @@ async def test_arguments_that_change_nothing_cost_nothing(pair: Any, name: str) 
     async with pair() as both:
         first = await both.assert_same(document)
         billed = both.billed
-        nothing = {"start": None, "stock": None, "filters": None, "sort": None}
-        for variables in (nothing, {"start": 0}, {"stock": False}, {"filters": {}}, {"stock": False, "filters": {}}):
+        nothing: tuple[dict[str, Any], ...] = (
+            {"start": None, "stock": None, "filters": None, "sort": None},
+            {"start": 0},
+            {"stock": False, "filters": {}},
+        )
+        for variables in nothing:
             again = await both.ask(document, variables)
             assert (again.data, again.headers["X-Parts-Cost"], both.billed) == (first.data, "0", billed), variables
         for changed in ({"start": 1}, {"limit": 1}, {"limit": 0}, {"sort": "median_price_1000"}):
