@@ -101,9 +101,18 @@ def _mapping_differences(before: Mapping[str, Any], after: Mapping[str, Any], na
         if key not in after:
             yield f"{inner} (removed)"
         elif key not in before:
-            yield f"{inner} (added)"
+            yield f"{inner} (added{_usage_left(before, after, after[key])})"
         else:
             yield from _differences(before[key], after[key], inner)
+
+
+def _usage_left(before: Mapping[str, Any], after: Mapping[str, Any], added: Any) -> str:
+    """Return what an application leaves behind that is only renamed: parts are counted by name."""
+    if isinstance(added, ApplicationSettings) and added.client_id is not None:
+        for name, each in before.items():
+            if name not in after and each.client_id == added.client_id:
+                return f"; it has the client_id of {name}, and parts that {name} has used do not count for its limit"
+    return ""
 
 
 def _digest(file: Path) -> str:

@@ -12,6 +12,8 @@ from proxy.config import changes
 
 UPSTREAM = config.UpstreamSettings("https://one.example/graphql", "https://one.example/token")
 
+LEFT = "; it has the client_id of old, and parts that old has used do not count for its limit"
+
 
 def key(text: str, **fields: Any) -> config.ApiKeySettings:
     return config.ApiKeySettings(config.digest(text), **fields)
@@ -60,7 +62,9 @@ def test_applications_and_keys_are_compared_by_name() -> None:
     erp, shop = key("erp-key", name="erp"), key("shop-key", name="shop")
     before = config.Config({"demo": application(erp, shop), "old": application()})
     after = config.Config({"new": application(), "demo": application(shop, erp)})
-    assert changed(before, after) == ["applications.old (removed)", "applications.new (added)"]
+    assert changed(before, after) == ["applications.old (removed)", f"applications.new (added{LEFT})"]
+    other = {"new": application(client_id=config.ClientId("another-id")), "demo": application(erp, shop)}
+    assert changed(before, config.Config(other)) == ["applications.old (removed)", "applications.new (added)"]
 
 
 def test_no_value_of_a_secret_is_named() -> None:
