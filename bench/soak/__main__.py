@@ -46,7 +46,7 @@ def table(plan: SoakPlan, outcome: SoakOutcome) -> Table:
     """Return the figures of a run as a table."""
     messages: Counter[str] = Counter()
     for message, count in outcome.judge.messages.items():
-        messages[re.sub(r"\d+ (bytes|times)", r"N \1", message)] += count
+        messages[re.sub(r"[\d,]+ (bytes|times)", r"N \1", message)] += count
     shown = Table("measure", "figure", title=f"{plan.requests} requests under faults, seed {plan.seed}")
     judge, totals, ledger = outcome.judge, outcome.totals, outcome.ledger
     for measure, figure in (

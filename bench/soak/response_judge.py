@@ -17,7 +17,7 @@ LATE = "late"  # not a fault: the machine is too slow
 EXPLAINING_FAULTS: Mapping[str, str] = {
     r"the GraphQL service closed the connection without a response": "reset",
     r"the GraphQL service sent an answer that is cut": "cut",
-    r"the GraphQL service sent something that is not its answer \(HTTP 200, \d+ bytes\)": "malformed",
+    r"the GraphQL service sent something that is not its answer \(HTTP 200, [\d,]+ bytes\)": "malformed",
     r"the GraphQL service answered HTTP 200 with HTML instead of GraphQL; check the address in upstream.graphql_url": (
         "malformed"
     ),

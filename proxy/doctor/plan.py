@@ -126,18 +126,18 @@ def limit_findings(limit: PartLimit, application: config.ApplicationSettings, na
     if number == 0:
         return [found("plan_without_parts", "this plan has no parts: its part limit is 0", application=name)]
     if limit.is_refused or (number is not None and used is not None and used >= number):
-        shown = "part limit" if number is None else f"part limit of {number}"
+        shown = "part limit" if number is None else f"part limit of {number:,}"
         small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
         findings = [found("part_limit_reached", f"the {shown}{small} is exhausted", application=name)]
     elif number is None:
         text = "the part limit is not exhausted; its number shows only when it is, or where `reconcile` is set"
         return [passed("part_limit_open", text, name)]
     elif number <= SMALL_LIMIT:
-        findings = [found("part_limit_small", f"the part limit is {number}{_used(used)}", application=name)]
+        findings = [found("part_limit_small", f"the part limit is {number:,}{_used(used)}", application=name)]
     else:
-        findings = [passed("part_limit_open", f"the part limit is {number}{_used(used)}", name)]
+        findings = [passed("part_limit_open", f"the part limit is {number:,}{_used(used)}", name)]
     if isinstance(application.parts, int) and number is not None and application.parts != number:
-        text = f"`parts` is {application.parts}, the part limit of the plan is {number}"
+        text = f"`parts` is {application.parts:,}, the part limit of the plan is {number:,}"
         findings.append(found("part_limit_differs", text, application=name))
     return findings
 
@@ -152,7 +152,7 @@ def ledger_finding(
         return passed("quota_unlimited", f"parts: unlimited; {counted(spent, 'part')} used in {row.period}", name)
     remaining = row.remaining or 0
     reset = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
-    text = f"{remaining} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
+    text = f"{remaining:,} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
     if row.limit == 0:
         text = "`parts` is 0, so that only requests that are free of charge are sent"
         return found("quota_exhausted", text, advice="set `parts` to the part limit of the plan", application=name)
@@ -196,7 +196,7 @@ def refused_count_finding(error: errors.BridgeError, name: str) -> CheckResult:
 
 
 def _used(used: int | None) -> str:
-    return "" if used is None else f", {used} of them used"
+    return "" if used is None else f", {used:,} of them used"
 
 
 def _part_limit(

@@ -79,7 +79,7 @@ class RequestPreparation:
         if parts > DOCUMENT_PARTS_MAX:
             raise InvalidDocumentError(
                 graphql.GraphQLError(
-                    f"The document may cost {parts} parts, one may cost {DOCUMENT_PARTS_MAX}: ask for fewer, or in"
+                    f"The document may cost {parts:,} parts, one may cost {DOCUMENT_PARTS_MAX:,}: ask for fewer, or in"
                     " several requests."
                 )
             )

@@ -259,8 +259,8 @@ async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(
     sandbox.journal.clear()
     runs = [await inspected(tmp_path, sandbox, application={"parts": 1000, "reconcile": reconcile}) for _ in range(2)]
     assert [run.failed for run in runs] == [set(), set()]
-    assert runs[0].finding("part_limit_open").text == "the part limit is 1000, 32 of them used"
-    assert runs[1].finding("quota_remaining").text.startswith("968 of 1000 parts remain")
+    assert runs[0].finding("part_limit_open").text == "the part limit is 1,000, 32 of them used"
+    assert runs[1].finding("quota_remaining").text.startswith("968 of 1,000 parts remain")
     assert runs[1].finding("counts_read_today").outcome == "passed"
     asked = [entry for entry in sandbox.journal.entries if entry.fields == ("admApplicationById",)]
     assert len(asked) == 1

@@ -82,7 +82,7 @@ class ChargedAccounts:
 
     def left(self, account: QuotaAccount, remaining: int) -> str:
         """Say what is left of a limited account, and of whose share of what."""
-        text = f"{account.name} has {remaining} of {counted(account.limit or 0, 'part')} left"
+        text = f"{account.name} has {remaining:,} of {counted(account.limit or 0, 'part')} left"
         if account.name == self.application.name and self.leaves:
             return f"{text} for {self.key.name}, which leaves the last {self.leaves} to other API keys"
         if account.name == self.key.name and self.share is not None:

@@ -55,7 +55,7 @@ REFUSED = {
     "parts": (
         "{ " + " ".join(f'a{n}: supSearch(q: "x{n}", limit: 100) {{ results {{ part {{ mpn }} }} }}' for n in range(11))
         + " }",
-        "may cost 1100 parts",
+        "may cost 1,100 parts",
     ),
 }  # fmt: skip
 
@@ -101,7 +101,7 @@ async def test_variables_are_checked_before_anything_is_sent(both: Pair) -> None
         ({"q": [{"mpn": 1}]}, "A", "mpn"),
         ({"q": [{"nothing": "1"}]}, "A", "nothing"),
         ({"q": [{"mpn": "1", "limit": "x"}]}, "A", "limit"),
-        ({"q": [{"mpn": "1", "limit": 2_000}]}, "A", "may cost 2000 parts"),
+        ({"q": [{"mpn": "1", "limit": 2_000}]}, "A", "may cost 2,000 parts"),
         ({"q": []}, "C", "Unknown operation"),
         ({"q": []}, None, "operation name"),
     ):

@@ -70,7 +70,7 @@ async def _shadow(settings: config.Config, action: ShadowAction, config_file: Pa
         alike = row.compared - row.differing
         not_compared = f", {row.not_compared} could not be compared" if row.not_compared else ""
         typer.echo(
-            f"{row.client} {row.endpoint}: {alike} of {counted(row.compared, 'request')} without a difference"
+            f"{row.client} {row.endpoint}: {alike:,} of {counted(row.compared, 'request')} without a difference"
             f"{not_compared}"
         )
     chosen = f" --config {shlex.quote(str(config_file))}" if config_file else ""

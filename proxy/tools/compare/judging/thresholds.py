@@ -48,7 +48,7 @@ class Threshold(msgspec.Struct, frozen=True):
         """Return a message where too many requests have the difference; None otherwise."""
         if requests == 0 or requests <= self.share * of:
             return None
-        return f"{self.text}: {requests} of {counted(of, 'request has', 'requests have')} it ({requests / of:.2%})"
+        return f"{self.text}: {requests:,} of {counted(of, 'request has', 'requests have')} it ({requests / of:.2%})"
 
 
 def subject_of(endpoint: str, path: str) -> str:
