@@ -228,12 +228,7 @@ def _search_echo(request: model.SearchRequest) -> dict[str, Any]:
         "stats": {field: {"include": True, "exclude_filter": exclude} for field, exclude in request.stats},
     }
     if request.drilldown is not None:
-        drilldown = request.drilldown
-        echo["spec_drilldown"] = {
-            "include": drilldown.include,
-            "exclude_filter": drilldown.exclude_filter,
-            "limit": drilldown.limit,
-        }
+        echo["spec_drilldown"] = msgspec.structs.asdict(request.drilldown)
     return echo
 
 

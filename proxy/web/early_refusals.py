@@ -13,6 +13,7 @@ from proxy.kit.aiohttp_internals.server import Handler, close_after_response
 from proxy.v3 import bounds
 from proxy.web import operator_endpoints
 
+CONTINUE = "100-continue"
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 
 REFUSED: web.AppKey[Handler] = web.AppKey("refused")
@@ -46,6 +47,8 @@ def _refusal(request: web.BaseRequest) -> errors.BridgeError | None:
     # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
     if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
         return errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
+    if request.headers.get(hdrs.EXPECT, CONTINUE).lower() != CONTINUE:
+        return errors.BadRequest(f"the header Expect can only be {CONTINUE} here")
     if getattr(request.protocol, "over_limit", False) and path not in operator_endpoints.PATHS:
         return errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
     return None

@@ -47,7 +47,11 @@ class _V3Connection(LimitedConnection):
                 )
             )
         if status < 500:
-            return _error_response(errors.BadRequest("the request is not valid HTTP"))
+            return _error_response(
+                errors.BadRequest(
+                    "the request is not valid HTTP; percent-encode blanks and non-ASCII characters of a URL"
+                )
+            )
         return _error_response(errors.ServerError("Internal error"))
 
 

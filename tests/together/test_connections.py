@@ -197,6 +197,14 @@ async def test_http_1_0_with_chunked_body_is_refused(start: StartEnvironment) ->
         assert (reply.status, reply.json["message"]) == (400, "HTTP/1.0 has no Transfer-Encoding")
 
 
+async def test_unknown_expectation_is_refused_with_a_v3_error(start: StartEnvironment) -> None:
+    async with start() as environment:
+        line = b"GET " + target({"mpn": "SN74S74N"}).encode() + b" HTTP/1.1"
+        reply = await environment.raw(line, b"Expect: a-miracle")
+        assert (reply.status, reply.json["message"]) == (400, "the header Expect can only be 100-continue here")
+        assert (await environment.raw(line, b"Expect: 100-Continue")).status == 100
+
+
 @pytest.mark.parametrize("path", [b"/" * 60_000, b"/v3" + b"/" * 60_000, b"/v3/parts/" + b"x/" * 30_000])
 async def test_too_long_path_is_refused_before_routing(start: StartEnvironment, path: bytes) -> None:
     async with start() as environment:

@@ -69,9 +69,9 @@ async def test_bom_beyond_the_default_line_limit_of_aiohttp_is_accepted(
     [
         (b"GET " + PATH + b"?" + KEY + b"&q=" + b"x" * 140_000 + b" HTTP/1.1", [], "longer than 69632 bytes"),
         (b"GET " + PATH + b"?" + KEY + b" HTTP/1.1", [b"X-Long: EXAMPLE_KEY" + b"x" * 140_000], "longer than 16384"),
-        (b"GET " + PATH + b"?" + KEY + b"&a b c HTTP/1.1", [], "not valid HTTP"),
+        (b"GET " + PATH + b"?" + KEY + b"&a b c HTTP/1.1", [], "percent-encode blanks and non-ASCII"),
         (b"GET " + PATH + b"?" + KEY + b" HTTP/9.9", [], "not valid HTTP"),
-        (b"GET " + PATH + b"?" + KEY + "&q=µ HTTP/1.1".encode(), [], "not valid HTTP"),
+        (b"GET " + PATH + b"?" + KEY + "&q=µ HTTP/1.1".encode(), [], "percent-encode blanks and non-ASCII"),
         (b"ODD " + PATH + b"?" + KEY + b" HTTP/1.1", [], "not valid HTTP"),
         (b"EXAMPLE_KEY", [], "not valid HTTP"),
         (b"GET " + PATH + b"?" + KEY + b" HTTP/1.1", [b"EXAMPLE_KEY without a colon"], "not valid HTTP"),
@@ -131,11 +131,16 @@ async def test_gzip_is_sent_only_on_request(environment: ProxyEnvironment) -> No
     assert json.loads(gzip.decompress(zipped.body))["results"] == plain.json["results"]
 
 
-async def test_gzip_is_not_sent_if_refused(environment: ProxyEnvironment) -> None:
-    reply = await environment.raw(
-        b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1", b"Accept-Encoding: gzip;q=0"
-    )
-    assert "content-encoding" not in reply.headers
+@pytest.mark.parametrize(
+    "accepted, encoding",
+    [(b"gzip;q=0", None), (b"Gzip;Q=0.0", None), (b"GZIP, br", "gzip"), (b"br, gzip;q=0.1", "gzip")],
+)
+async def test_gzip_is_sent_unless_refused_in_any_case_of_letters(
+    environment: ProxyEnvironment, accepted: bytes, encoding: str | None
+) -> None:
+    line = b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1"
+    reply = await environment.raw(line, b"Accept-Encoding: " + accepted)
+    assert reply.headers.get("content-encoding") == encoding
 
 
 async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> None:

@@ -62,6 +62,6 @@ def error_response(error: errors.BridgeError, response_format: ResponseFormat, r
 
 def accepts_gzip(request: web.Request) -> bool:
     """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
-    accepted = request.headers.get(ACCEPT_ENCODING, "")
+    accepted = request.headers.get(ACCEPT_ENCODING, "").lower()
     # The substring first: most clients name gzip without a quality, and need no regular expression.
     return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

@@ -21,6 +21,7 @@ from proxy.traffic.http_side import SideLimits
 from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
+READ = ("requests", "rules", "replay", "config", "baseline_file")
 REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
 NOT_WITH_SHADOW = ("generate", "baseline", "candidate", "requests", "replay", "record", "progress", "sample")
 NOT_WITH_REPLAY = ("generate", "candidate", "record", "progress", "budget")
@@ -136,9 +137,10 @@ def _check_generate(chosen: ComparisonOptions) -> None:
 def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
     if reports_to_output(chosen) > 1:
         raise typer.BadParameter("only one report can go to standard output", param_hint="-")
+    used = {file.resolve(): f"--{name.removesuffix('_file')}" for name in READ if (file := getattr(chosen, name))}
     for name in (*REPORTS, "record"):
         option = "output" if name == "record" and not comparing else name.replace("_", "-")
-        _check_file(getattr(chosen, name), f"--{option}")
+        _check_file(getattr(chosen, name), f"--{option}", used)
     is_named = chosen.baseline_file is not None or chosen.baseline in (SANDBOX, UPSTREAM)
     _check_url(None if is_named else chosen.baseline, "--baseline")
     _check_url(chosen.candidate, "--candidate")
@@ -165,13 +167,15 @@ def _check_url(url: str | None, option: str) -> None:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def _check_file(report: Path | None, option: str) -> None:
-    """Raise BadParameter if the file cannot be written."""
+def _check_file(report: Path | None, option: str, used: dict[Path, str]) -> None:
+    """Raise BadParameter if the file cannot be written, or another option uses it."""
     if report is None or report == STANDARD_OUTPUT:
         return
     if report.is_dir():
         raise typer.BadParameter(f"is a folder: {report}", param_hint=option)
     if not report.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {report.parent}", param_hint=option)
+    if (other := used.setdefault(report.resolve(), option)) != option:
+        raise typer.BadParameter(f"{report} is the file of {other}, too: name another", param_hint=option)
     if not os.access(report if report.exists() else report.parent, os.W_OK):
         raise typer.BadParameter(f"cannot be written: {report}", param_hint=option)

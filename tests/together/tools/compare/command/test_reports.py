@@ -25,6 +25,16 @@ async def test_report_can_be_written_to_standard_output(run_command: Any, servic
     assert "only one report can go to standard output" in refused.err
 
 
+@pytest.mark.parametrize("option, other", [("--html", "--requests"), ("--record", "--requests"), ("--junit", "--json")])
+async def test_report_never_replaces_a_file_of_another_option(
+    run_command: Any, services: Any, arguments: Any, tmp_path: Path, option: str, other: str
+) -> None:
+    file = "urls.txt" if other == "--requests" else "report"
+    refused = await run_command("compare", *services.sides, *arguments, "--json", "report", option, f"./{file}")
+    assert (refused.code, (tmp_path / "urls.txt").read_text(), (tmp_path / "report").exists()) == (2, REQUESTS, False)
+    assert f"{option}: {file} is the file of {other}, too: name another" in refused.err
+
+
 async def test_single_request_is_inconclusive(run_command: Any, services: Any, tmp_path: Path) -> None:
     (tmp_path / "urls.txt").write_text(REQUESTS.partition("\n")[0])
     found = await run_command("compare", *services.sides, "--requests", "urls.txt", "--yes", "--json", "-")
