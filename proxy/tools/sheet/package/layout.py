@@ -1,10 +1,11 @@
 """Looks of a sheet where it has none: widths of new columns, headings that stay in view, a filter. No I/O."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from proxy.tools.sheet.package import markup
-from proxy.tools.sheet.package.cells import Area, reference
+from proxy.tools.sheet.package.cells import Area, column_name, reference
 
 FROZEN_MAX = 10  # rows above the lines; more would leave them no room on a screen
 SHARED_MAX = 50  # columns that a width was chosen for; of more, it is a default
@@ -14,6 +15,7 @@ _ORDER = (
     *("sheetPr", "dimension", "sheetViews", "sheetFormatPr", "cols", "sheetData", "sheetCalcPr", "sheetProtection"),
     *("protectedRanges", "scenarios", "autoFilter"),
 )
+_FILTERED = re.compile(r"(\$?[A-Z]+\$?(\d+):\$?)([A-Z]+)(\$?\d+)")
 _RANK = {name: rank for rank, name in enumerate(_ORDER)}
 
 
@@ -23,6 +25,14 @@ class SheetLook(NamedTuple):
     header: int
     widths: Mapping[int, int]
     filtered: Area | None
+
+    def widened(self, area: str) -> str:
+        """Return the area of a filter, with the new columns if it is one of the lines: they are sorted with these."""
+        match = _FILTERED.fullmatch(area)
+        if self.filtered is None or match is None or int(match[2]) != self.filtered.first_row:
+            return area
+        last = max(match[3], column_name(self.filtered.last_column), key=lambda name: (len(name), name))
+        return f"{match[1]}{last}{match[4]}"
 
 
 class LookEditor:
@@ -48,6 +58,10 @@ class LookEditor:
             self.before(_RANK.get(name, len(_ORDER)), at)
             self._missing.pop(name, None)
             self._section = name
+            if name == "autoFilter":
+                tag = self._source.tag(at)
+                ref = self._look.widened(attributes.get("ref", ""))
+                self._source.replace(at, at + len(tag), markup.with_attributes(tag, {b"ref": ref.encode()}))
         elif depth == 3 and name == "sheetView" and self._section == "sheetViews":
             tag = self._source.tag(at)
             self._view_open = not markup.is_empty(tag)

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from proxy import errors
 from proxy.tools.sheet.package import markup, strings, structure, xml_events
 from proxy.tools.sheet.package.cells import COLUMNS_MAX, ROWS_MAX, CellValue, NewSheet, column_name, parse_reference
+from proxy.tools.sheet.package.layout import SheetLook
 
 NAME_MAX = 31  # UTF-16 units of a sheet's name; like the characters below, Excel's rule
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\\0-\x1f\ufffe\uffff\ud800-\udfff]")
 _RESERVED = "history"
+_FILTER = "_xlnm._FilterDatabase"
 _WORKSHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"
 
 
@@ -62,6 +64,20 @@ class PartEdits:
         attributes = {"name": name, "sheetId": str(max(used, default=0) + 1), "xmlns:r": namespace, "r:id": relation}
         self._append(self._workbook.workbook, xml_events.MAIN, "sheets", "sheet", attributes)
         return part, name
+
+    def widen_filter(self, sheet: structure.Sheet, look: SheetLook) -> None:
+        """Extend the hidden name of a sheet's filter, which LibreOffice goes by, as the filter itself is."""
+        part = self._workbook.workbook
+        listed = self._elements(part, xml_events.MAIN)
+        number = [each.attributes.get("name") for each in listed if each.name == "sheet"].index(sheet.name)
+        for each in listed:
+            if (each.attributes.get("name"), each.attributes.get("localSheetId")) == (_FILTER, str(number)):
+                text = markup.SourceText(self._source(part))
+                owner, mark, area = each.text.rpartition("!")
+                if (wider := look.widened(area)) != area:
+                    start = each.at + len(text.tag(each.at))
+                    text.replace(start, each.end_at, strings.escaped(f"{owner}{mark}{wider}").encode())
+                    self.changed[part] = text.finished()
 
     def _free_part(self) -> str:
         folder = posixpath.dirname(self._workbook.workbook)

@@ -109,7 +109,13 @@ class Package:
         edited = {by_name[name].part: (by_name[name], cells) for name, cells in changes.items() if cells}
         for sheet, cells in edited.values():
             self._check_tables(sheet, cells)
+        looks = {
+            name: look._replace(filtered=None) if any(names.named_tables(self._parts, by_name[name])) else look
+            for name, look in looks.items()
+        }
         edits = registering.PartEdits(self._parts, self._structure)
+        for name, look in looks.items():
+            edits.widen_filter(by_name[name], look)
         added = [(*edits.add_sheet(new.name), new, self._column_styles(new)) for new in new_sheets]
         styles = None if self._formats is None else self._formats.edited()
         if styles is not None and self._structure.styles is not None:
@@ -134,8 +140,6 @@ class Package:
         self, sheet: structure.Sheet, cells: Mapping[tuple[int, int], CellChange], look: SheetLook | None
     ) -> Iterator[bytes]:
         source = self._source(sheet)
-        if look is not None and any(names.named_tables(self._parts, sheet)):
-            look = look._replace(filtered=None)
         for chunk in editing.SheetEditor(cells, self._failing(sheet), look).edited(source):
             yield source.encoded(chunk)
 

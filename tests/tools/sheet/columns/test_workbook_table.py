@@ -250,6 +250,19 @@ def test_new_cells_have_formats_links_and_widths_of_their_own(fill_book: Fill, t
     assert sizes[0] == sizes[1]  # formats that are there are used again
 
 
+def test_filter_of_the_lines_gets_the_new_columns(fill_book: Fill, tmp_path: Path) -> None:
+    book = book_of(["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"])
+    book.active.title = "A & B!"
+    book.active.auto_filter.ref = "A1:B3"  # openpyxl writes the hidden name, too
+    book.save(tmp_path / "BOM.xlsx")
+    fill_book(tmp_path / "BOM.xlsx", tmp_path / "first.xlsx", "stock")
+    fill_book(tmp_path / "first.xlsx", tmp_path / "second.xlsx", "stock,url")
+    for file, last in (("first.xlsx", "D"), ("second.xlsx", "E")):
+        parts = workbook_parts(tmp_path / file)
+        assert f'<autoFilter ref="A1:{last}3"'.encode() in parts["xl/worksheets/sheet1.xml"]
+        assert f">'A &amp; B!'!$A$1:${last}$3</definedName>".encode() in parts["xl/workbook.xml"]
+
+
 VIEWS = '<sheetViews><sheetView workbookViewId="0">{}</sheetView></sheetViews>'
 LIBREOFFICE = '<cols><col min="1" max="2" width="9" customWidth="1"/><col min="3" max="16384" width="8.5"/></cols>'
 
@@ -262,7 +275,7 @@ LIBREOFFICE = '<cols><col min="1" max="2" width="9" customWidth="1"/><col min="3
         (
             VIEWS.format('<pane xSplit="1" topLeftCell="B1" state="frozen"/>')
             + '<cols><col min="2" max="2" width="40" customWidth="1"/></cols>',
-            '<autoFilter ref="A1:A2"/>', "B1", "A1:A2", 40,
+            '<autoFilter ref="A5:A6"/>', "B1", "A5:A6", 40,
         ),
     ],
 )  # fmt: skip
