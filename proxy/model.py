@@ -17,6 +17,9 @@ MATCH_WINDOW_MAX = 100  # start + limit
 SEARCH_LIMIT_DEFAULT = 10
 SEARCH_LIMIT_MAX = 100
 SEARCH_START_MAX = 1000
+# Paths of the dialects that are not v3: documents of today's API and of v4, and v4's REST wrapper (contract v4.md).
+GRAPHQL_PATHS = ("/graphql", "/api/v4/endpoint")
+WRAPPER = "/api/v4/rest/parts/match"
 
 Path = tuple[str, ...]
 

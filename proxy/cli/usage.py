@@ -159,9 +159,17 @@ def _print_month(made: "Chargeback") -> None:
     for name in ("API key", "fingerprint", *numbers):
         table.add_column(name, justify="right" if name in numbers else "left")
     for row in made.rows:
-        _, application, key, fingerprint, *counts = msgspec.structs.astuple(row)
-        name = f"{application}/{key}" if key is not None else f"{application}, other usage"
-        table.add_row(Text(name), fingerprint or "", *("" if count is None else f"{count:,}" for count in counts))
+        name = f"{row.application}/{row.key}" if row.key is not None else f"{row.application}, other usage"
+        counts = (
+            row.requests,
+            row.hits,
+            row.parts_paid,
+            row.uncertain,
+            row.avoided_by_cache,
+            row.avoided_by_coalescing,
+        )
+        cells = ("" if count is None else f"{count:,}" for count in counts)
+        table.add_row(Text(name), row.fingerprint or "", *cells)
     shown.table_console().print(table)
 
 

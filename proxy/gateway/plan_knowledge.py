@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -98,15 +97,13 @@ class PlanNotes:
 
     async def start(self) -> None:
         """Learn what is known, and start to look for more."""
-        with suppress(errors.StoreUnavailable):
-            await self.refresh()
+        await self._looking.call()
         self._looking.start()
 
     async def close(self) -> None:
         """Stop the task, and note what it has not noted yet."""
         await self._looking.close()
-        with suppress(errors.StoreUnavailable):
-            await self.refresh()
+        await self._looking.call()
 
     async def refresh(self) -> None:
         """Learn what others have noted or deleted, and note what responses have shown. Raises StoreUnavailable."""

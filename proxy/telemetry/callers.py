@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.redaction import Redaction
 from proxy.telemetry.activity import RequestValues, shown, shown_names
 from proxy.telemetry.metrics import SECONDS
@@ -23,7 +24,6 @@ OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 BOUNDS_MS = tuple(seconds * 1000 for seconds in SECONDS)  # of durations
-OTHER_PATHS = ("/graphql", "/api/v4/endpoint", "/api/v4/rest/parts/match")  # of dialects that are not v3
 BATCH = 256  # requests that are counted together
 TEXT_MAX = 8_192  # characters of targets with unsupported uses in a batch: hiding API keys in them takes milliseconds
 UNSUPPORTED_MAX = 200  # names of an API key that are counted separately, in one process
@@ -39,7 +39,7 @@ _ENDPOINTS = {
     for endpoint in ENDPOINTS
     for prefix in PREFIXES
     for slash in ("", "/")
-} | {f"{path}{slash}": path[1:] for path in OTHER_PATHS for slash in ("", "/")}
+} | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER) for slash in ("", "/")}
 
 
 class Caller(NamedTuple):

@@ -8,13 +8,12 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.redaction import Redaction
 from proxy.v3 import endpoints, parameters
 
 MONTH_SECONDS = 30 * 86_400.0  # to which the requests of a source are extrapolated
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
-WRAPPER = "/api/v4/rest/parts/match"
-GRAPHQL_PATHS = ("/graphql", "/api/v4/endpoint")
 _CREDENTIALS = ("customPricingCredentials", "custom_pricing_credentials")  # arguments of documents
 _KEYS = ("apikey",)
 _V4_KEYS = (*_KEYS, "token")

@@ -7,7 +7,6 @@ second.
 
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 
 import structlog
 
@@ -51,8 +50,7 @@ class CacheClearing:
 
     async def start(self) -> None:
         """Read the notes that are there already, and start to look for new ones."""
-        with suppress(errors.StoreUnavailable):
-            await self.refresh()
+        await self._looking.call()
         self._looking.start()
 
     async def close(self) -> None:

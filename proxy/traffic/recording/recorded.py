@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from proxy import errors
+from proxy.model import GRAPHQL_PATHS
 from proxy.traffic.recording.line_files import Spool, WholeLines
 from proxy.traffic.recording.recorder import FORMAT, RecordedResponse, RecordingHeader, RecordingLine, drop_ended
 from proxy.traffic.sources.entries import with_document
-from proxy.traffic.v3_request import GRAPHQL_PATHS, V3Request, parse_any_target
+from proxy.traffic.v3_request import V3Request, parse_any_target
 from proxy.traffic.v3_response import ComparedSide, SideResponse
 from proxy.upstream.replay import RecordedGraphQLResponse, ResponseRecorder, ResponseReplayer
 

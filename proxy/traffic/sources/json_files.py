@@ -15,9 +15,10 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from proxy.model import GRAPHQL_PATHS
 from proxy.traffic.sources import files, text_lines
 from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line, with_document
-from proxy.traffic.v3_request import GRAPHQL_PATHS, V3Request
+from proxy.traffic.v3_request import V3Request
 
 TARGETS = (
     *("url", "requesturl", "urloriginal", "urlfull", "target", "requesttarget", "uri", "requesturi", "request"),

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import errors
+from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.traffic import bom_columns
 from proxy.traffic.sources import bom, files, json_files, text_lines
 from proxy.traffic.sources.clients import Clients
 from proxy.traffic.sources.entries import Item, Reader, RequestEntry, Unreadable
-from proxy.traffic.v3_request import GRAPHQL_PATHS, WRAPPER, V3Request, parse_target
+from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3 import endpoints, parameters
 
 OTHER_METHOD = "its method is not GET or HEAD"

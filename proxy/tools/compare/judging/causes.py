@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from proxy.model import GRAPHQL_PATHS
 from proxy.tools.compare.judging import paths, unknown_uids, v3_fields
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Difference, Kind
-from proxy.traffic.v3_request import GRAPHQL_PATHS
 from proxy.v3 import endpoints
 
 KNOWN_PATHS = 2000  # entries of the field cache; bounded because paths come from client data

@@ -5,8 +5,9 @@ import msgspec
 from proxy.graphql import schema
 from proxy.graphql.documents import DocumentReader, InvalidDocumentError
 from proxy.graphql.preparation import DocumentRequest, RequestPreparation
+from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.traffic import estimate
-from proxy.traffic.v3_request import GRAPHQL_PATHS, WRAPPER, V3Request
+from proxy.traffic.v3_request import V3Request
 from proxy.v4.documents import V4DocumentReader
 from proxy.v4.wrapper import MATCH
 

@@ -16,8 +16,9 @@ import msgspec
 
 from proxy import config, errors
 from proxy.kit.clock import Clock
+from proxy.model import GRAPHQL_PATHS
 from proxy.traffic import failures, http_side
-from proxy.traffic.v3_request import GRAPHQL_PATHS, V3Request
+from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import ComparedSide, SideResponse
 from proxy.upstream import session
 from proxy.upstream.auth import identity

@@ -117,7 +117,7 @@ def test_unknown_names_never_reach_the_projection() -> None:
 
 
 def test_features_and_known_names_come_from_the_application_and_the_mapping() -> None:
-    projection = shape("include[]=specs&include[]=avg_price_v2", frozenset({"TECH_SPECS"})).projection
+    projection = shape("include[]=specs&include[]=market_status_v2", frozenset({"TECH_SPECS"})).projection
     assert projection == model.Projection(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
 
 
