@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import (
-    ablation,
     bom,
     cache,
     catalog,
@@ -28,14 +27,11 @@ from bench import (
     ledger,
     mapper,
     service,
-    shadow,
     sheet,
     startup,
     team_day,
-    whole,
     workbook,
     workers,
-    worst,
 )
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/performance.md"
@@ -48,16 +44,12 @@ BENCHES = {
     "documents": documents,
     "latency": latency,
     "bom": bom,
-    "whole": whole,
     "cache": cache,
     "ledger": ledger,
     "diff": diff,
-    "shadow": shadow,
     "sheet": sheet,
     "workbook": workbook,
-    "worst": worst,
     "startup": startup,
-    "ablation": ablation,
     "catalog": catalog,
 }
 HEAD = "## Results\n"  # of the end of the page, which a run replaces

@@ -23,8 +23,7 @@ from urllib.request import urlopen
 
 from bench import moved_clock
 from bench.goals import Goal
-from bench.processes import TARGET, TIMEOUT, Changes, Server, redis, service, upstream
-from bench.soak import servers
+from bench.processes import TARGET, TIMEOUT, Changes, Server, redis, sandbox, service, upstream
 
 QUERIES, CLIENTS, UPSTREAM_MS = 20, 4, 50
 BURST_CLIENTS, BURSTS, BURST_MS = 40, 5, 200
@@ -133,9 +132,9 @@ def _on_canned_upstream(setup: Setup, lines: int, folder: Path, figures: dict[st
 def _on_sandbox(setup: Setup, lines: int, folder: Path) -> dict[str, float]:
     """Measure a BOM on the sandbox, with a catalog that has one part for each line."""
     numbers = part_numbers(lines)
-    with _sandbox(folder, numbers) as (sandbox, changes):
+    with _sandbox(folder, numbers) as (url, changes):
         observed = _request_twice(setup, numbers, Server(0, 0), folder, changes)
-        billed = _billed(sandbox)
+        billed = _billed(url)
     return {
         setup.row(lines, BILLED): billed,
         setup.row(lines, SANDBOX_LEDGER): abs(observed.ledger - billed),
@@ -148,7 +147,7 @@ def _sandbox(folder: Path, numbers: list[str]) -> Iterator[tuple[str, Changes]]:
     """Start a sandbox with one part for each number; yields its address and the settings of a service before it."""
     catalog = folder / "bom.jsonl"
     catalog.write_text("".join(f'{{"mpn": "{number}", "manufacturer": "370"}}\n' for number in sorted(set(numbers))))
-    with servers.sandbox(folder, 1, "--catalog", str(catalog)) as printed:
+    with sandbox("--catalog", str(catalog), "--part-limit", "1000000") as printed:
         yield (
             printed["sandbox"],
             {
@@ -170,7 +169,7 @@ class PartsOfADay(NamedTuple):
 def parts_of_a_day(setup: Setup, lines: int, folder: Path) -> PartsOfADay:
     """Let a day pass for a service and a sandbox of their own."""
     numbers = part_numbers(lines)
-    with moved_clock.moving(folder) as clock, _sandbox(folder, numbers) as (sandbox, addresses):
+    with moved_clock.moving(folder) as clock, _sandbox(folder, numbers) as (url, addresses):
         changes: Changes = {
             **addresses,
             "store": f"sqlite:{tempfile.mkdtemp(dir=folder)}/state.sqlite",
@@ -185,14 +184,14 @@ def parts_of_a_day(setup: Setup, lines: int, folder: Path) -> PartsOfADay:
         clock.advance(LATER[1] - LATER[0])
         with service(Server(0, 0), folder, changes) as server:
             _request_by_programs(server, numbers)
-            day = _billed(sandbox)
+            day = _billed(url)
             clock.advance(NEXT_DAY - LATER[1])
             _send(server, numbers)
-        return PartsOfADay(day, _billed(sandbox) - day)
+        return PartsOfADay(day, _billed(url) - day)
 
 
-def _billed(sandbox: str) -> int:
-    with urlopen(f"{sandbox}/admin/journal?last=0") as response:
+def _billed(url: str) -> int:
+    with urlopen(f"{url}/admin/journal?last=0") as response:
         parts: int = json.load(response)["totals"]["parts"]
     return parts
 

@@ -1,4 +1,4 @@
-"""Processes of the benches: canned upstream, floor and its peer, constant handler, old service, Redis, and the service.
+"""Processes of the benches: canned upstream, floor and its peer, constant handler, Redis, sandbox, and the service.
 
 New ones are started for every round, because the memory layout can make a process a tenth slower for its whole life.
 """
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -22,16 +22,14 @@ from urllib.parse import quote
 
 import yaml
 
-from proxy.kit import shipped
-
+TREE = Path(__file__).parents[1]
 CONNECTIONS = 64
 TIMEOUT = 60.0  # seconds: a server that hangs must not stop a whole run
 TARGET = "/v3/parts/match?apikey=EXAMPLE_KEY&queries=" + quote('[{"mpn":"SN74SNUMBER"}]')
 SAME = TARGET.replace("NUMBER", "74N")
 # Settings of a row that differ from the shipped configuration, by dotted key.
 Changes = Mapping[str, object]
-REQUESTED: Changes = {"cache.fetch": "requested"}
-ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0, **REQUESTED}
+ALONE: Changes = {"coalescing.enabled": False, "cache.seconds": 0}
 # A target may end the request line itself, and add an id to the request.
 WITH_ID = SAME + " HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:"
 
@@ -110,11 +108,6 @@ def constant(size: int) -> AbstractContextManager[Server]:
     return _server("bench.constant", str(size))
 
 
-def old_service(mode: str) -> AbstractContextManager[Server]:
-    """Start the old service of a shadow, on the core of the load generator."""
-    return _server("bench.old_service", mode, core=1)
-
-
 @contextmanager
 def _server(module: str, *arguments: str, core: int | None = 0) -> Iterator[Server]:
     """Start a module that prints its port."""
@@ -141,22 +134,38 @@ def redis() -> Iterator[str]:
 
 
 @contextmanager
+def sandbox(*options: str) -> Iterator[dict[str, str]]:
+    """Start a sandbox; yields the addresses and credentials that it prints, by name."""
+    command = [sys.executable, "-m", "nexar_sandbox", "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            printed: dict[str, str] = {}
+            while "client_secret" not in printed:
+                name, value = process.stdout.readline().split()
+                printed[name] = value
+            yield printed
+        finally:
+            process.terminate()
+
+
+@contextmanager
 def service(
     behind: Server,
     folder: Path,
     changes: Changes = MappingProxyType({}),
     *,
-    through: Sequence[str] = ("proxy",),
+    tree: Path = TREE,
     core: int | None = 0,
 ) -> Iterator[Server]:
     """Start the service with the shipped configuration but for addresses and `changes`, with its own SQLite store. Its
-    log goes to a file. `through`: the module that starts it, with arguments of its own."""
+    log goes to a file. `tree`: the checkout whose service it is, with its own virtual environment."""
     own = Path(tempfile.mkdtemp(dir=folder))
     file = own / "config.yaml"
-    file.write_text(yaml.safe_dump(configuration(behind.port, own, changes)), encoding="utf-8")
+    file.write_text(yaml.safe_dump(configuration(behind.port, own, changes, tree)), encoding="utf-8")
     with (
         (own / "log").open("wb") as log,
-        _process(*through, "serve", "--config", str(file), core=core, log=log) as (line, pid),
+        _process("proxy", "serve", "--config", str(file), core=core, log=log, tree=tree) as (line, pid),
     ):
         yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
 
@@ -167,9 +176,9 @@ def start_all(stack: ExitStack, managers: Mapping[str, AbstractContextManager[Se
         return dict(zip(managers, starting.map(stack.enter_context, managers.values()), strict=True))
 
 
-def configuration(port: int, folder: Path, changes: Changes) -> dict[str, Any]:
+def configuration(port: int, folder: Path, changes: Changes, tree: Path = TREE) -> dict[str, Any]:
     """Return the shipped configuration with the canned upstream at `port` and its store in `folder`."""
-    settings: dict[str, Any] = yaml.safe_load(shipped.path("config.yaml").read_text("utf-8"))
+    settings: dict[str, Any] = yaml.safe_load((tree / "config.yaml").read_text("utf-8"))
     addresses = {
         "listen.port": 0,
         "admin.port": 0,
@@ -237,10 +246,13 @@ def pin(pid: int, core: int | None) -> None:
 
 
 @contextmanager
-def _process(module: str, *arguments: str, core: int | None, log: IO[bytes] | None = None) -> Iterator[tuple[str, int]]:
+def _process(
+    module: str, *arguments: str, core: int | None, log: IO[bytes] | None = None, tree: Path = TREE
+) -> Iterator[tuple[str, int]]:
     """Start a module; yields the first line that it prints, and its process id."""
-    command = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+    python = sys.executable if tree == TREE else str(tree / ".venv/bin/python")
+    command = [python, "-m", module, *arguments]
+    with subprocess.Popen(command, cwd=tree, stdout=subprocess.PIPE, stderr=log, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()

@@ -1,1 +1,0 @@
-"""Soak test, a constant load under injected faults: `python -m bench.soak`."""

@@ -1,1 +1,0 @@
-"""Simulated years of gateways: their event loops, the store, the upstream and the clocks follow a seed."""
