@@ -43,7 +43,7 @@ help:
 	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
 	@echo "make test         every test, about 10 minutes on two cores; what is skipped is named at the end"
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
-	@echo "make check        format, lint, types, import contracts, architecture, tests: what CI runs"
+	@echo "make check        format, lint, types, import contracts, tests: what CI runs"
 	@echo "make check-service, check-tools, check-sandbox   the same with the tests of one part"
 	@echo "make test-fast    the tests of the service and the tools that start no servers, in about two minutes"
 	@echo "make bench        the measurements of bench/"
@@ -67,21 +67,21 @@ programs:
 
 # What `check` does before the tests.
 define CHECKS
-	@echo "check 1/7: format"
+	@echo "check 1/6: format"
 	@$(BIN)/ruff format --check --quiet . || { echo "not in format; 'make format' puts it right" >&2; exit 1; }
-	@echo "check 2/7: lint"
+	@echo "check 2/6: lint"
 	@$(BIN)/ruff check --quiet .
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types structure
 endef
 
 check: $(TEST) $(CLIENTS)
 	$(CHECKS)
-	@echo "check 7/7: tests"
-	@$(PYTEST) -rs --ignore=tests/project/architecture $(ARGS)
+	@echo "check 6/6: tests"
+	@$(PYTEST) -rs $(ARGS)
 
 check-service check-tools check-sandbox: check-%: $(TEST)
 	$(CHECKS)
-	@echo "check 7/7: tests of the $*"
+	@echo "check 6/6: tests of the $*"
 	@$(PYTEST) -rs tests/$* $(ARGS)
 
 test-fast: $(TEST)
@@ -89,15 +89,13 @@ test-fast: $(TEST)
 
 # Steps of check, beside each other, because each keeps one core busy for half a minute.
 types:
-	@echo "check 3/7: types"
+	@echo "check 3/6: types"
 	@$(BIN)/mypy
 
 structure:
-	@echo "check 4/7: import contracts"
+	@echo "check 4/6: import contracts"
 	@$(BIN)/lint-imports --no-logo
-	@echo "check 5/7: architecture"
-	@$(AFRESH) $(BIN)/pytest tests/project/architecture
-	@echo "check 6/7: wheel and source distribution"
+	@echo "check 5/6: wheel and source distribution"
 	@$(DIST)
 
 dist: $(TEST)

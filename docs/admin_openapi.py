@@ -1,6 +1,6 @@
 """The OpenAPI document of the admin interface: `python -m docs.admin_openapi`.
 
-Prints docs/reference/admin.openapi.json; tests/project/docs holds the file to it.
+Prints docs/reference/admin.openapi.json; tests/project holds the file to it.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The reference of the command line, made of the program's own help: `python -m docs.command_line`.
 
-Prints docs/reference/command-line.md; tests/project/docs holds the page to it.
+Prints docs/reference/command-line.md; tests/project holds the page to it.
 """
 
 import enum

@@ -1,6 +1,6 @@
 """The tables of docs/reference/configuration.md: `python -m docs.configuration`.
 
-Writes the two tables of settings into the page; tests/project/docs holds the page to them.
+Writes the two tables of settings into the page; tests/project holds the page to them.
 """
 
 from pathlib import Path

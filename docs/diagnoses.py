@@ -1,6 +1,6 @@
 """The end of docs/how-to/troubleshooting.md, every diagnosis of `doctor`: `python -m docs.diagnoses`.
 
-Writes it, made of proxy/doctor/diagnoses.yaml; tests/project/docs holds the page to it.
+Writes it, made of proxy/doctor/diagnoses.yaml; tests/project holds the page to it.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """JSON Schemas (2020-12) of what commands write with --json: `python -m docs.json_schema compare` or `explain`.
 
-Prints docs/reference/compare.schema.json or explain.schema.json; tests/project/docs holds the files to it.
+Prints docs/reference/compare.schema.json or explain.schema.json; tests/project holds the files to it.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The man pages, made of the programs' own help: `python -m docs.man_page v3bridge`, or `nexar-sandbox`.
 
-Prints docs/v3bridge.1 or sandbox/nexar-sandbox.1, which the wheels install in share/man; tests/project/docs holds the
+Prints docs/v3bridge.1 or sandbox/nexar-sandbox.1, which the wheels install in share/man; tests/project holds the
 pages to it.
 """
 

@@ -1,6 +1,6 @@
 """The table of deviations in docs/reference/sandbox.md: `python -m docs.sandbox_deviations`.
 
-Writes the end of the page, made of their declarations; tests/project/docs holds the page to it.
+Writes the end of the page, made of their declarations; tests/project holds the page to it.
 """
 
 import dataclasses

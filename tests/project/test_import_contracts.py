@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+
 LAYERS = "Packages import only from lower layers"
 CYCLES = "No package has a cycle"
 ALONE = "The sandbox knows nothing of the proxy"
@@ -77,13 +79,13 @@ INNER = [
 ]
 
 
-def _contracts(root: Any) -> Any:
-    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+def _contracts() -> Any:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["tool"]["importlinter"]["contracts"]
 
 
-def _packages(root: Any) -> Any:
-    layers = next(contract["layers"] for contract in _contracts(root) if contract["type"] == "layers")
+def _packages() -> Any:
+    layers = next(contract["layers"] for contract in _contracts() if contract["type"] == "layers")
     return [name.strip(" ()") for layer in layers for name in layer.split("|")]
 
 
@@ -129,12 +131,12 @@ def lint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lint]:
 
 
 @pytest.fixture
-def skeleton(root: Path, tmp_path: Path) -> Any:
+def skeleton(tmp_path: Path) -> Any:
     (tmp_path / "proxy").mkdir()
     (tmp_path / "proxy" / "__init__.py").touch()
-    for module in [*_packages(root), *INNER]:
+    for module in [*_packages(), *INNER]:
         _write(tmp_path, module, "")
-    shutil.copy(root / "pyproject.toml", tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
 
@@ -171,5 +173,5 @@ def test_an_import_across_a_boundary_breaks_the_contract(
     assert f"{contract} BROKEN" in output
 
 
-def test_every_contract_has_a_violation_case(root: Path) -> None:
-    assert {contract["name"] for contract in _contracts(root)} == {CYCLES, *(contract for _, _, contract in OFFENCES)}
+def test_every_contract_has_a_violation_case() -> None:
+    assert {contract["name"] for contract in _contracts()} == {CYCLES, *(contract for _, _, contract in OFFENCES)}

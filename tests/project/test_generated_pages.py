@@ -1,0 +1,75 @@
+"""Files that scripts of docs/ generate are up to date."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from docs import (
+    admin_openapi,
+    citations,
+    command_line,
+    configuration,
+    diagnoses,
+    first_minute,
+    json_schema,
+    man_page,
+    sandbox_deviations,
+)
+from proxy.kit import shipped
+from proxy.mapping import loader
+from proxy.tools.conform import evidence, page, reading
+from proxy.v3.description import surface_page
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs/reference"
+CONFORM = "docs/reference/compatibility.yaml"
+
+
+def _surface() -> str:
+    return citations.linked(surface_page.page(loader.load(shipped.path("mappings"))), REFERENCE)
+
+
+def _compatibility() -> str:
+    return citations.linked(page.render(reading.load(), evidence.load(ROOT / CONFORM)), REFERENCE)
+
+
+PAGES: dict[str, tuple[Callable[[], str], str]] = {
+    "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
+    "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
+    "docs/how-to/troubleshooting.md": (diagnoses.page, "python -m docs.diagnoses"),
+    "docs/reference/sandbox.md": (sandbox_deviations.page, "python -m docs.sandbox_deviations"),
+    "docs/reference/admin.openapi.json": (admin_openapi.page, "python -m docs.admin_openapi > {name}"),
+    "docs/reference/compare.schema.json": (
+        lambda: json_schema.page("compare"),
+        "python -m docs.json_schema compare > {name}",
+    ),
+    "docs/reference/explain.schema.json": (
+        lambda: json_schema.page("explain"),
+        "python -m docs.json_schema explain > {name}",
+    ),
+    "docs/v3bridge.1": (lambda: man_page.page("v3bridge"), "python -m docs.man_page v3bridge > {name}"),
+    "sandbox/nexar-sandbox.1": (
+        lambda: man_page.page("nexar-sandbox"),
+        "python -m docs.man_page nexar-sandbox > {name}",
+    ),
+    "docs/reference/v3-surface.md": (_surface, "v3bridge surface > {name}; python -m docs.citations {name}"),
+    "docs/reference/compatibility.md": (
+        _compatibility,
+        f"v3bridge conform --against sandbox --update {CONFORM}; python -m docs.citations {{name}}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_file_is_what_its_script_prints(name: str) -> None:
+    render, command = PAGES[name]
+    assert (ROOT / name).read_text(encoding="utf-8") == render(), f"renew it with: {command.format(name=name)}"
+
+
+def test_picture_of_the_first_minute_shows_what_its_commands_print(needs_program: Callable[[str], str]) -> None:
+    for program in ("curl", "jq"):
+        needs_program(program)
+    name = "docs/images/first-minute.svg"
+    drawn = (ROOT / name).read_text(encoding="utf-8")
+    assert drawn == first_minute.page(), f"renew it with: python -m docs.first_minute > {name}"
