@@ -31,7 +31,6 @@ MEANINGS: dict[str, str] = {
     "token.failing": "token requests failed three times in a row or more",
     "store.unavailable": "the store cannot be written: usage is kept in memory, quotas with a limit cannot be reserved",
     "schema.drift": "the upstream's schema no longer has what the mappings read",
-    "assumption.contradicted": "live responses contradict what is assumed of the upstream; needs `evidence.share`",
     "client.new": "an API key was used by a program that had not used it before",
 }
 

@@ -13,7 +13,6 @@ import msgspec
 from proxy import config
 from proxy.alerts.alert import Severity
 from proxy.alerts.schema_check import SchemaReport
-from proxy.evidence.records import Tier, TrafficEvidence
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.callers import NewClient
 from proxy.gateway.quota.accounts import LIFETIME, QuotaAccount
@@ -27,13 +26,11 @@ from proxy.upstream.auth import backoff
 FAILURES = 3  # failed token requests in a row that are reported
 QUIET_SECONDS = 300.0  # without a failed token request, after the back-off of the last one, that end its condition
 CRITICAL_PERCENT = 95  # thresholds from here are critical
-PLACES_MAX = 20  # differences of the schema, or assumptions, that an alert names
+PLACES_MAX = 20  # differences of the schema that an alert names
 CLIENTS_MAX = 10  # new clients that an alert names
 
 _MONTH_SECONDS = 62 * 86_400.0  # longer than a month, so that a threshold is reported once in it
 _LIFETIME_SECONDS = 36_525 * 86_400.0  # a hundred years: once
-_SEVERITIES: dict[Tier, Severity] = {"core": "critical", "complete": "warning", "strict": "info"}
-_TIERS = tuple(_SEVERITIES)
 _SERVICES = {"graphql": "the GraphQL service", "identity": "the identity service"}
 
 
@@ -117,40 +114,6 @@ def new_clients(clients: Sequence[NewClient]) -> AlertCondition:
             ],
         },
     )
-
-
-def contradictions(evidence: TrafficEvidence, now: float) -> list[AlertCondition]:
-    """Return the report of the assumptions that responses of the last day contradict, if there are any."""
-    found = sorted(evidence.recent(now), key=lambda each: (_TIERS.index(each.tier), each.id))
-    if not found:
-        return []
-    count, worst = len(found), found[0]
-    title = f"Responses of the upstream contradict {counted(count, 'assumption')} of v3bridge"
-    condition = AlertCondition(
-        "assumptions",
-        "assumption.contradicted",
-        _SEVERITIES[worst.tier],
-        f"{title}: {worst.statement}" if count == 1 else f"{title}, first of all: {worst.statement}",
-        {
-            "count": count,
-            "assumptions": [
-                {
-                    "id": each.id,
-                    "tier": each.tier,
-                    "statement": each.statement,
-                    "used_by": each.used_by,
-                    "exchanges": each.exchanges,
-                    "contradicting": each.contradicting,
-                    "last": each.contradicted,
-                }
-                for each in found[:PLACES_MAX]
-            ],
-        },
-        over="No response of the last day contradicts what v3bridge assumes of the upstream.",
-        # So that another one is reported, too.
-        fingerprint=",".join(each.id for each in found),
-    )
-    return [condition]
 
 
 def _redacted(condition: AlertCondition, hidden: Redaction) -> AlertCondition:

@@ -15,7 +15,6 @@ from proxy import errors
 from proxy.alerts import alert as alerts
 from proxy.alerts import conditions, dispatcher, forecasts, records, schema_check
 from proxy.alerts.conditions import AlertCondition
-from proxy.evidence import records as records_of_evidence
 from proxy.gateway import callers
 from proxy.gateway.assembly import Gateway
 from proxy.kit.periodic import PeriodicTask
@@ -25,7 +24,7 @@ SYNC_SECONDS = 15.0  # between two looks at the open alerts in the store
 TAKE_OVER_SECONDS = 60.0  # between two looks for pending alerts that no process holds
 HOLD_SECONDS = 60.0  # that a condition must be over before it is resolved
 CLIENTS_SECONDS = 300.0  # between two looks for new clients, all of which are one alert
-FORECAST_SECONDS = 300.0  # between two forecasts, and two looks at the evidence
+FORECAST_SECONDS = 300.0  # between two forecasts
 CLIENTS_DELAY = 30.0  # seconds in which processes write what they have counted
 CLIENTS_NOTE = "alerts of new clients"
 CLOSE_SECONDS = 5.0  # that an evaluation may take at the end
@@ -53,7 +52,7 @@ class AlertMonitor:
         self._unsaved: set[str] = set()  # keys of open alerts that are only in memory
         self._done: set[str] = set()  # keys that are reported once
         self._claims: dict[str, float] = {}  # when a claim was last refused, by the monotonic clock
-        self._forecasts: list[AlertCondition] = []  # and contradictions
+        self._forecasts: list[AlertCondition] = []
         self._owner = alerts.new_id()
         self._synced = self._taken_over = self._clients_reported = self._forecast = float("-inf")
         self._evaluating = PeriodicTask("alerts", self.evaluate, interval)
@@ -188,17 +187,9 @@ class AlertMonitor:
                     self._submit(conditions.new_clients(clients))
             if gateway.clock.monotonic() - self._forecast >= FORECAST_SECONDS:
                 self._forecast = gateway.clock.monotonic()
-                self._forecasts = [*await forecasts.read(gateway, self._open), *await self._contradictions(gateway)]
+                self._forecasts = await forecasts.read(gateway, self._open)
         except errors.StoreUnavailable:
             return  # logged by the ledger
-
-    async def _contradictions(self, gateway: Gateway) -> list[AlertCondition]:
-        """Return what evidence contradicts. Examples that have ended are deleted here: a service without a sample adds
-        none, but has the earlier ones."""
-        now = gateway.clock.now()
-        await records_of_evidence.drop_ended(gateway.store, self._owner, now)
-        kept = await records_of_evidence.stored(gateway.store, now)
-        return conditions.contradictions(records_of_evidence.merge(*kept.values()), now)
 
     async def _resolve(self, condition: records.OpenAlert) -> None:
         """Close an open alert, and report that, if no other process does."""

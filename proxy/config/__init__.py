@@ -42,7 +42,6 @@ from proxy.config.settings import (
     ClientSettings,
     CoalescingSettings,
     Config,
-    EvidenceSettings,
     Feature,
     GraphQLSettings,
     ListenSettings,

@@ -17,7 +17,6 @@ AlertEvent = Literal[
     "token.failing",
     "store.unavailable",
     "schema.drift",
-    "assumption.contradicted",
     "client.new",
 ]
 ALERT_EVENTS: tuple[AlertEvent, ...] = get_args(AlertEvent)

@@ -409,12 +409,6 @@ class TracingSettings(Settings, frozen=True):
     share: Annotated[float, limits("a share of all requests", 0, 1)] = 1.0
 
 
-class EvidenceSettings(Settings, frozen=True):
-    """Sample of the upstream's responses that is held against what is assumed of it. Needs the extra conform."""
-
-    share: Annotated[float, limits("a share of the GraphQL responses", 0, 1, "off")] = 0.0
-
-
 class ShadowSettings(Settings, frozen=True):
     """Shadowing: requests repeated on the old service and compared after the response has been sent."""
 
@@ -461,7 +455,6 @@ class Config(Settings, frozen=True):
     shadow: ShadowSettings = ShadowSettings()
     alerts: AlertSettings = AlertSettings()
     schema_check: SchemaCheckSettings = SchemaCheckSettings()
-    evidence: EvidenceSettings = EvidenceSettings()
 
     @property
     def reserved_files(self) -> int:

@@ -12,17 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from proxy import errors
-from proxy.doctor import stored
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
-from proxy.evidence import records
-from proxy.evidence.records import TrafficEvidence
-from proxy.kit.wording import counted
 from proxy.stores import cache_file, sqlite_schema
 from proxy.stores import open as opening
 
 SLOW_SECONDS = 0.25
-CONTRADICTIONS_MAX = 5  # assumptions that are named
 TRIES = 3  # transactions that are timed; the fastest counts
 _SQLITE = {
     "SQLITE_NOTADB": "store_damaged",
@@ -44,7 +39,7 @@ _REDIS = {
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Try the store out, and the file of the shared cache beside it; and report what evidence it has."""
+    """Try the store out, and the file of the shared cache beside it."""
     settings = inspection.settings
     file = opening.file_of(settings.store, inspection.environ)
     if file is not None:
@@ -55,21 +50,6 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     else:
         for finding in await _redis(inspection):
             yield finding
-    now = inspection.clock.now()
-    kept: dict[str, TrafficEvidence] = await stored.use(inspection, lambda store: records.stored(store, now), {})
-    for service, evidence in kept.items():
-        yield _contradictions(service, evidence, now)
-
-
-def _contradictions(service: str, evidence: TrafficEvidence, now: float) -> CheckResult:
-    exchanges = f"{counted(evidence.exchanges, 'exchange')} with {service}"
-    if not (recent := evidence.recent(now)):
-        return passed("assumptions_hold", f"{exchanges}: {counted(len(evidence.observed), 'assumption')} observed")
-    named = "; ".join(f"{each.id}: {each.statement}" for each in recent[:CONTRADICTIONS_MAX])
-    more = f" and {len(recent) - CONTRADICTIONS_MAX} more" if len(recent) > CONTRADICTIONS_MAX else ""
-    return found(
-        "assumption_contradicted", f"{exchanges} contradict {counted(len(recent), 'assumption')}: {named}{more}"
-    )
 
 
 def _memory(inspection: Inspection) -> CheckResult:

@@ -5,20 +5,16 @@ and caches.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from proxy import config, errors, model
 from proxy.config import changes
-from proxy.evidence import records as evidence_records
-from proxy.evidence import sampler as evidence_samples
 from proxy.gateway import applications, callers, directory, pipeline, plan_knowledge, rate_limit
 from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
@@ -42,7 +38,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """Pipeline, and the parts of it that its users need, too. `contents` are digests of the files that the settings
-    name. `spans` is None without a collector of traces, `evidence` where no exchanges are sampled."""
+    name. `spans` is None without a collector of traces."""
 
     settings: config.Config
     contents: dict[str, str]
@@ -60,7 +56,6 @@ class Gateway:
     pipeline: pipeline.Pipeline
     reconciler: reconciliation.Reconciler
     spans: tracing.Tracing | None
-    evidence: evidence_samples.EvidenceSampler | None
 
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
@@ -102,12 +97,7 @@ class _Base:
         """All that the upstream clients are made of. The key of what uses them begins with it."""
         files = tuple(digest for name, digest in self.contents.items() if name.startswith("upstream."))
         stall_seconds, store_key = self.settings.coalescing.stall_seconds, self.settings.store_key
-        return self.upstream, files, stall_seconds, store_key, self.settings.tracing, self.evidence
-
-    @property
-    def evidence(self) -> tuple[Hashable, ...]:
-        """All that the sample of exchanges is made of."""
-        return self.upstream.graphql_url, self.settings.evidence, self.settings.store
+        return self.upstream, files, stall_seconds, store_key, self.settings.tracing
 
     @property
     def translation(self) -> tuple[Hashable, ...]:
@@ -150,8 +140,7 @@ async def build(
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features), known=application.known_features)
     quota = await _start_quota(base, store, served)
-    sampler = await _start_sampling(base, store)
-    connected = await _connect(base, store, spans, client_factory, sampler)
+    connected = await _connect(base, store, spans, client_factory)
     lists = await _open_lists(base, projections, connected)
     cache = await _open_cache(base, cache_location, store)
     reconciler = await _start_reconciler(base, store, connected)
@@ -175,7 +164,6 @@ async def build(
         pipeline=requests,
         reconciler=reconciler,
         spans=spans,
-        evidence=sampler,
     )
     if previous is None:
         built.activate()
@@ -274,33 +262,11 @@ async def _start_quota(base: _Base, store: Store, served: applications.Applicati
     return quota
 
 
-async def _start_sampling(base: _Base, store: Store) -> evidence_samples.EvidenceSampler | None:
-    """Start to take and judge a sample of the upstream exchanges, if the configuration wants one."""
-    share, rng = base.settings.evidence.share, base.process.environment.rng
-    if not share:
-        return None
-
-    async def start(closing: AsyncExitStack) -> evidence_samples.EvidenceSampler:
-        service = evidence_records.service_of(urlsplit(base.upstream.graphql_url).hostname)
-        owner = f"{rng.getrandbits(64):016x}"
-        # Not the system's, which takes microseconds: it is asked for each response.
-        choice = random.Random(rng.getrandbits(64))  # noqa: S311 - of a sample
-        sampler = evidence_samples.EvidenceSampler(
-            share, service, store=store, owner=owner, clock=base.clock, rng=choice
-        )
-        closing.push_async_callback(sampler.close)
-        sampler.start()
-        return sampler
-
-    return await base.obtain(("evidence", *base.evidence), start)
-
-
 async def _connect(
     base: _Base,
     store: Store,
     spans: tracing.Tracing | None,
     client_factory: services.ClientFactory | None,
-    sampler: evidence_samples.EvidenceSampler | None,
 ) -> services.UpstreamServices:
     async def connect(closing: AsyncExitStack) -> services.UpstreamServices:
         return services.connect(
@@ -315,7 +281,6 @@ async def _connect(
             activity=base.process.activity,
             resources=closing,
             client_factory=client_factory,
-            observe=None if sampler is None else sampler.offer,
         )
 
     connected = await base.obtain(("upstream", *base.connection), connect)

@@ -53,9 +53,7 @@ class GraphQLClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         response_bytes: int = RESPONSE_BYTES,
         activity: activities.Activity | None = None,
-        observe: http_post.Observer | None = None,
     ) -> None:
-        self._observe = observe
         self._response_bytes = response_bytes
         self._activity = activity or activities.Activity(clock)
         self._session = session
@@ -195,17 +193,13 @@ class GraphQLClient:
         started = self._clock.monotonic()
         active_request = self._stalls.begin(operation.name, watches)
         try:
-            reply = await http_post.post(self._session, request, active_request)
+            return await http_post.post(self._session, request, active_request)
         except errors.ServerError as error:
             # The caller came with too little time; that says nothing about the service.
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             self._count(operation, type(error).__name__)
             raise
-        else:
-            if self._observe is not None:
-                self._observe(operation.payload, reply)
-            return reply
         finally:
             seconds = self._clock.monotonic() - started
             self._metrics.upstream_seconds.observe(operation.name, seconds)

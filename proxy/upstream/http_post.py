@@ -6,7 +6,7 @@ be closed, which shows at once: a POST that may have been billed is not repeated
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import NamedTuple
@@ -49,10 +49,6 @@ class HttpResponse(NamedTuple):
     retry_after: str | None = None
     date: str | None = None
     headers: Mapping[str, str] = MappingProxyType({})
-
-
-Observer = Callable[[bytes, HttpResponse], None]
-"""Gets the body of each request with its response; an empty one for a token request, whose body has the secret."""
 
 
 class _ConnectionLostError(Exception):

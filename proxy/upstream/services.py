@@ -16,7 +16,7 @@ from proxy.kit import clock as clocks
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import tracing
-from proxy.upstream import classify, graphql, http_post, policies, stalls
+from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
 ClientFactory = Callable[..., graphql.GraphQLClient]  # takes the arguments of GraphQLClient
@@ -44,10 +44,9 @@ def connect(
     activity: activities.Activity,
     resources: AsyncExitStack,
     client_factory: ClientFactory | None = None,
-    observe: http_post.Observer | None = None,
 ) -> UpstreamServices:
     """Create the clients on the session, which `resources` closes. Sends nothing. `client_factory` replaces the GraphQL
-    client; `observe` gets every exchange."""
+    client."""
     resources.push_async_callback(http.close)
 
     def breaker(name: str, service: str) -> policies.CircuitBreaker:
@@ -63,7 +62,6 @@ def connect(
         rng=rng,
         metrics=metrics,
         activity=activity,
-        observe=observe,
     )
     tokens = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
     resources.push_async_callback(tokens.close)
@@ -81,7 +79,6 @@ def connect(
         clock=clock,
         response_bytes=upstream.response_bytes,
         activity=activity,
-        observe=observe,
         stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, tokens, client, graphql_breaker)

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry
 
 from proxy import config, errors
 from proxy.alerts.schema_check import SchemaReport
-from proxy.evidence.records import ObservedAssumption, TrafficEvidence
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota.accounts import ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.reservations import RefusedRequest
@@ -89,23 +88,6 @@ def quota(gateway: Gateway) -> QuotaState:
 def tokens(gateway: Gateway) -> TokenState:
     """The state of its tokens, to be changed."""
     return cast(TokenState, gateway.services.tokens)
-
-
-CONTRADICTED = TrafficEvidence(
-    412,
-    (
-        ObservedAssumption(
-            "stock-codes",
-            "core",
-            "Stock is a number of pieces or one of the codes -1 to -4.",
-            "v3's in_stock_quantity has the same codes",
-            exchanges=412,
-            contradicting=3,
-            contradicted="2023-11-14T22:10:00Z",
-        ),
-    ),
-)
-"""Evidence of which an alert tells."""
 
 
 def with_everything() -> tuple[Gateway, SchemaReport]:

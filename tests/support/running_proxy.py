@@ -53,7 +53,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         shadow=config.ShadowSettings(**changes.pop("shadow", {})),
         alerts=config.AlertSettings(**changes.pop("alerts", {})),
         schema_check=config.SchemaCheckSettings(**changes.pop("schema_check", {})),
-        evidence=config.EvidenceSettings(**changes.pop("evidence", {})),
     )
 
 

@@ -16,11 +16,8 @@ from together.inspected_upstream import Inspected
 
 import nexar_sandbox
 from proxy import config
-from proxy.evidence import records
-from proxy.evidence.records import ObservedAssumption, TrafficEvidence
 from proxy.gateway.quota import accounts
 from proxy.kit import clock
-from proxy.kit.wording import rfc3339
 from proxy.stores import sqlite
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
 from proxy.upstream.auth import identity, token_requests, token_store
@@ -331,19 +328,3 @@ async def test_no_secret_is_in_a_finding(sandbox: nexar_sandbox.Sandbox, tmp_pat
     assert "eyJ" not in shown  # a JWT begins so
     assert KEY not in shown
     assert sandbox.default_application.client_secret not in shown
-
-
-@pytest.mark.parametrize(
-    "age, code, outcome", [(60, "assumption_contradicted", "warning"), (90_000, "assumptions_hold", "passed")]
-)
-async def test_evidence_of_the_last_day_is_reported(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, age: int, code: str, outcome: str
-) -> None:
-    at = rfc3339(TIME.now() - age)
-    seen = ObservedAssumption("stock-codes", "core", "Stock is a number.", "", 7, 2, at, at, at)
-    async with opened(tmp_path) as state:
-        await records.add(state, "a", {"Nexar": TrafficEvidence(9, (seen,))}, TIME.now())
-    finding = (await inspected(tmp_path, sandbox)).finding(code)
-    assert finding.outcome == outcome
-    assert "9 exchanges with Nexar" in finding.text
-    assert ("stock-codes: Stock is a number." in finding.text) is (age == 60)

@@ -7,11 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from proxy.evidence.records import Tier
-
 Evidence = Literal["SDL", "DOC", "REC", "CLI", "SRC", "INF", "OWN"]  # marks of the contract; OWN: no public source
 Kind = Literal["graphql", "token", "http"]
-ExchangeKind = Literal["any", "match", "search", "aggregation", "part", "list", "error", "token"]
+Tier = Literal["core", "complete", "strict"]
 
 
 class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,21 +41,6 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     renews_token: bool = False
 
 
-class PassiveCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The check of an exchange that somebody else has made, of the kind `of`.
-
-    `each` is an expression that yields subjects of the exchange (`exchanges.view`), `holds` one over a subject: true,
-    false, or null where it says nothing. Without `holds` each subject confirms, and none contradicts. With `pairs`,
-    two expressions over a subject, a subject is `one` and `other`: two that are equal by the first and not by the
-    second.
-    """
-
-    of: ExchangeKind
-    each: str
-    holds: str = ""
-    pairs: tuple[str, str] | None = None
-
-
 class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One assumption.
 
@@ -65,7 +48,7 @@ class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `headers` (names in lower case), `body` (decoded JSON, or text) and `text` (as received); what it yields is the
     observed value. The assumption holds if that equals `expected`, or is a text that `pattern` matches whole.
     `sandbox` names the field of the sandbox's behavior that the observed value can be given to. `used_by` says what
-    depends on it. `passive` checks look at exchanges of others, as far as those can settle it.
+    depends on it.
     """
 
     id: str
@@ -79,7 +62,6 @@ class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pattern: str | None = None
     sandbox: str | None = None
     used_by: str = ""
-    passive: tuple[PassiveCheck, ...] = ()
 
 
 class AssumptionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -22,7 +21,7 @@ from rich.text import Text
 import proxy
 from proxy import config, errors
 from proxy.cli import spending, used_store
-from proxy.cli.option_fields import ConfigFile, command
+from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
 from proxy.kit import clock as clocks
@@ -31,13 +30,11 @@ from proxy.kit.wording import counted, printable
 
 if TYPE_CHECKING:
     import nexar_sandbox
-    from proxy.evidence.records import TrafficEvidence
     from proxy.tools.conform import probes, results
     from proxy.tools.conform.reading import Catalogue
     from proxy.tools.conform.runner import Observations, Selection
 
 SANDBOX = "sandbox"
-EVIDENCE = "evidence"
 DEFAULT_BUDGET = 20  # parts
 CONFIRMED, CONTRADICTED, UNTESTED = 0, 1, 3  # exit codes; 2 is a mistake in options or configuration
 KEY = "conform"  # the API key that a run's parts are booked on in the usage ledger
@@ -57,19 +54,6 @@ class ConformOptions:
     result: Annotated[
         Path | None, typer.Option(help="Read the result of an earlier run (--json) instead; sends nothing.")
     ] = None
-    from_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--from",
-            metavar="evidence|FILE|DIRECTORY",
-            help="Check exchanges that others have made: evidence, those that the service of --config has sampled "
-            "(evidence.share); bodies of GraphQL or token responses (*.json), with their "
-            "requests (NAME.request.json beside NAME.response.json) or without; one object a line (*.jsonl); or a "
-            "recording. Sends nothing; docs/reference/compatibility.md says which kind of exchange settles which "
-            "assumption.",
-        ),
-    ] = None
-    config: ConfigFile = None
     application: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The application under test; the first one with parts if omitted."),
@@ -108,12 +92,7 @@ def run(options: ConformOptions) -> None:
             catalogue = catalogue.only(options.only)
         except KeyError as error:
             raise typer.BadParameter(f"no assumption is called {error.args[0]!r}", param_hint="--only") from None
-    if options.result:
-        result = results.load(options.result)
-    elif options.from_:
-        result = _of_exchanges(options.from_, options.config, catalogue)
-    else:
-        result = event_loop.run(_Run(options, catalogue).result())
+    result = results.load(options.result) if options.result else event_loop.run(_Run(options, catalogue).result())
     if options.json:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
@@ -127,70 +106,16 @@ conform = command(ConformOptions, run)
 
 
 def _check_sources(options: ConformOptions) -> None:
-    if sum(map(bool, (options.against, options.result, options.from_))) != 1:
-        raise typer.BadParameter("one of --against, --result and --from is needed", param_hint="--against")
+    if (options.against is None) is (options.result is None):
+        raise typer.BadParameter("one of --against and --result is needed", param_hint="--against")
     if options.result is not None and (options.only or options.deviation):
         raise typer.BadParameter("a result is read as a whole", param_hint="--result")
-    if options.config is not None and EVIDENCE not in (options.from_ or ()):
-        raise typer.BadParameter(
-            f"is for --from {EVIDENCE}; name the configuration to test with --against", param_hint="--config"
-        )
-    if options.from_ and options.deviation:
-        raise typer.BadParameter("only the sandbox can deviate", param_hint="--deviation")
 
 
 def _exit_code(result: "results.RunResult") -> int:
     if result.of("contradicted"):
         return CONTRADICTED
     return CONFIRMED if result.of("confirmed") else UNTESTED
-
-
-def _of_exchanges(sources: list[str], config_file: Path | None, catalogue: "Catalogue") -> "results.RunResult":
-    """Return what exchanges of files say, or those that the service has sampled."""
-    from proxy.tools.conform import exchanges, passive
-
-    if EVIDENCE in sources:
-        if len(sources) > 1:
-            raise typer.BadParameter(f"{EVIDENCE} is read by itself", param_hint="--from")
-        return _document(*_of_service(config_file), catalogue)
-    checks = passive.Passive(catalogue)
-    checks.add_all(exchanges.read(map(Path, sources), clocks.SystemClock().now()))
-    if not checks.exchanges:
-        raise errors.ConfigError(f"--from: {', '.join(sources)}: no exchange of the services")
-    if checks.hosts[""]:
-        spending.say(f"{counted(checks.hosts[''], 'exchange')} without a host: taken for Nexar's")
-    is_vendor = checks.hosts.keys() <= {"", "api.nexar.com"}
-    return _document("Nexar" if is_vendor else "another service", checks.evidence(), catalogue)
-
-
-def _of_service(config_file: Path | None) -> "tuple[results.Service, TrafficEvidence]":
-    """Return the evidence that the service of a configuration has kept. Raises ConfigError."""
-    from proxy.evidence import records
-
-    settings = used_store.configured(config_file)
-    if (reason := used_store.without_records(settings)) is not None or settings.upstream == "sandbox":
-        raise errors.ConfigError(f"--from {EVIDENCE}: {reason}")
-    service = records.service_of(urlsplit(settings.upstream.graphql_url).hostname)
-    now = clocks.SystemClock().now()
-    stored = event_loop.run(used_store.with_store(settings, lambda store: records.stored(store, now), reads_only=True))
-    if service not in stored:
-        raise errors.ConfigError(f"--from {EVIDENCE}: the store has none of {service}; set evidence.share, and wait")
-    return service, stored[service]
-
-
-def _document(service: "results.Service", evidence: "TrafficEvidence", catalogue: "Catalogue") -> "results.RunResult":
-    from proxy.tools.conform import passive, results
-
-    return results.RunResult(
-        service,
-        datetime.now(UTC).date().isoformat(),
-        proxy.__version__,
-        results.Plan(),
-        results.RunCost(0, 0, 0, 0),
-        passive.outcomes(evidence, catalogue),
-        behavior=passive.behavior(evidence, catalogue),
-        exchanges=evidence.exchanges,
-    )
 
 
 def _update(file: Path, result: "results.RunResult") -> None:
@@ -396,9 +321,6 @@ def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:
         if outcomes:
             console.print(_tier_table(tier, outcomes, statements))
     console.print(_totals(result, TIERS))
-    if result.exchanges:
-        console.print(counted(result.exchanges, "exchange"))
-        return
     cost = result.cost
     ledger = "" if cost.billed is None else f"; the sandbox's ledger has {cost.billed:,}"
     console.print(

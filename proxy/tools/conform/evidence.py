@@ -11,7 +11,6 @@ from proxy.kit import located_yaml
 from proxy.tools.conform.reading import Catalogue
 from proxy.tools.conform.results import Outcome, RunResult, Service
 
-TRAFFIC = "exchanges of others"  # in place of a plan
 _HEAD = """\
 # The last observation of each assumption of proxy/tools/conform, by service and plan. Written by
 # `v3bridge conform --update`, which also generates the page beside this file.
@@ -19,8 +18,7 @@ _HEAD = """\
 
 
 class Observation(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One observation of an assumption. `got` is set if it contradicts the assumption; `exchanges`
-    is the number of those that passive checks saw."""
+    """One observation of an assumption. `got` is set if it contradicts the assumption."""
 
     service: Service
     date: str
@@ -28,7 +26,6 @@ class Observation(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
     plan: str
     holds: bool
     got: Any = msgspec.UNSET
-    exchanges: int = 0
 
 
 Evidence = dict[str, tuple[Observation, ...]]  # by id of the assumption
@@ -79,6 +76,4 @@ def _add(observations: dict[tuple[Service, str], Observation], new: Observation)
 def _observation(outcome: Outcome, result: RunResult) -> Observation:
     holds = outcome.verdict == "confirmed"
     got = msgspec.UNSET if holds else outcome.got
-    plan = TRAFFIC if result.exchanges else str(result.plan)
-    date = outcome.last[:10] or result.date
-    return Observation(result.service, date, result.version, plan, holds, got, outcome.exchanges)
+    return Observation(result.service, result.date, result.version, str(result.plan), holds, got)

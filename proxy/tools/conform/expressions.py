@@ -28,16 +28,6 @@ class _Functions(functions.Functions):
         """Return the text before the first separator; all of it where there is none."""
         return text.partition(separator)[0]
 
-    @functions.signature({"types": ["string"]})
-    def _func_lower(self, text: str) -> str:
-        """Return the text in lower case."""
-        return text.lower()
-
-    @functions.signature({"types": ["string"]})
-    def _func_bare(self, text: str) -> str:
-        """Return a part number in lower case, without punctuation and blanks."""
-        return bare(text)
-
     @functions.signature({"types": ["number"]}, {"types": ["number"]})
     def _func_minus(self, number: float, subtrahend: float) -> float:
         """Return the difference of two numbers."""
@@ -46,12 +36,12 @@ class _Functions(functions.Functions):
     @functions.signature({"types": ["string"]})
     def _func_jwt_header(self, token: str) -> Any:
         """Return the header of a JWT; null for another text."""
-        return decoded_part(token, 0)
+        return _decoded_part(token, 0)
 
     @functions.signature({"types": ["string"]})
     def _func_jwt_claims(self, token: str) -> Any:
         """Return the claims of a JWT; null for another text."""
-        return decoded_part(token, 1)
+        return _decoded_part(token, 1)
 
     @functions.signature({"types": ["string"]}, {"types": ["string"]})
     def _func_matches(self, text: str, pattern: str) -> bool:
@@ -71,12 +61,7 @@ class _Functions(functions.Functions):
         return [value for index, value in enumerate(values) if value not in values[:index]]
 
 
-def bare(number: str) -> str:
-    """Return a part number in lower case, without punctuation and blanks."""
-    return "".join(filter(str.isalnum, number.lower()))
-
-
-def decoded_part(token: str, index: int) -> Any:
+def _decoded_part(token: str, index: int) -> Any:
     """Return the JSON of a part of a JWT; null for another text."""
     parts = token.split(".")
     if len(parts) != 3:

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proxy.evidence.records import Tier
-from proxy.kit.wording import counted
-from proxy.tools.conform.assumptions import Assumption
+from proxy.tools.conform.assumptions import Assumption, Tier
 from proxy.tools.conform.evidence import Evidence, Observation
 from proxy.tools.conform.reading import Catalogue
 from proxy.tools.conform.results import Service
@@ -30,9 +28,8 @@ _MARKS = {
 _HEAD = """# Compatibility
 
 What v3bridge assumes about the Nexar services, and what was observed. [`v3bridge conform`](../how-to/conform.md) tests
-each assumption with a probe; "also by" names the kinds of exchanges in which `conform --from` can observe it. Each
-holds on the sandbox and has not been observed on Nexar, unless its row says otherwise. This page is generated from
-`proxy/tools/conform/` and `docs/reference/compatibility.yaml`.
+each assumption with a probe. Each holds on the sandbox and has not been observed on Nexar, unless its row says
+otherwise. This page is generated from `proxy/tools/conform/` and `docs/reference/compatibility.yaml`.
 """
 _ESCAPED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
@@ -94,8 +91,8 @@ def _runs(observed: Sequence[Observation]) -> Iterator[str]:
 
 
 def _table(catalogue: Catalogue, evidence: Evidence, tier: Tier) -> Iterator[str]:
-    yield "| assumption | contract | also by | used by |"
-    yield "|---|---|---|---|"
+    yield "| assumption | contract | used by |"
+    yield "|---|---|---|"
     for assumption in catalogue.assumptions:
         if assumption.tier == tier:
             observations = evidence.get(assumption.id, ())
@@ -110,7 +107,6 @@ def _row(assumption: Assumption, sandbox: Observation | None, real: Observation 
     cells = (
         f"`{assumption.id}`: {assumption.statement}{''.join(notes)}",
         f"{assumption.source} {assumption.evidence}",
-        ", ".join(dict.fromkeys(each.of for each in assumption.passive)),
         assumption.used_by,
     )
     return f"| {' | '.join(cell.translate(_ESCAPED) for cell in cells)} |"
@@ -119,12 +115,6 @@ def _row(assumption: Assumption, sandbox: Observation | None, real: Observation 
 def _cell(observation: Observation | None) -> str:
     if observation is None:
         return "not observed"
-    if observation.exchanges:
-        seen = f"observed in {counted(observation.exchanges, 'exchange')}, last {observation.date}"
-    else:
-        seen = f"confirmed {observation.date}"
     if observation.holds:
-        return seen
-    if observation.exchanges:
-        return f"contradicted: {seen}: `{msgspec.json.encode(observation.got).decode()}`"
+        return f"confirmed {observation.date}"
     return f"contradicted {observation.date}: `{msgspec.json.encode(observation.got).decode()}`"

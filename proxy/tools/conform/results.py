@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from proxy import errors
-from proxy.evidence.records import Tier
+from proxy.tools.conform.assumptions import Tier
 
 Verdict = Literal["confirmed", "contradicted", "not tested"]
 Service = Literal["sandbox", "Nexar", "another service"]
@@ -14,7 +14,7 @@ Service = Literal["sandbox", "Nexar", "another service"]
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Outcome of one assumption. `expected` and `got` are set if it was tested; `reason` says why it was not, or has
-    the messages of the responses that contradict it. Passive checks saw so many `exchanges`, between two times."""
+    the messages of the responses that contradict it."""
 
     id: str
     tier: Tier
@@ -22,9 +22,6 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
     expected: Any = msgspec.UNSET
     got: Any = msgspec.UNSET
     reason: str = ""
-    exchanges: int = 0
-    first: str = ""
-    last: str = ""
 
 
 class RunCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,8 +59,7 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Result of a run, which holds no credentials and nothing of an organization. `date` is that of UTC, `version` the
     program's; `deviations` are those that the sandbox was given. `behavior` is what
     `nexar-sandbox --as` imitates: values that contradict assumptions, by the field of the sandbox's behavior. `times`
-    are those of one part, by request: whole_part and plain_part. `exchanges`: the number of those that were
-    checked, where no request was sent."""
+    are those of one part, by request: whole_part and plain_part."""
 
     service: Service
     date: str
@@ -74,7 +70,6 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deviations: tuple[str, ...] = ()
     behavior: dict[str, Any] = {}
     times: dict[str, ResponseTime] = {}
-    exchanges: int = 0
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:
         """Return the outcomes with this verdict."""

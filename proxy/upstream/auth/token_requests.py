@@ -20,7 +20,7 @@ from proxy.kit import windows
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import steps
-from proxy.upstream import http_post, policies
+from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store
 from proxy.upstream.auth.identity import AccessToken, Credentials
 
@@ -55,9 +55,7 @@ class TokenRequester:
         metrics: metering.Metrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         activity: activities.Activity | None = None,
-        observe: http_post.Observer | None = None,
     ) -> None:
-        self._observe = observe
         self._activity = activity or activities.Activity(clock)
         self._session = session
         self._token_url = token_url
@@ -200,8 +198,6 @@ class TokenRequester:
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
             raise
-        if self._observe is not None:
-            self._observe(b"", reply)
         if identity.is_failure(reply):
             self._breaker.failed()
         else:

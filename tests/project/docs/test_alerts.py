@@ -47,7 +47,6 @@ def by_event() -> dict[str, list[conditions.AlertCondition]]:
         *conditions.Observer().read(gateway, report),
         *asyncio.run(forecast()),
         conditions.new_clients([newcomer]),
-        *conditions.contradictions(alert_gateway.CONTRADICTED, gateway.clock.now()),
     ]:
         found.setdefault(each.event, []).append(each)
     return found

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 from service.alerts.conftest import MakeGateway
 from support import alert_gateway
@@ -10,7 +9,6 @@ from support import alert_gateway
 from proxy import errors
 from proxy.alerts import conditions
 from proxy.alerts.schema_check import SchemaReport
-from proxy.evidence.records import Tier, TrafficEvidence
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.callers import NewClient
 from proxy.gateway.quota.accounts import QuotaAccount
@@ -158,20 +156,6 @@ def test_drift_that_breaks_nothing_is_a_warning(make_gateway: MakeGateway) -> No
 def test_single_new_client_is_named() -> None:
     condition = conditions.new_clients([NewClient("erp", "bom-tool", "", 0)])
     assert condition.title == ("API key erp/bom-tool is used by a program that had not used it before: no User-Agent.")
-
-
-@pytest.mark.parametrize(
-    "tiers, severity", [(("strict",), "info"), (("strict", "complete"), "warning"), (("complete", "core"), "critical")]
-)
-def test_contradictions_of_the_last_day_are_reported_by_tier(tiers: tuple[Tier, ...], severity: str) -> None:
-    (known,) = alert_gateway.CONTRADICTED.observed
-    found = tuple(msgspec.structs.replace(known, id=tier, tier=tier) for tier in tiers)
-    now = clock.ManualClock().now()
-    (condition,) = conditions.contradictions(TrafficEvidence(9, found), now)
-    assert (condition.severity, condition.details["count"]) == (severity, len(tiers))
-    assert condition.details["assumptions"][0]["tier"] == tiers[-1]  # the worst first
-    assert condition.title.endswith(known.statement)
-    assert conditions.contradictions(TrafficEvidence(9, found), now + 90_000) == []
 
 
 def test_every_title_is_one_sentence() -> None:

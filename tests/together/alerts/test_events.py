@@ -5,11 +5,9 @@ from support.redis_server import RedisServer
 from together.alerts.conftest import ONE, StartAlerts
 from together.environment import target
 
-import nexar_sandbox
 from proxy import config
 from proxy.alerts import monitor
 from proxy.alerts.monitor import AlertMonitor
-from proxy.evidence import records
 from proxy.gateway import callers
 
 
@@ -210,26 +208,6 @@ async def test_schema_drift_is_reported_and_again_when_more_is_gone(start_alerts
         await environment.monitor.schema.check()
         await environment.pass_time(120)
         assert (await environment.receiver.wait(3))[2].json["status"] == "resolved"
-
-
-async def test_contradiction_of_live_responses_is_reported_until_a_day_has_none(start_alerts: StartAlerts) -> None:
-    sandbox = {"behavior": nexar_sandbox.deviate(["stock-codes"])}
-    async with start_alerts(sandbox=sandbox, evidence={"share": 1.0}) as environment:
-        await environment.request()
-        assert environment.gateway.evidence is not None
-        await environment.gateway.evidence.judge()
-        alert = await environment.next_alert()
-        assert (alert["event"], alert["severity"]) == ("assumption.contradicted", "critical")
-        (contradicted,) = alert["details"]["assumptions"]
-        assert (contradicted["id"], contradicted["contradicting"]) == ("stock-codes", 1)
-        assert "inventoryLevel" not in str(alert)  # of the vendor's data nothing leaves
-        environment.time.advance(86_500)
-        await environment.pass_time(600)
-        assert (await environment.receiver.wait(2))[1].json["status"] == "resolved"
-        # The example has ended, what was counted has not.
-        (kept,) = (await records.stored(environment.gateway.store, environment.time.now())).values()
-        assert [(each.id, each.example) for each in kept.contradicted] == [("stock-codes", "")]
-        assert '"example"' not in str(await environment.gateway.store.notes(records.NOTE))
 
 
 async def test_client_that_calls_as_clients_are_looked_up_is_reported_once(start_alerts: StartAlerts) -> None:

@@ -88,8 +88,8 @@ def test_the_page_keeps_correctness_and_coverage_apart() -> None:
     assert "| strict | 1 | 1 of 1 | 1 of 1 | 0 of 1 | – |" in text
     assert "| Nexar | 2027-01-02 | 1.0 | no features; 100 parts a month | 0 | 1 |" in text
     wrong = '**Nexar: contradicted 2027-01-02: `{"n":2}`.**'
-    assert f"| `first`: A \\| b. {wrong} | graphql.md §1 INF |  | parts |" in text
-    assert "| `second`: C. | graphql.md §2 DOC |  |  |" in text
+    assert f"| `first`: A \\| b. {wrong} | graphql.md §1 INF | parts |" in text
+    assert "| `second`: C. | graphql.md §2 DOC |  |" in text
 
 
 def test_the_page_says_that_the_real_service_has_not_been_observed() -> None:

@@ -7,9 +7,8 @@ import pytest
 from support import cases
 from tools.conform.conftest import SECRET, Connect, ScriptedService
 
-from proxy.evidence.records import Tier
 from proxy.tools.conform import probes, reading, runner
-from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest
+from proxy.tools.conform.assumptions import CONDITIONS, Assumption, ProbeRequest, Tier
 
 LIMIT = {"errors": [{"message": "You have exceeded your part limit of 10. Please upgrade your plan."}]}
 

@@ -1,23 +1,10 @@
-"""Schema: the last comparison of the upstream's schema with what the mappings read, what drifted, and what live
-responses say about the assumptions."""
-
-import msgspec
+"""Schema: the last comparison of the upstream's schema with what the mappings read, and what drifted."""
 
 from proxy import errors
 from proxy.alerts import schema_check
-from proxy.evidence import records
 from proxy.kit.wording import counted
 from proxy.mapping import drift
 from proxy.web.admin.page import ActionResult, AdminAction, AdminContext, AdminPage, PageData, Query
-
-
-class ServiceEvidence(msgspec.Struct, frozen=True):
-    """What the sampled exchanges with a service say: so many assumptions are `confirmed`; times are RFC 3339."""
-
-    service: str
-    exchanges: int
-    confirmed: int
-    contradicted: tuple[records.ObservedAssumption, ...]
 
 
 class SchemaPage(PageData, frozen=True):
@@ -26,8 +13,7 @@ class SchemaPage(PageData, frozen=True):
     Times are in seconds since 1970: of the last check, and of the last that compared, on `machine`. `failure`: why the
     last check did not compare. `hours` between two checks, 0: off. `fields` that the mappings read. `is_current`: the
     result is of the mappings that this process runs with. `affected`: all v3 fields and endpoints of the differences.
-    `evidence` is by service; `evidence_share`: of the responses that are sampled. `store_failure`: why the store cannot
-    be used; the result is then the last that the worker that responds knows.
+    `store_failure`: why the store cannot be used; the result is then the last that the worker that responds knows.
     """
 
     state: schema_check.State
@@ -41,22 +27,17 @@ class SchemaPage(PageData, frozen=True):
     differences: tuple[drift.Drift, ...]
     affected: tuple[str, ...]
     store_failure: str | None
-    evidence: tuple[ServiceEvidence, ...]
-    evidence_share: float
 
 
 async def _data(context: AdminContext, _: Query) -> SchemaPage:
     gateway, store_failure = context.service.gateway, None
-    kept: dict[str, records.TrafficEvidence] = {}
     try:
         report = await schema_check.stored_report(gateway)
-        kept = await records.stored(gateway.store, gateway.clock.now())
     except errors.StoreUnavailable as error:
         report, store_failure = context.service.alerts.schema.report, error.message
-    hours, share = gateway.settings.schema_check.hours, gateway.settings.evidence.share
-    evidence = tuple(_evidence(service, each) for service, each in sorted(kept.items()))
+    hours = gateway.settings.schema_check.hours
     if report is None:
-        return SchemaPage("never", None, None, None, "", hours, 0, True, (), (), store_failure, evidence, share)
+        return SchemaPage("never", None, None, None, "", hours, 0, True, (), (), store_failure)
     return SchemaPage(
         state=report.state,
         attempted=report.attempted,
@@ -69,14 +50,7 @@ async def _data(context: AdminContext, _: Query) -> SchemaPage:
         differences=report.drifts,
         affected=tuple(dict.fromkeys(name for drifted in report.drifts for name in drifted.affected)),
         store_failure=store_failure,
-        evidence=evidence,
-        evidence_share=share,
     )
-
-
-def _evidence(service: str, kept: records.TrafficEvidence) -> ServiceEvidence:
-    contradicted = kept.contradicted
-    return ServiceEvidence(service, kept.exchanges, len(kept.observed) - len(contradicted), contradicted)
 
 
 async def _check(context: AdminContext, _: Query) -> ActionResult:
@@ -91,7 +65,7 @@ async def _check(context: AdminContext, _: Query) -> ActionResult:
 PAGE = AdminPage(
     "schema",
     "Schema",
-    "The upstream's schema and live responses, beside what the mappings read and what is assumed.",
+    "The upstream's schema, beside what the mappings read.",
     SchemaPage,
     _data,
 )
