@@ -1,13 +1,11 @@
 """`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
 
 import asyncio
-import contextlib
 import os
-import secrets
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
 ADDRESS = ("host", "port")
-TOKEN_BYTES = 32  # random bytes of a generated admin token
 
 
 class Activation(NamedTuple):
@@ -49,22 +46,22 @@ def serve(
             min=0,
             max=65535,
             envvar="V3BRIDGE_ADMIN_PORT",
-            help="Port of the admin interface instead of admin.port; 0: a free one. Also V3BRIDGE_ADMIN_PORT.",
+            help="The operators' port instead of admin.port; 0: a free one. Also V3BRIDGE_ADMIN_PORT.",
         ),
     ] = None,
 ) -> None:
-    """Start the proxy and print a curl line that works, and the address of the admin interface."""
+    """Start the proxy and print a curl line that works, and the address of the status for operators."""
     file = config_file or shipped.path("config.yaml")
     given = (("host", host), ("port", port), ("workers", workers))
     options = {name: value for name, value in given if value is not None}
-    # Generated once: a reload keeps it where the configuration still has none.
-    generated = config.Secret(secrets.token_urlsafe(TOKEN_BYTES))
     manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
 
     def read() -> config.Config:
         settings = loader.load(file, os.environ)
         listen = msgspec.structs.replace(settings.listen, **options)
-        admin = _admin(settings.admin, admin_port, generated)
+        admin = settings.admin
+        if admin and admin_port is not None:
+            admin = msgspec.structs.replace(admin, port=admin_port)
         settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
         return inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
 
@@ -87,8 +84,8 @@ def serve(
         configure_log(settings.log)
         log.log_uncaught_exceptions()
         if admin_failure:
-            structlog.get_logger().warning("admin interface unavailable", reason=admin_failure)
-        event_loop.run(_serve(_Start(settings, read, configure_log, origin, generated, Activation(sockets, manager))))
+            structlog.get_logger().warning("admin port unavailable", reason=admin_failure)
+        event_loop.run(_serve(_Start(settings, read, configure_log, origin, Activation(sockets, manager))))
 
 
 def _overrides(options: Mapping[str, str | int | None], sockets: inherited.InheritedSockets) -> dict[str, str]:
@@ -104,32 +101,13 @@ def _overrides(options: Mapping[str, str | int | None], sockets: inherited.Inher
 
 
 class _Start(NamedTuple):
-    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`; `generated` is
-    the admin token where none is configured, which is printed, and never logged."""
+    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`."""
 
     settings: config.Config
     read: Callable[[], config.Config]
     configure_log: Callable[[config.LogSettings], None]
     origin: ConfigurationOrigin
-    generated: config.Secret
     activation: Activation
-
-    def has_generated_token(self, settings: config.Config) -> bool:
-        return settings.admin is not False and settings.admin.token is self.generated
-
-    def show_admin_interface(self, url: str, settings: config.Config) -> None:
-        shown.admin_interface(url, self.generated.reveal() if self.has_generated_token(settings) else "")
-
-
-def _admin(
-    settings: Literal[False] | config.AdminSettings, port: int | None, token: config.Secret
-) -> Literal[False] | config.AdminSettings:
-    """Return the settings of the admin interface with the port of the command line, and with a token, which all workers
-    get, if none is configured."""
-    if not settings:
-        return settings
-    chosen = settings.port if port is None else port
-    return msgspec.structs.replace(settings, port=chosen, token=settings.token or token)
 
 
 def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
@@ -145,7 +123,7 @@ def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -
 
 
 def _admin_failure(settings: config.Config, sockets: inherited.InheritedSockets) -> str:
-    """Return why the admin interface cannot listen; empty if it can. The service runs without it."""
+    """Return why the operators' port cannot be opened; empty if it can. The service runs without it."""
     admin = settings.admin
     if not admin or sockets.admin:
         return ""
@@ -174,7 +152,7 @@ async def _serve(start: _Start) -> None:
         await _make_reloadable(service, start, resolve, stop, stack)
         urls = service.urls
         shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
-        start.show_admin_interface(urls.admin, settings)
+        shown.operators_port(urls.admin)
         _report_start(start, urls)
         await stop.wait()
         logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
@@ -217,7 +195,7 @@ async def _make_reloadable(
     stop: asyncio.Event,
     stack: AsyncExitStack,
 ) -> None:
-    """Reload the configuration on SIGHUP, by `v3bridge reload` and by the admin interface."""
+    """Reload the configuration on SIGHUP, and by `v3bridge reload`."""
     from proxy.stores import open as opening
     from proxy.workers import control, reloading
 
@@ -226,10 +204,6 @@ async def _make_reloadable(
     def apply(settings: config.Config) -> None:
         nonlocal running
         start.configure_log(settings.log)
-        # A reload that removed the configured token: the generated one has not been printed yet.
-        if start.has_generated_token(settings) and not start.has_generated_token(running):
-            with contextlib.suppress(OSError, SystemExit):  # rich exits where nobody reads standard output
-                start.show_admin_interface(service.urls.admin, settings)
         running = settings
 
     source = reloading.ConfigurationSource(start.origin.file, start.read, resolve)

@@ -61,18 +61,11 @@ def service(url: str, apikey: str, example: bool) -> None:
     console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
 
 
-def admin_interface(url: str, token: str) -> None:
-    """Print the URL of the admin interface, and its token if it was generated: it is nowhere else."""
-    if not url:
-        return
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(
-        f"The admin interface is at [bold]{url}[/bold]; the token is that of admin.token."
-        if not token
-        else f"The admin interface is at [bold]{url}[/bold]; sign in with this token:\n"
-    )
-    if token:
-        console.print(Text(f"    {token}\n"))
+def operators_port(url: str) -> None:
+    """Print the URLs of the operators' port, where there is one."""
+    if url:
+        console = Console(soft_wrap=True, highlight=False)
+        console.print(f"For operators: its state at [bold]{url}/status[/bold], its metrics at {url}/metrics.\n")
 
 
 def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:

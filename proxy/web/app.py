@@ -63,6 +63,7 @@ class ServiceBuilder:
     ) -> None:
         self._process = process.ProcessState(clock)
         self._ids = request_ids.RequestIds(self._process.redaction)
+        self._failures = middleware.Failures()
         self._slot = slot
         self._client_factory = client_factory
         self._service: service.RunningService | None = None
@@ -127,7 +128,7 @@ class ServiceBuilder:
             )
             cluster = await state.shared.obtain("figures", resources, functools.partial(self._share_figures, gateway))
             if self._service is None:
-                self._service = service.RunningService(gateway, cluster)
+                self._service = service.RunningService(gateway, cluster, self._failures)
             await state.shared.obtain("alerts", resources, self._service.start_alerts)
             configured = await self._compose(gateway, self._service, resources)
             if previous is not None:
@@ -155,7 +156,7 @@ class ServiceBuilder:
         gateway.cache.clear_responses = cache.clear
         log = request_log.RequestLog()
         request_middleware = middleware.RequestMiddleware(
-            metrics, gateway.activity, clock, addresses, ids=self._ids, log=log
+            metrics, gateway.activity, clock, addresses, ids=self._ids, log=log, failures=self._failures
         )
         hits = unparsed.UnparsedHits(
             cache,

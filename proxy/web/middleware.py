@@ -4,14 +4,17 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 """
 
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.kit.wording import rfc3339
 from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
@@ -37,6 +40,38 @@ FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
 
 Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+FAILURES_MAX = 50
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Request whose response was an error: at which time (RFC 3339), its id in the log, and the fields of its line."""
+
+    at: str
+    request: str
+    method: str
+    route: str
+    status: int
+    ms: float
+    address: str
+    application: str | None
+    key: str | None
+    error: str
+
+
+class Failures(deque[Failure]):
+    """The last failures. Requests without a valid API key count only if the service itself failed: anybody can send
+    any number of them."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=FAILURES_MAX)
+
+    def add(self, fields: RequestFields, seconds: float, now: float) -> None:
+        method, route, status, address, application, key, _, _, error, _ = fields
+        if key is not None or status >= 500:
+            at, ms = rfc3339(now), round(seconds * 1000, 1)
+            place = at, REQUEST_ID.get(), method, route, status, ms, address
+            self.append(Failure(*place, application, key, error or ""))
+
 
 class RequestMiddleware:
     def __init__(
@@ -48,6 +83,7 @@ class RequestMiddleware:
         *,
         ids: RequestIds,
         log: RequestLog,
+        failures: Failures,
     ) -> None:
         self._metrics = metrics
         self._activity = activity
@@ -55,6 +91,7 @@ class RequestMiddleware:
         self._clock = clock
         self._log = log
         self._ids = ids
+        self._failures = failures
         self.in_flight = 0  # requests that are being handled
 
     def middleware(self) -> Middleware:
@@ -110,7 +147,10 @@ class RequestMiddleware:
         if self._log.is_enabled(fields.is_check):
             self._log.write(fields, seconds, REQUEST_ID.get())
         if not fields.is_check:
-            self._activity.add_request(_record(request, fields, seconds, self._clock.now()))
+            now = self._clock.now()
+            if fields.error is not None:
+                self._failures.add(fields, seconds, now)
+            self._activity.add_request(_record(request, fields, seconds, now))
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""

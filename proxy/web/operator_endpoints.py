@@ -1,12 +1,13 @@
 """/healthz, /readyz and /metrics: liveness, readiness and metrics for operators. They need no API key and show none.
 
-The admin listener has all of them, the public port `/healthz`, and the others with `listen.metrics: true`.
+The operators' port has all of them, the public port `/healthz`, and the others with `listen.metrics: true`.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
 from aiohttp import web
 
 from proxy import errors
@@ -18,7 +19,7 @@ from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.services import UpstreamServices
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
-MOVED = "/readyz and /metrics are on the port of the admin interface; with `listen.metrics: true` here, too"
+MOVED = "/readyz and /metrics are on the operators' port, admin.port; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check has failed
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
@@ -30,6 +31,13 @@ class ReadinessCheck(NamedTuple):
 
     name: str
     failure: FailureReason
+
+
+class FailedCheck(msgspec.Struct, frozen=True):
+    """Why the service is not ready."""
+
+    check: str
+    reason: str
 
 
 class Monitored(Protocol):
@@ -52,15 +60,10 @@ def add_monitoring(app: web.Application, service: Monitored) -> None:
     """Register `/readyz`, a 503 with all reasons while a check fails, and `/metrics`."""
 
     async def readiness(_: web.Request) -> web.Response:
-        checks = service.checks
-        failures = await asyncio.gather(*map(run, checks))
-        reasons = [
-            {"check": check.name, "reason": failure}
-            for check, failure in zip(checks, failures, strict=True)
-            if failure is not None
-        ]
-        if reasons:
-            return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
+        if reasons := await failed_checks(service.checks):
+            return web.json_response(
+                {"status": "not ready", "reasons": [msgspec.to_builtins(each) for each in reasons]}, status=503
+            )
         return web.json_response({"status": "ready"})
 
     async def metrics(_: web.Request) -> web.Response:
@@ -82,6 +85,13 @@ def readiness_checks(
         ReadinessCheck("store", _failure_of(store.check_writable)),
         ReadinessCheck("graphql", _GraphQLProbe(services, credentials, clock).failure),
         *(ReadinessCheck(f"token {owner.name}", _token_check(services, owner)) for owner in credentials),
+    ]
+
+
+async def failed_checks(checks: Sequence[ReadinessCheck]) -> list[FailedCheck]:
+    failures = await asyncio.gather(*map(run, checks))
+    return [
+        FailedCheck(check.name, failure) for check, failure in zip(checks, failures, strict=True) if failure is not None
     ]
 
 

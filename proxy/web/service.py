@@ -1,5 +1,6 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
@@ -14,7 +15,7 @@ from proxy.telemetry.request_log import RequestLog
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
 from proxy.web.cluster_metrics import ClusterMetrics
-from proxy.web.middleware import RequestMiddleware
+from proxy.web.middleware import Failures, RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
 from proxy.web.v3.encoded_cache import EncodedResponseCache
 
@@ -60,8 +61,11 @@ class RunningService:
     and `last_reload` is the result of the last time; None before the first.
     """
 
-    def __init__(self, gateway: Gateway, cluster: ClusterMetrics) -> None:
+    def __init__(self, gateway: Gateway, cluster: ClusterMetrics, failures: Failures) -> None:
         self.cluster = cluster
+        self.failures = failures
+        self.started = gateway.clock.now()
+        self.pid = os.getpid()
         self.metrics_text = cluster.local.text
         self.origin: ConfigurationOrigin | None = None
         self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None

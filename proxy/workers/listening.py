@@ -12,7 +12,7 @@ from proxy.kit import ports
 
 
 class ServiceUrls(NamedTuple):
-    """Base URLs of the running service; `admin` is empty without an admin interface."""
+    """Base URLs of the running service; `admin` is empty without an operators' port."""
 
     public: str
     admin: str = ""
@@ -26,7 +26,7 @@ class PortOwner(NamedTuple):
 
 
 PUBLIC = PortOwner("", "--host or --port")
-ADMIN = PortOwner("the admin interface", "admin.port in the configuration, or --admin-port")
+ADMIN = PortOwner("the operators' port", "admin.port in the configuration, or --admin-port")
 
 
 def refused(host: str, port: int, error: OSError, owner: PortOwner = PUBLIC) -> errors.ConfigError:

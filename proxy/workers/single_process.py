@@ -15,13 +15,12 @@ from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
 from proxy.upstream import services
-from proxy.web import app, connections, server
-from proxy.web.admin import listener as admin_interface
+from proxy.web import app, connections, server, status
 from proxy.web.service import SERVICE, ConfiguredApp, RunningService
 from proxy.workers import inherited, listening, reloading
 
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
-ADMIN_STOP_SECONDS = 1.0  # for requests under way to the admin interface when the service stops
+ADMIN_STOP_SECONDS = 1.0  # for requests under way to the operators' port when the service stops
 
 log = structlog.get_logger()
 
@@ -141,10 +140,10 @@ async def _serve_admin(
     *,
     shared: bool,
 ) -> str:
-    """Start the admin interface of a service until `stack` is closed; return its base URL, empty if it is off."""
+    """Open the operators' port of a service until `stack` is closed; return its base URL, empty if it is off."""
     if not settings:
         return ""
-    admin = admin_interface.create(service[SERVICE], settings, clock.SystemClock())
+    admin = status.create(service[SERVICE], settings.host)
     limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
     serving = server.running(
         admin,

@@ -80,28 +80,3 @@ async def test_keys_are_counted_without_a_limit_and_not_at_all_without_a_record(
         async with start(store=f"sqlite:{file}", **settings) as environment:
             assert {await send(environment, OLD) for _ in range(30)} == {403}
         assert [each.requests for each in await stored(file, time)] == expected
-
-
-async def test_page_names_keys_by_fingerprint_until_an_application_has_them(
-    start: StartEnvironment, tmp_path: Path
-) -> None:
-    store = f"sqlite:{tmp_path / 'state.sqlite'}"
-    async with start(store=store, admin=True) as environment:
-        page = await environment.admin.json("/keys.json")
-        assert (page["unknown"], [each["name"] for each in page["keys"]]) == ([], ["1"])
-        await send(environment, OLD, "User-Agent: erp/1 <b>")
-    async with start(store=store, admin=True) as environment:
-        (row,) = (await environment.admin.json("/keys.json"))["unknown"]
-        assert row == {
-            "fingerprint": digest(OLD)[:4],
-            "address": "127.0.0.1",
-            "user_agent": "erp/1 <b>",
-            "first_seen": "2023-11-14T22:13:20Z",
-            "last_seen": "2023-11-14T22:13:20Z",
-            "requests": 1,
-        }
-        html = await environment.admin.page("/keys")
-        assert (row["fingerprint"] in html, "erp/1 &lt;b&gt;" in html, digest(OLD) in html) == (True, True, False)
-    added = {"apikeys": (config.ApiKeySettings(config.digest(OLD), name="erp"),)}
-    async with start(store=store, admin=True, application=added) as environment:
-        assert (await environment.admin.json("/keys.json"))["unknown"] == []

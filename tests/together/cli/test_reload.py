@@ -341,28 +341,3 @@ async def test_commands_use_the_store_of_the_running_service(
     assert f"using the store of the running service, sqlite:{tmp_path}/state.sqlite" in done.stderr
     assert f"names sqlite:{tmp_path}/next.sqlite, which waits for a restart" in done.stderr
     assert not (tmp_path / "next.sqlite").exists()
-
-
-async def test_generated_admin_token_outlives_reloads_and_the_interface_reloads_workers(
-    start_command: Start, tmp_path: Path, upstream: nexar_sandbox.Sandbox
-) -> None:
-    service = ReloadedService(tmp_path, upstream, 2)
-    service.content["admin"] = {"port": 0}
-    service.write()
-    service.process = start_command("serve", "--config", str(service.file))
-    printed = await asyncio.to_thread(service.process.until, "sign in with this token")
-    url = re.search(r"http://[^/]+", printed[0])
-    address = re.search(r"http://[0-9.:]+", printed[-1])
-    assert url is not None
-    assert address is not None
-    service.url = url[0]
-    token = next(line.strip() for line in service.process.until("    ") if line.strip())
-    service.demo["apikeys"] = [{"key": "new", "name": "new"}]
-    service.write()
-    headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(headers=headers) as session:
-        async with session.post(f"{address[0]}/configuration/reload") as response:
-            assert response.status == 200, await response.text()
-        assert await statuses(service, "new") == {200}
-        async with session.get(f"{address[0]}/configuration.json") as response:
-            assert response.status == 200

@@ -96,7 +96,7 @@ async def test_admin_interface_serves_a_socket_of_its_own(
     async with service_manager.managing(tmp_path, "http", "admin") as manager:
         program = await manager.start(*command)
         public, admin = (manager.sockets[name].getsockname()[1] for name in ("http", "admin"))
-        for path, on_public, on_admin in (("/healthz", b"200", b"200"), ("/overview.json", b"404", b"401")):
+        for path, on_public, on_admin in (("/healthz", b"200", b"200"), ("/status", b"404", b"401")):
             assert (await status_line(public, path)).split()[1] == on_public
             assert (await status_line(admin, path)).split()[1] == on_admin
         assert await program.stop() == 0
