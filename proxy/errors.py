@@ -6,13 +6,11 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     BridgeError
     ├── ClientError                 the request cannot be served
     │   ├── BadRequest         400
-    │   ├── Unsupported        400  strict mode: it would be ignored, or empty
     │   ├── MissingKey         400
     │   ├── ForbiddenKey       403
     │   │   └── ExpiredKey     403  its last day of service is over
 
 
-    │   ├── ForbiddenToken     403  the request needs the admin token
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
     │   ├── Gone               410  the sunset of the API key has passed
@@ -44,8 +42,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
-
-_NAMES_MAX, _NAME_MAX = 50, 300  # names in the message of an Unsupported, and characters of each
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
@@ -100,18 +96,6 @@ class BadRequest(ClientError):
     refused: str | None = None  # what v3 could do and upstream cannot, such as `sort by 'price'`
 
 
-class Unsupported(ClientError):
-    """Strict mode: a field without a source, or a parameter that would be ignored."""
-
-    @classmethod
-    def of(cls, names: Sequence[str]) -> Self:
-        """Return the error that lists what the request names; both a name and the list are bounded."""
-        listed = [name[:_NAME_MAX] for name in names[:_NAMES_MAX]]
-        if len(names) > len(listed):
-            listed.append(f"{len(names) - len(listed)} more")
-        return cls(f"strict mode: not supported: {', '.join(listed)}")
-
-
 class MissingKey(ClientError):
     """The request has no API key."""
 
@@ -131,12 +115,6 @@ class ForbiddenKey(ClientError):
 
 class ExpiredKey(ForbiddenKey):
     """The API key was valid until a day that is over."""
-
-
-class ForbiddenToken(ClientError):
-    """The admin token is missing or wrong."""
-
-    status = 403
 
 
 class NotFound(ClientError):

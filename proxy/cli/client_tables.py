@@ -72,7 +72,7 @@ def _client_state(client: "ClientUsage") -> str:
     states = [f"{'ended' if client.sunset_passed else 'sunset'} {client.sunset}"] if client.sunset else []
     if client.expires:
         states.append(f"{'expired' if client.expired else 'expires'} {client.expires}")
-    return "\n".join([*states, "strict"] if client.strict else states)
+    return "\n".join(states)
 
 
 def _agents(client: "ClientUsage") -> str:

@@ -1,4 +1,4 @@
-"""`v3bridge explain`: what becomes of a v3 request. Sends nothing, except with --trace."""
+"""`v3bridge explain`: what becomes of a v3 request. Sends nothing."""
 
 import os
 import shlex
@@ -87,18 +87,6 @@ class ExplainOptions:
     output: Annotated[
         Path | None, typer.Option(help="Write the programs to this folder, one for each kind of request.")
     ] = None
-    trace: Annotated[
-        bool,
-        typer.Option(
-            "--trace",
-            help="Execute the request, with timings of each step, on the embedded sandbox unless --config has an "
-            "upstream.",
-        ),
-    ] = False
-    budget: Annotated[
-        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that --trace may cost on a real upstream.")
-    ] = None
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before --trace spends parts.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with --live.")] = False
 
@@ -114,14 +102,10 @@ def run(options: ExplainOptions) -> None:
         raise typer.BadParameter("needs --live", param_hint="--csv")
     if not options.given:
         raise typer.BadParameter("is missing: a request, a file of requests, or --live", param_hint="INPUT")
-    levels = [name for name in ("plan", "queries", "trace") if getattr(options, name)]
-    if len(levels) > 1:
-        raise typer.BadParameter("choose one of --plan, --queries and --trace", param_hint=f"--{levels[-1]}")
-    if not options.trace and (options.yes or options.budget is not None):
-        raise typer.BadParameter("only --trace costs parts", param_hint="--yes" if options.yes else "--budget")
+    if options.plan and options.queries:
+        raise typer.BadParameter("choose one of --plan and --queries", param_hint="--queries")
     _check_program_options(options)
-    # Only a trace sends anything, and needs credentials.
-    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=options.trace)
+    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     # A curl command may come as one text, or as its words.
     text = options.given[0] if len(options.given) == 1 else shlex.join(options.given)
     from proxy.cli import explained_documents
@@ -133,19 +117,14 @@ def run(options: ExplainOptions) -> None:
     content = inputs.text_of_file(Path(text)) if inputs.is_file(text) else given
     document = explained_documents.read(content or "")
     if document is not None:
-        others = {"--trace": options.trace, "--as": options.language, "--queries": options.queries}
+        others = {"--as": options.language, "--queries": options.queries}
         explained_documents.check(others)
         explained_documents.show(explained_documents.explain(document, settings.upstream), options.as_json)
         return
     explainer = Explainer(settings)
     reader = InputExplainer(explainer, options.application, options.kind)
     explained = reader.file(Path(text)) if inputs.is_file(text) else reader.text(given)
-    if options.trace:
-        from proxy.cli import traced
-
-        requests = explained if isinstance(explained, list) else [kind.example for kind in explained.kinds]
-        traced.run(requests, settings, options.budget, yes=options.yes, as_json=options.as_json)
-    elif options.language:
+    if options.language:
         from proxy.cli import explained_programs
 
         explained_programs.show(explained, explainer, options.language, options.fields, options.output)
@@ -158,10 +137,8 @@ def _check_program_options(options: ExplainOptions) -> None:
     if options.language is None and (options.fields is not None or options.output):
         option = "--output" if options.fields is None else "--fields"
         raise typer.BadParameter("it is for programs; choose a language with --as", param_hint=option)
-    if options.language and (options.as_json or options.plan or options.queries or options.trace):
-        raise typer.BadParameter(
-            "a program cannot be combined with --json, --plan, --queries and --trace", param_hint="--as"
-        )
+    if options.language and (options.as_json or options.plan or options.queries):
+        raise typer.BadParameter("a program cannot be combined with --json, --plan and --queries", param_hint="--as")
 
 
 explain = option_fields.command(ExplainOptions, run)

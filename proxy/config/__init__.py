@@ -54,7 +54,6 @@ from proxy.config.settings import (
     SunsetSettings,
     TimeoutSettings,
     TlsSettings,
-    TracingSettings,
     TranslationSettings,
     UpstreamSettings,
 )

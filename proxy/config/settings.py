@@ -223,7 +223,6 @@ class ApiKeySettings(Settings, frozen=True):
     ] = None
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
-    strict: Flag = False
     refresh: Flag = False
     exhausted_status: Annotated[ExhaustedStatus | None, Meta(description="200, as the upstream, or 429")] = None
 
@@ -397,18 +396,6 @@ class LogSettings(Settings, frozen=True):
     format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
 
 
-class TracingSettings(Settings, frozen=True):
-    """OpenTelemetry spans; off without an address. Needs the extra otel."""
-
-    otlp_url: Annotated[
-        Annotated[str, Meta(pattern=Url)] | None,
-        Meta(
-            description="an http:// or https:// address that takes OTLP traces, such as http://127.0.0.1:4318/v1/traces"
-        ),
-    ] = None
-    share: Annotated[float, limits("a share of all requests", 0, 1)] = 1.0
-
-
 class ShadowSettings(Settings, frozen=True):
     """Shadowing: requests repeated on the old service and compared after the response has been sent."""
 
@@ -451,7 +438,6 @@ class Config(Settings, frozen=True):
     graphql: GraphQLSettings = GraphQLSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
-    tracing: TracingSettings = TracingSettings()
     shadow: ShadowSettings = ShadowSettings()
     alerts: AlertSettings = AlertSettings()
     schema_check: SchemaCheckSettings = SchemaCheckSettings()

@@ -87,8 +87,6 @@ def _missing_packages(settings: config.Config) -> Iterator[CheckResult]:
     needed = []
     if settings.store.shown.startswith(("redis:", "rediss:", "unix:")):
         needed.append(("store", "redis", "redis"))
-    if settings.tracing.otlp_url is not None:
-        needed.append(("tracing.otlp_url", "opentelemetry.sdk", "otel"))
     for setting, package, extra in needed:
         try:
             importlib.import_module(package)

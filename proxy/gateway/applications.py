@@ -87,16 +87,15 @@ class Application:
 @dataclass(frozen=True, slots=True)
 class Client:
     """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
-    (empty: none), its sunset if there is one, whether all of its requests are strict, whether they may ask for fresher
-    results, the key's last day of service, and the HTTP status of its GraphQL responses without parts left. `end` is
-    when its requests begin to be refused, in seconds since 1970."""
+    (empty: none), its sunset if there is one, whether its requests may ask for fresher results, the key's last day of
+    service, and the HTTP status of its GraphQL responses without parts left. `end` is when its requests begin to be
+    refused, in seconds since 1970."""
 
     application: Application
     key: str
     accounts: quota_accounts.ChargedAccounts
     rate: tuple[Window, ...] = ()
     sunset: Sunset | None = None
-    strict: bool = False
     refresh: bool = False
     expires: date | None = None
     exhausted_status: int | None = None
@@ -175,7 +174,6 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             accounts[key_name],
             _rate(key.rate, entry.rate),
             Sunset.of(entry.sunset_of(key)),
-            key.strict,
             key.refresh,
             key.expires,
             key.exhausted_status,

@@ -28,7 +28,6 @@ from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import tracing
 from proxy.upstream import batching, services, supply_counts
 from proxy.upstream.auth import token_store
 
@@ -38,7 +37,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """Pipeline, and the parts of it that its users need, too. `contents` are digests of the files that the settings
-    name. `spans` is None without a collector of traces."""
+    name."""
 
     settings: config.Config
     contents: dict[str, str]
@@ -55,7 +54,6 @@ class Gateway:
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
     reconciler: reconciliation.Reconciler
-    spans: tracing.Tracing | None
 
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
@@ -97,7 +95,7 @@ class _Base:
         """All that the upstream clients are made of. The key of what uses them begins with it."""
         files = tuple(digest for name, digest in self.contents.items() if name.startswith("upstream."))
         stall_seconds, store_key = self.settings.coalescing.stall_seconds, self.settings.store_key
-        return self.upstream, files, stall_seconds, store_key, self.settings.tracing
+        return self.upstream, files, stall_seconds, store_key
 
     @property
     def translation(self) -> tuple[Hashable, ...]:
@@ -132,7 +130,6 @@ async def build(
     mappings, projections = await _load_mappings(base)
     served = applications.Applications(settings.applications)
     base.process.api_keys |= served.digests
-    spans = await _open_tracing(base)
     # Early: it is closed last, when everything that books has been closed.
     store = await _open_store(base)
     await _start_recording(base, store)
@@ -140,7 +137,7 @@ async def build(
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features), known=application.known_features)
     quota = await _start_quota(base, store, served)
-    connected = await _connect(base, store, spans, client_factory)
+    connected = await _connect(base, store, client_factory)
     lists = await _open_lists(base, projections, connected)
     cache = await _open_cache(base, cache_location, store)
     reconciler = await _start_reconciler(base, store, connected)
@@ -163,7 +160,6 @@ async def build(
         cache=cache,
         pipeline=requests,
         reconciler=reconciler,
-        spans=spans,
     )
     if previous is None:
         built.activate()
@@ -265,7 +261,6 @@ async def _start_quota(base: _Base, store: Store, served: applications.Applicati
 async def _connect(
     base: _Base,
     store: Store,
-    spans: tracing.Tracing | None,
     client_factory: services.ClientFactory | None,
 ) -> services.UpstreamServices:
     async def connect(closing: AsyncExitStack) -> services.UpstreamServices:
@@ -275,7 +270,6 @@ async def _connect(
             http=base.process.environment.open_session(base.upstream),
             rng=base.process.environment.rng,
             store=token_store.EncryptedTokenStore(store, base.settings.store_key),
-            spans=spans,
             clock=base.clock,
             metrics=base.metrics,
             activity=base.process.activity,
@@ -385,18 +379,3 @@ async def _open_shared_cache(base: _Base, address: config.StoreUrl, scope: bytes
         return opened
 
     return await base.obtain(("shared cache", address, scope, settings, claims), open_shared)
-
-
-async def _open_tracing(base: _Base) -> tracing.Tracing | None:
-    """Open tracing, if the configuration names a collector."""
-    settings = base.settings.tracing
-    if not settings.otlp_url:
-        return None
-    url = settings.otlp_url
-
-    async def open_tracing(closing: AsyncExitStack) -> tracing.Tracing:
-        spans = tracing.open_tracing(url, settings.share)
-        closing.push_async_callback(spans.close)
-        return spans
-
-    return await base.obtain(("tracing", settings), open_tracing)

@@ -66,7 +66,6 @@ class ClientSummary(msgspec.Struct, frozen=True):
     application: str | None
     key: str | None
     configured: bool
-    strict: bool
     sunset: str | None
     sunset_passed: bool
     expires: str | None
@@ -98,8 +97,8 @@ class ClientUsage(ClientSummary, frozen=True):
     metric of durations; they are null without requests, and without a valid API key. `unsupported`, the most frequent
     first, `first_seen` and `last_seen` are of all recorded days, null for a key that was never seen. `days` has a row
     for each day, `callers` for each caller that was seen on one of them, most requests first. `configured`: the
-    configuration has such a key. `sunset` is the last day of service of v3 to it, `expires` that of the key itself,
-    `strict` whether all of its requests are strict. `verdict` is null without a valid API key; fields of the default
+    configuration has such a key. `sunset` is the last day of service of v3 to it, `expires` that of the key itself.
+    `verdict` is null without a valid API key; fields of the default
     response do not count, as nobody knows whether a program reads them.
     """
 
@@ -210,7 +209,6 @@ def _client(
         application=application or None,
         key=key or None,
         configured=settings is not None,
-        strict=api_key is not None and api_key.strict,
         sunset=configured_sunset.date.isoformat() if configured_sunset and configured_sunset.date else None,
         sunset_passed=sunset is not None and now >= sunset.end,
         expires=expires.isoformat() if expires else None,

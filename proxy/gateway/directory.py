@@ -17,7 +17,6 @@ from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
 from proxy.planning.listing import Listing
 from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
-from proxy.telemetry import steps
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.graphql import GraphQLClient
 
@@ -75,15 +74,9 @@ class Directory:
         return tables
 
     async def _list(self, name: str, credentials: Credentials, since: float) -> Any:
-        with steps.step("list"):
-            steps.add(list=name)
-            return await self._cached_or_fetched(name, credentials, since)
-
-    async def _cached_or_fetched(self, name: str, credentials: Credentials, since: float) -> Any:
         cached = self._lists.get(name)
         if cached is None:
             return await self._fetch_first(name, credentials, since)
-        steps.add(source="memory", entries=len(cached.listing))
         if self._clock.monotonic() >= cached.due:
             # The request gets the old list meanwhile: brands and categories change slowly.
             self._flights.start((name, credentials), lambda: self._refresh(name, credentials, cached))
@@ -110,8 +103,7 @@ class Directory:
         )
         try:
             # In a thread: tens of thousands of entries would block the event loop.
-            with steps.step("build list"):
-                listing = await asyncio.to_thread(definition.build, data)
+            listing = await asyncio.to_thread(definition.build, data)
             # A list lives for a day: without this every full collection would walk through it.
             garbage.exempt()
         except ValueError as error:

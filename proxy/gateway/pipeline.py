@@ -5,8 +5,7 @@
 Authentication is the web's (web/authentication.py), which then calls `admit`; the parameters are parsed by
 v3/actions.py. The other steps are `resolve` and the two functions below it. No step calls back into an earlier
 one: the cache says which queries miss, the pipeline executes them, the cache stores their results and wakes the waiting
-requests. A stalled request of the upstream comes as a value in a queue, which `_handle_stalls` reads. `steps` are
-reported for a trace (telemetry/steps.py).
+requests. A stalled request of the upstream comes as a value in a queue, which `_handle_stalls` reads.
 """
 
 import asyncio
@@ -41,7 +40,6 @@ from proxy.planning import match, projection_cache, search, search_support, wild
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.operations import COMPLETE, OperationResult, PlannedOperation, QueryResult, join_records
 from proxy.planning.parts import valid_uids
-from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.batching import Batcher
@@ -127,7 +125,6 @@ class Pipeline:
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> RenderedResult:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await _search_plan(self._directory, self._tables, request, parameters)
-        steps.lap("plan search")
         request.metadata.ignore(plan.unsupported)
         results = await self.resolve_parts(
             request, lambda request: SearchQuery(request, parameters, plan, self.projections)
@@ -175,9 +172,7 @@ class Pipeline:
     ) -> list[RenderedResult]:
         """Resolve queries to results: hits from a cache, misses by this request or one that executes them already;
         those that are kept of an earlier attempt stay as they are."""
-        steps.lap("compile")  # of the projection, if it is a new one, by the constructor of the queries
         lookup = self._cache.look_up(request, queries, kept)
-        steps.lap("look up")
         try:
             await lookup.look_up_shared()
             await self._resolve_misses(lookup)
@@ -226,9 +221,8 @@ class Pipeline:
         began = clock.monotonic()
         heads = lookup.heads(positions)
         plan = queries.plan(positions, heads)
-        lookup.begin(positions, "upstream" if plan.operations else "plan")
+        lookup.begin(positions)
         self._metrics.observe_stage("plan", began)
-        steps.lap("plan")
 
         watch = None if claim is None else stalls.StallWatch(self._stalls, (claim, positions))
         is_whole = self.projections.is_whole and request.known_features is not None
@@ -245,9 +239,7 @@ class Pipeline:
             request.client.application.plan.shown.update(queries.features)
         began = clock.monotonic()
         rendered = await in_turns(_translate_all(queries, positions, results, partial))
-        steps.lap("translate")
         stored = [lookup.store(n, result, heads.get(n)) for n, result in zip(positions, rendered, strict=True)]
-        steps.lap("store")
         self._metrics.observe_stage("translate", began)
         return stored
 
@@ -296,7 +288,6 @@ class Pipeline:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._directory.listing(name, request.client.application.credentials, request.metadata.since)
         result = await in_turns(listing.search(parameters))
-        steps.lap("search list")
         request.metadata.ignore(result.unknown)
         compiled = self.projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
@@ -332,9 +323,7 @@ class _Operations:
         """Reserve, execute and settle one operation. A refusal by upstream becomes the error of its queries, any
         other exception their failure."""
         try:
-            with steps.step("execute"):
-                steps.add(operation=operation.document.name, queries=len(operation.positions))
-                results = await self._execute_reserved(request, operation, watch, is_whole)
+            results = await self._execute_reserved(request, operation, watch, is_whole)
         except errors.QueryRefused as refusal:
             failure = refusal if is_whole else None  # `resolve_parts` resolves these queries again
             refused = OperationResult([], 0, refusal.message, failure=failure, refusal=refusal)
@@ -423,7 +412,6 @@ def _translate(queries: QuerySet, position: int, result: QueryResult, facts: fro
         items = queries.renderer.items(result.parts, queries.keys[position].context)
     except errors.UpstreamUnreadable as failure:
         log.warning("response translation failed", exc_info=failure)
-        steps.lap("translate", failure)
         return RenderedResult.failed(failure)
     records = join_records(result.records)
     return RenderedResult(

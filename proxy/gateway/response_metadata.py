@@ -2,8 +2,6 @@
 
 from math import inf
 
-from proxy import errors
-
 # Of several sources the one that says most about age and cost is reported.
 _RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 
@@ -17,8 +15,7 @@ class ResponseMetadata:
     requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results are
     `fetched` for this request, or avoided: `cached`, or `coalesced`, which an equal query in flight has brought.
     `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless`
-    the fields without source that the request names; where it is `strict`, it fails for these instead. `max_age`:
-    results that are older, in seconds, are fetched again.
+    the fields without source that the request names. `max_age`: results that are older, in seconds, are fetched again.
     """
 
     __slots__ = (
@@ -32,15 +29,13 @@ class ResponseMetadata:
         "source",
         "sourceless",
         "stored",
-        "strict",
         "unknown",
         "unsupported",
         "until",
     )
 
-    def __init__(self, since: float, strict: bool = False) -> None:
+    def __init__(self, since: float) -> None:
         self.since = since
-        self.strict = strict
         self.max_age = inf
         self.sourceless: tuple[str, ...] = ()
         self.unknown: tuple[str, ...] = ()
@@ -64,11 +59,8 @@ class ResponseMetadata:
             self.source = source
 
     def ignore(self, names: tuple[str, ...]) -> None:
-        """Note the parameters that the response ignores. Raises Unsupported where the request is strict: one error for
-        all that it names."""
+        """Note the parameters that the response ignores."""
         self.unsupported = (*self.unknown, *names)
-        if self.strict and (named := (*self.sourceless, *self.unsupported)):
-            raise errors.Unsupported.of(named)
 
     @property
     def ignored(self) -> tuple[str, ...]:

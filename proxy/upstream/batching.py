@@ -18,7 +18,6 @@ from proxy import errors
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import Slices
 from proxy.model import PARTS_MAX
-from proxy.telemetry import steps
 from proxy.telemetry.activity import OperationRecord
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
@@ -144,7 +143,6 @@ class Batcher:
         batch = self._add(pending, credentials, loop, parts_max)
         try:
             results = await pending.results
-            steps.lap("batch", merged=results is not None)
             if results is None:
                 results = await self._send(queries, credentials, since, watches)
         except errors.OversizedOperation as error:

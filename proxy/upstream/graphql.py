@@ -17,8 +17,6 @@ from proxy import errors, model
 from proxy.kit import clock as clocks
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import steps
-from proxy.telemetry import tracing as tracers
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, http_post, policies, stalls
 from proxy.upstream.auth import identity, token_cache
@@ -102,7 +100,6 @@ class GraphQLClient:
                     raise
                 self._metrics.retries[operation.name, type(error).__name__] += 1
             await self._sleep(wait)
-            steps.lap("back off")
             retried += 1
 
     def remaining(self, since: float) -> float:
@@ -130,12 +127,7 @@ class GraphQLClient:
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
             with self._activity.attempt(operation.name, credentials.name, record):
-                try:
-                    reply = await self._send(operation, token, seconds_left, max_bytes, watches)
-                except errors.BridgeError as failure:
-                    steps.lap("send", failure, operation=operation.name)
-                    raise
-                steps.lap("send", operation=operation.name, status=reply.status, bytes=len(reply.body))
+                reply = await self._send(operation, token, seconds_left, max_bytes, watches)
                 envelope = classify.decode(operation, reply)
                 refusal = classify.token_refusal(reply, envelope)
                 if classify.lacks_scope(envelope):
@@ -151,7 +143,6 @@ class GraphQLClient:
             self._breaker.succeeded()
             self._count(operation, TOKEN_REFUSED)
             await self._tokens.invalidate(credentials, token)
-            steps.lap("invalidate token")
         hint = _SETTINGS_HINT if refusal == classify.INVALID_TOKEN else ""
         error = errors.CredentialsRefused(
             f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
@@ -216,11 +207,9 @@ class GraphQLClient:
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
-            steps.lap("decode", error)
             self._report_to_breaker(reply, error)
             self._count(operation, type(error).__name__)
             raise
-        steps.lap("decode")
         self._breaker.succeeded()
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:
@@ -238,19 +227,6 @@ class GraphQLClient:
 
     def _count(self, operation: classify.GraphQLOperation[T], outcome: str) -> None:
         self._metrics.upstream_requests[operation.name, outcome] += 1
-
-
-class TracedGraphQLClient(GraphQLClient):
-    """GraphQL client that makes a span for each operation."""
-
-    def __init__(self, *arguments: Any, tracing: tracers.Tracing, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self._tracing = tracing
-
-    async def execute(self, operation: classify.GraphQLOperation[T], *arguments: Any, **named: Any) -> T:
-        """Do the same within a span."""
-        with self._tracing.operation(operation.name):
-            return await super().execute(operation, *arguments, **named)
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ Each service has a circuit breaker of its own; both share one connection pool.
 import random
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import NamedTuple
 
 import aiohttp
@@ -15,7 +14,6 @@ from proxy import config
 from proxy.kit import clock as clocks
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import tracing
 from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests, token_store
 
@@ -38,7 +36,6 @@ def connect(
     http: aiohttp.ClientSession,
     rng: random.Random,
     store: token_store.TokenStore,
-    spans: tracing.Tracing | None,
     clock: clocks.Clock,
     metrics: metering.Metrics,
     activity: activities.Activity,
@@ -67,9 +64,7 @@ def connect(
     resources.push_async_callback(tokens.close)
     graphql_breaker = breaker("graphql", classify.SERVICE)
     retry = policies.RetryPolicy(upstream.retries, upstream.timeouts.total_seconds, policies.RetryBudget(), rng)
-    if client_factory is None:
-        client_factory = graphql.GraphQLClient if spans is None else partial(graphql.TracedGraphQLClient, tracing=spans)
-    client = client_factory(
+    client = (client_factory or graphql.GraphQLClient)(
         http,
         upstream.graphql_url,
         tokens,

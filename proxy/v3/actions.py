@@ -1,6 +1,6 @@
 """Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response.
 
-The web calls them for each request that no cache serves as a whole (web/v3/routes.py), explain for one that it traces.
+The web calls them for each request that no cache serves as a whole (web/v3/routes.py).
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,6 @@ from proxy.gateway.queries import GatewayRequest
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
-from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
@@ -71,7 +70,6 @@ class V3Actions:
         executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
         self._metrics.observe_stage("reply", executed)
-        steps.lap("reply")
         if received.metadata.unsupported:
             body = body._replace(headers=body.headers | headers.unsupported(received.metadata.unsupported))
         return body
@@ -129,7 +127,6 @@ class V3Actions:
             ("projection", received.scope), lambda: parameters.projection(features, self._mappings, name)
         )
         self._metrics.observe_stage("parse", received.started)
-        steps.lap("parse")
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
 
     def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:

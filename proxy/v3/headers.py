@@ -5,9 +5,6 @@ from urllib.parse import quote
 
 from multidict import istr
 
-X_STRICT = istr("X-Strict")
-X_EXPLAIN = istr("X-Explain")
-TRACE = "trace"  # the value of X-Explain
 X_V3_UNSUPPORTED = istr("X-V3-Unsupported")
 SAFE = "[]="  # not percent-encoded in X-V3-Unsupported
 NAME_MAX = 200  # characters of one name; a longer one is cut

@@ -42,7 +42,7 @@ from proxy.web import (
     service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, traced_requests, unparsed
+from proxy.web.v3 import encoded_cache, routes, unparsed
 from proxy.web.v4 import routes as v4_routes
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -162,8 +162,7 @@ class ServiceBuilder:
             cache,
             unparsed.HitContext(authenticator, addresses, gateway.pipeline, self._ids, metrics, gateway.activity, log),
         )
-        outer = [middleware.traced(gateway.spans)] if gateway.spans else []
-        outer += await shadowing.middlewares(gateway, self._process.shared, resources)
+        outer = await shadowing.middlewares(gateway, self._process.shared, resources)
         # Inside of the request middleware, so that forwarded requests are logged and counted like others.
         inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
         app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
@@ -174,7 +173,6 @@ class ServiceBuilder:
             cache=cache,
             hits=hits,
             coalesces=settings.coalescing.enabled,
-            traced_requests=traced_requests.TracedRequests(gateway, authenticator),
             metrics=metrics,
         )
         v3_routes.add_to(app)

@@ -5,7 +5,6 @@ from the address recently go on working there: one program with a wrong key does
 same address. Each worker counts by itself. Memory is bounded; a request with a right key costs two look-ups.
 """
 
-import hmac
 import math
 
 import cachetools
@@ -21,7 +20,6 @@ from proxy.telemetry.metrics import Metrics
 from proxy.web.client_address import ClientAddress, ClientAddressResolver
 
 WINDOW_SECONDS = 60.0  # of the limit
-TOKENS_LIMIT = 20  # wrong admin tokens in the window, where wrong keys have no limit
 ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; the least recently used is evicted
 RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address, at least
 RECENT_MAX = 10_000  # keys that are remembered for that time
@@ -90,20 +88,6 @@ class Authenticator:
             self._recent.add(origin.group, client)
         return client
 
-    def check_token(self, request: web.Request, text: str, token: str, refusal: errors.ClientError) -> None:
-        """Check an admin token, in constant time. Raises `refusal` for a wrong one, which counts like a wrong API key,
-        and TooManyRequests for an address beyond the limit, whatever the token. There always is a limit of tokens: one
-        opens everything."""
-        if self._refused and (wait := self._wait(self._addresses.from_request(request).group)):
-            raise self._throttled(request, wait)
-        if hmac.compare_digest(text.encode("utf-8", "surrogateescape"), token.encode()):
-            return
-        origin = self._addresses.from_request(request)
-        log.warning("admin token refused", address=origin.address)
-        if self._count_outcome(request, "forbidden"):
-            self._add_wrong_key(origin)
-        raise refusal
-
     def check(self, request: web.Request, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
         group = self._addresses.from_request(request).group
@@ -123,15 +107,14 @@ class Authenticator:
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
         """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
-        limit = self._limit or TOKENS_LIMIT
         counted = self._counted.get(origin.group)
         if counted is None:
-            counted = self._counted[origin.group] = Windows((Window(limit, WINDOW_SECONDS),), self._clock)
+            counted = self._counted[origin.group] = Windows((Window(self._limit, WINDOW_SECONDS),), self._clock)
         counted.try_take()
         if wait := counted.wait():
             self._remove_expired()
             self._refused[origin.group] = self._clock.monotonic() + wait
-            log.warning("wrong API keys throttled", address=origin.address, limit=limit, retry_in=math.ceil(wait))
+            log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
     def _record_unknown(self, request: web.Request, apikey: str | None) -> None:
         """Count a request that is refused because no application has its API key."""

@@ -23,8 +23,7 @@ from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
-from proxy.web.v3.routes import CLIENT, is_strict, is_v3
-from proxy.web.v3.traced_requests import is_traced
+from proxy.web.v3.routes import CLIENT, is_v3
 
 NEW_HANDLER: web.RequestKey[Handler] = web.RequestKey("new_handler")  # the handler that the old service replaces
 
@@ -91,16 +90,16 @@ def middlewares(
     @web.middleware
     async def forwarding(request: web.Request, handler: Handler) -> web.StreamResponse:
         # v3 has no other method; the handler answers OPTIONS and refuses the rest.
-        # Only this service traces, knows which fields have no source, and has other dialects.
-        if request.method not in ("GET", "HEAD") or is_traced(request) or is_strict(request) or not is_v3(request):
+        # Only this service has other dialects.
+        if request.method not in ("GET", "HEAD") or not is_v3(request):
             return await handler(request)
         try:
             client = authenticator.client(request, RequestParameters(request.raw_path).text("apikey"))
         except errors.ClientError:  # the handler refuses an unknown key
             return await handler(request)
-        # The handler refuses a client after its end, and a strict one if this service cannot serve its request.
+        # The handler refuses a client after its end.
         retired = client.refusal(clock.now()) is not None
-        if retired or client.strict or client.application.name not in forwarded:
+        if retired or client.application.name not in forwarded:
             return await handler(request)
         request[CLIENT] = client
         request[NEW_HANDLER] = handler

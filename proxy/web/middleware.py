@@ -19,7 +19,6 @@ from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.request_log import RequestFields, RequestLog
-from proxy.telemetry.tracing import Tracing
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operator_endpoints
@@ -199,31 +198,6 @@ def _record(request: web.Request, fields: RequestFields, seconds: float, now: fl
         metadata.coalesced if metadata is not None else 0,
         metadata.ignored if metadata is not None else (),
     )
-
-
-def traced(tracing: Tracing) -> Middleware:
-    """Middleware with a span for each request, outside of the request middleware: it reads the response headers."""
-
-    @web.middleware
-    async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-        with tracing.request(request.headers.get(TRACEPARENT)) as span:
-            response = await handler(request)
-            route, headers = _route(request), response.headers
-            span.update_name(route)
-            attributes = {
-                "http.route": route,
-                "http.response.status_code": response.status,
-                "v3bridge.request": headers.get(X_REQUEST_ID),
-                "v3bridge.application": client.application.name if (client := request.get(CLIENT)) else None,
-                "v3bridge.parts": int(headers.get("X-Parts-Cost", 0)),
-                "v3bridge.cache": headers.get("X-Cache"),
-            }
-            span.set_attributes({name: value for name, value in attributes.items() if value is not None})
-            if response.status >= 500:
-                tracing.failed(span)
-            return response
-
-    return around
 
 
 def _route(request: web.Request) -> str:

@@ -17,7 +17,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from proxy import config, errors
-from proxy.gateway.applications import Applications, Client
+from proxy.gateway.applications import Applications
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.process import SharedResources
 from proxy.kit.clock import Clock
@@ -33,8 +33,7 @@ from proxy.traffic.v3_response import SideResponse
 from proxy.upstream import policies
 from proxy.web import legacy_proxy, middleware
 from proxy.web.v3.responses import X_CACHE, X_COST
-from proxy.web.v3.routes import CLIENT, is_strict, is_v3
-from proxy.web.v3.traced_requests import is_traced
+from proxy.web.v3.routes import CLIENT, is_v3
 
 CACHED = ("hit", "stale")  # X-Cache of responses whose data may have changed since: not comparable
 SERVICE = "the baseline of the shadow"
@@ -79,7 +78,7 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
         response = await handler(request)
         try:
             client = request.get(CLIENT)
-            if client is None or not is_v3(request) or _is_refused_here_only(request, client, clock.now()):
+            if client is None or not is_v3(request) or client.refusal(clock.now()) is not None:
                 return response
             application = client.application.name
             if shadow_queue.wants(application) and _comparable(request, response):
@@ -96,12 +95,6 @@ def _observing(shadow_queue: queue.ShadowQueue, clock: Clock) -> Middleware:
         return response
 
     return around
-
-
-def _is_refused_here_only(request: web.Request, client: Client, now: float) -> bool:
-    """Return whether this service may refuse what the old one serves: strict requests, and those after a sunset; or
-    responds with something else, a trace."""
-    return client.strict or is_strict(request) or is_traced(request) or client.refusal(now) is not None
 
 
 async def _start_shadow(

@@ -82,21 +82,17 @@ async def test_hits_misses_and_errors_are_counted(
     assert counted.seen[bom] == CallerSeen(bom, START, START + WARM + 1)
 
 
-async def test_requests_after_the_sunset_and_strict_ones_are_counted(
+async def test_requests_after_the_sunset_are_counted(
     start: StartEnvironment, store_file: Path, stored: Any, time: clock.ManualClock
 ) -> None:
-    keys = (
-        config.ApiKeySettings(config.digest("old"), name="erp", sunset=SUNSET),
-        config.ApiKeySettings(config.digest("ci"), name="ci", strict=True),
-    )
+    keys = (config.ApiKeySettings(config.digest("old"), name="erp", sunset=SUNSET),)
     async with start(store=f"sqlite:{store_file}", application={"apikeys": keys}) as environment:
         time.advance(2 * DAY_SECONDS)
         gone = target({"mpn": "SN74S74N"}, key="old")
         statuses = [(await environment.get(path)).status for path in (gone, f"{gone}&suppress_status_codes=1")]
-        strict = "/v3/sellers/2c3be9310496fffc?apikey=ci&show[]=has_ecommerce"
-        assert [*statuses, (await environment.get(strict)).status] == [410, 200, 400]
+        assert statuses == [410, 200]
     counts = {place[:3]: numbers for place, numbers in (await stored()).counts.items()}
-    assert counts == {(DAY + 2, "erp", "parts/match"): (2, 2, 0), (DAY + 2, "ci", "sellers/{uid}"): (1, 1, 0)}
+    assert counts == {(DAY + 2, "erp", "parts/match"): (2, 2, 0)}
 
 
 async def test_upstream_failures_are_errors_of_the_caller(

@@ -5,17 +5,22 @@ import json
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from support import running_proxy
 from together.environment import ProxyEnvironment
 
 from proxy import config
-from proxy.explain import trace
 from proxy.gateway import assembly
 from proxy.gateway.process import Environment, ProcessState
+from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.traffic.v3_request import V3Request
+from proxy.v3.actions import AuthenticatedRequest, V3Actions
+from proxy.v3.endpoints import ENDPOINTS
+from proxy.v3.parsing.request_parameters import RequestParameters
+
+(MATCH,) = [each for each in ENDPOINTS if each.path == "/parts/match"]
 
 
 class SlowCache:
@@ -67,8 +72,11 @@ async def test_requests_before_and_after_a_reload_do_not_wait_for_each_other(
 
     async def match(gateway: assembly.Gateway) -> Any:
         query = json.dumps([{"mpn": "SN74S74N", "limit": 2}])
-        request = V3Request("/parts/match", (("queries", query),))
-        return await trace.trace(gateway, request, lambda: gateway.applications.client(running_proxy.KEY))
+        client, now = gateway.applications.client(running_proxy.KEY), gateway.clock.monotonic()
+        parameters = RequestParameters(f"/v3/parts/match?queries={quote(query)}")
+        received = AuthenticatedRequest(MATCH, parameters, client, ResponseMetadata(now), now)
+        encoded = await V3Actions(gateway.pipeline, gateway.mappings, gateway.metrics).execute(received)
+        return json.loads(encoded.body)
 
     async with AsyncExitStack() as resources, asyncio.timeout(8):  # less than a wait in vain for another worker
         old = await assembly.build(settings(300), state.clock, resources, process=state)
@@ -81,7 +89,7 @@ async def test_requests_before_and_after_a_reload_do_not_wait_for_each_other(
         while after.look_ups < 2:  # it looks again while it waits for another owner
             await asyncio.sleep(0)
         released.set()
-        results = [json.loads(bytes(each.response))["results"] for each in await asyncio.gather(first, second)]
+        results = [each["results"] for each in await asyncio.gather(first, second)]
     assert results[0] == results[1]
     assert len(results[0][0]["items"]) == 2
     assert sandbox.part_usage.used(account.application_id) == 2

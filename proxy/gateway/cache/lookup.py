@@ -18,7 +18,6 @@ from proxy.gateway.cache.shared import SharedCache
 from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
 from proxy.planning.operations import COMPLETE, PartialResponse
-from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
@@ -128,7 +127,7 @@ class Lookup:
             oldest = self._metrics.clock.monotonic() - request.metadata.max_age
             self._results = {n: each for n, each in cached.items() if each is not None and each.stored > oldest}
             if self._results:
-                self._count("hit", self._results, "memory", _parts(self._results.values()))
+                self._count("hit", self._results, _parts(self._results.values()))
         self._results |= known
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
@@ -138,12 +137,11 @@ class Lookup:
         if self._shared is None or not self.misses or self._is_refreshing:
             return
         began = self._metrics.clock.monotonic()
-        with steps.step("look up shared"):
-            results = await self._shared.look_up(self.misses)
-            if results:
-                self._results |= results
-                self._count("hit", results, "shared cache", _parts(results.values()))
-                self.misses = [n for n in self.misses if n not in results]
+        results = await self._shared.look_up(self.misses)
+        if results:
+            self._results |= results
+            self._count("hit", results, _parts(results.values()))
+            self.misses = [n for n in self.misses if n not in results]
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
         self._metrics.observe_stage("shared", began)
@@ -159,8 +157,7 @@ class Lookup:
     async def wait_shared(self, positions: Sequence[int]) -> dict[int, RenderedResult]:
         """Wait for results of other workers; return them by position."""
         assert self._shared is not None  # noqa: S101 - they are executed elsewhere
-        with steps.step("wait for worker"):
-            arrived = await self._shared.wait(positions)
+        arrived = await self._shared.wait(positions)
         self._results |= arrived
         self._count_shared("waited", len(arrived))
         left = [n for n in positions if n not in arrived]
@@ -188,10 +185,10 @@ class Lookup:
         self._results.update(zip(self.misses, results, strict=True))
         self.misses = []
 
-    def begin(self, positions: Sequence[int], source: steps.Source) -> None:
+    def begin(self, positions: Sequence[int]) -> None:
         """Note that these misses are executed for this request."""
         self._executed.update(positions)
-        self._count("miss", positions, source)
+        self._count("miss", positions)
 
     async def wait(self, share: Share[Hashable, Any, RenderedResult]) -> None:
         """Wait for the misses. Those remain whose execution was cancelled, or was refused because of another
@@ -199,12 +196,11 @@ class Lookup:
         results: dict[int, RenderedResult] = share.results()
         left: list[int] = []
         if share.is_waiting:
-            with steps.step("wait"):
-                results, left = await share.wait()
+            results, left = await share.wait()
         left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
         self._results |= {n: self._rendered(n, result) for n, result in results.items()}
         if shared := set(self.misses).difference(left, self._executed):
-            self._count("shared", shared, "coalesced", _parts(self._results[n] for n in shared))
+            self._count("shared", shared, _parts(self._results[n] for n in shared))
         self.misses = sorted(left)
 
     def _serves(self, result: RenderedResult) -> bool:
@@ -239,7 +235,6 @@ class Lookup:
         """Store a result, behind the `head` of its page where there is one; return it as it is to be served: for a
         failure, a stale entry where there is one."""
         if rendered.failure is not None:
-            steps.add_source("failed", (position,))
             return self._stale_if_error(position, rendered.failure) or rendered
         self.request.metadata.fetched += rendered.parts
         if head is not None:
@@ -273,7 +268,7 @@ class Lookup:
             return None
         stale = self._entries.get(self.queries.keys[position], self.queries.renderer, stale=True)
         if stale is not None:
-            self._count("stale", (position,), "stale")
+            self._count("stale", (position,))
         return stale
 
     def _stale_if_error(self, position: int, failure: errors.BridgeError) -> RenderedResult | None:
@@ -290,10 +285,9 @@ class Lookup:
         if number:
             self._metrics.shared_cache_lookups[outcome,] += number
 
-    def _count(self, outcome: str, positions: Collection[int], source: steps.Source, parts: int = 0) -> None:
+    def _count(self, outcome: str, positions: Collection[int], parts: int = 0) -> None:
         self.request.metadata.add_results(outcome, len(positions), parts)
         self._metrics.queries[outcome,] += len(positions)
-        steps.add_source(source, positions)
 
 
 def _parts(results: Iterable[RenderedResult]) -> int:

@@ -29,7 +29,6 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Store,
 )
-from proxy.telemetry import steps
 from proxy.telemetry.metrics import Metrics
 
 LEASE_SECONDS = 10.0  # that reservations of a worker without heartbeat are held
@@ -81,7 +80,6 @@ class Reservation:
             # First, before anything is awaited: settle and release may both be called when a request is cancelled.
             self._open = False
             await self._quota.book(self._accounts, returned, 0, self._id, self._intent)
-            _trace(self._quota, "settle", self._accounts, billed_parts=returned)
 
     async def release(self, error: BaseException) -> int:
         """End a request that failed. If it may have been billed, book its worst case as uncertain; return these
@@ -94,7 +92,6 @@ class Reservation:
         await self._quota.book(self._accounts, 0, uncertain, self._id, self._intent)
         if isinstance(error, errors.QuotaExhausted):
             await self._quota.mark_exhausted(self._accounts, error)
-        _trace(self._quota, "release", self._accounts, uncertain_parts=uncertain)
         return uncertain
 
 
@@ -159,15 +156,6 @@ class Quota:
 
     async def reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         """Reserve `parts`, the most that a request can cost. Raises QuotaExhausted and StoreUnavailable."""
-        try:
-            reservation = await self._reserve(accounts, parts)
-        except errors.BridgeError as refusal:
-            _trace(self, "reserve", accounts, refusal, parts=parts)
-            raise
-        _trace(self, "reserve", accounts, parts=parts)
-        return reservation
-
-    async def _reserve(self, accounts: ChargedAccounts, parts: int) -> Reservation:
         self.exhaustion.check(accounts.application)
         charge = self._charge(accounts, self._calendar.today())
         # Such as a search with limit=0: free, and not worth a transaction.
@@ -327,15 +315,6 @@ class Quota:
             f"requests under way, and this one may cost {parts}",
             retry_after=1,
         )
-
-
-def _trace(
-    quota: "Quota", step: str, accounts: ChargedAccounts, failure: errors.BridgeError | None = None, **parts: int
-) -> None:
-    """Report a step to a trace, with the limit that applies to its parts."""
-    if steps.is_recorded():
-        status = quota.status(accounts)
-        steps.lap(step, failure, **parts, account=accounts.key.name, used=status.used, limit=status.limit)
 
 
 def may_be_billed(error: BaseException) -> bool:

@@ -16,7 +16,6 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import single_flight
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import steps
 from proxy.upstream.auth import backoff, identity, token_requests
 from proxy.upstream.auth.identity import Credentials
 
@@ -79,9 +78,7 @@ class TokenCache:
         now = self._clock.now()
         cached = self._cached.get(credentials)
         if cached is None or now >= cached.token.expires:
-            with steps.step("access token"):
-                return (await self._requested(credentials, seconds)).token
-        steps.lap("access token", source="memory", expires_in=int(cached.token.expires - now))
+            return (await self._requested(credentials, seconds)).token
         if now >= cached.renew_at:
             self._flights.start(credentials, lambda: self._fetch(credentials))
         return cached.token.token

@@ -19,7 +19,6 @@ from proxy.kit import clock as clocks
 from proxy.kit import windows
 from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import steps
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store
 from proxy.upstream.auth.identity import AccessToken, Credentials
@@ -111,7 +110,6 @@ class TokenRequester:
         """Return the token that another worker stored; raise its failure during the back-off."""
         stored = await self._store.token(keys.token)
         if stored is not None and stored[0] != unwanted:
-            steps.add(source="store", expires_in=round(stored[1] - self._clock.now()))
             self._backoffs.pop(credentials, None)
             return AccessToken(*stored)
         encoded = await self._store.cooldown(keys.backoff)
@@ -172,7 +170,6 @@ class TokenRequester:
     def _log_token(self, credentials: Credentials, token: AccessToken) -> None:
         """Log a new token and the contradictions between its times."""
         expires_in = round(token.expires - self._clock.now())
-        steps.add(source="identity service", expires_in=expires_in)
         log.info("token refreshed", application=credentials.name, expires_in=expires_in)
         for mismatch in token.mismatches:
             if mismatch.subject == "clock":
@@ -191,9 +188,7 @@ class TokenRequester:
         self._breaker.admit()
         sent = self._clock.now()
         try:
-            with steps.step("token request"):
-                reply = await identity.request_token(self._session, self._token_url, self._scope, credentials)
-                steps.add(status=reply.status)
+            reply = await identity.request_token(self._session, self._token_url, self._scope, credentials)
         except (errors.UpstreamUnreachable, errors.UpstreamUnreadable) as error:
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()

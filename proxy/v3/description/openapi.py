@@ -37,31 +37,6 @@ UNSUPPORTED = {
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9\-._~%\[\]=]+(, [A-Za-z0-9\-._~%\[\]=]+)*(, \+\d+)?$"},
     }
 }
-# Fields of requests; v3 had none.
-REQUEST_HEADERS: dict[str, dict[str, Any]] = {
-    "Strict": {
-        "name": str(headers.X_STRICT),
-        "in": "header",
-        "description": "1: a request that names fields without source, or ignored parameters, is a 400 that names "
-        "them; 0 is the default, any other value a 400",
-        "schema": {"enum": ["0", "1"]},
-    },
-    "Explain": {
-        "name": str(headers.X_EXPLAIN),
-        "in": "header",
-        "description": "trace: the response is the trace of the request, which needs the admin token "
-        "(`Authorization: Bearer TOKEN`), else it is a 403; any other value is a 400",
-        "schema": {"enum": [headers.TRACE]},
-    },
-}
-# For operators, so that its many fields are not part of this description.
-TRACED: Schema = {
-    "type": "object",
-    "description": "As `v3bridge explain --trace --json` prints it.",
-    "properties": {"explanation": {"type": "object"}, "trace": {"type": "object"}},
-    "required": ["explanation", "trace"],
-    "additionalProperties": False,
-}
 RETRY_AFTER = {"Retry-After": {"description": "seconds, where they are known", "schema": {"type": "integer"}}}
 KINDS: dict[v3_parameters.Kind, Schema] = {
     "text": TEXT,
@@ -114,8 +89,7 @@ def document(mappings: loader.Mappings) -> dict[str, Any]:
         "security": [{"apikey": []}],
         "paths": {endpoint.path: {"get": _operation(mappings, endpoint)} for endpoint in ENDPOINTS},
         "components": {
-            "schemas": object_schemas.components(mappings) | response_schemas.components() | {"Trace": TRACED},
-            "parameters": REQUEST_HEADERS,
+            "schemas": object_schemas.components(mappings) | response_schemas.components(),
             "responses": {f"Error{status}": refused[status] for status in sorted(refused)},
             "securitySchemes": {"apikey": _apikey()},
         },
@@ -132,13 +106,12 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
         str(status): {"$ref": f"#/components/responses/Error{status}"}
         for status in response_schemas.error_statuses(endpoint)
     }
-    request_headers = [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
     operation = {
         "operationId": f"{endpoint.path.split('/')[1]}_{endpoint.action}",
         "summary": f"{ACTIONS[endpoint.action]}: {endpoint.object}",
         "description": f"Parts billed: {endpoint.cost}.",
         "tags": [endpoint.object],
-        "parameters": [*parameters_of(mappings, endpoint), *request_headers],
+        "parameters": [*parameters_of(mappings, endpoint)],
         "responses": {"200": _answered(endpoint), **failures},
     }
     return operation | ({"deprecated": True} if endpoint.alias_of else {})
@@ -147,9 +120,9 @@ def _operation(mappings: loader.Mappings, endpoint: Endpoint) -> dict[str, Any]:
 def _answered(endpoint: Endpoint) -> dict[str, Any]:
     errors = [ref(name) for name in response_schemas.ERRORS]
     return {
-        "description": "the response; with suppress_status_codes also any error; with X-Explain a trace",
+        "description": "the response; with suppress_status_codes also any error",
         "headers": HEADERS | UNSUPPORTED,
-        "content": _content(either(response_schemas.answer(endpoint), *errors, ref("Trace"))),
+        "content": _content(either(response_schemas.answer(endpoint), *errors)),
     }
 
 

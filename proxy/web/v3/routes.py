@@ -17,7 +17,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.v3.headers import X_EXPLAIN, X_STRICT, X_V3_UNSUPPORTED
+from proxy.v3.headers import X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.v3.parsing.request_shapes import RequestShapes
 from proxy.web.authentication import Authenticator
@@ -30,7 +30,6 @@ from proxy.web.v3.encoded_cache import (
     RequestInFlight,
     RequestKey,
 )
-from proxy.web.v3.traced_requests import TracedRequests, is_traced
 from proxy.web.v3.unparsed import UnparsedHits
 
 log = structlog.get_logger()
@@ -39,8 +38,6 @@ log = structlog.get_logger()
 CLIENT = web.RequestKey("client", Client)
 METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
-
-STRICT = "strict "  # before the target of a request with X-Strict: 1, so that it shares nothing with others
 
 V3_PATHS = tuple(f"{prefix}/" for prefix in PREFIXES)
 
@@ -88,7 +85,6 @@ class V3Routes:
         hits: UnparsedHits,
         coalesces: bool,
         metrics: Metrics,
-        traced_requests: TracedRequests,
     ) -> None:
         self._cache = cache
         self._hits = hits
@@ -100,7 +96,6 @@ class V3Routes:
         self._metrics = metrics
         self._clock = metrics.clock
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
-        self._traced_requests = traced_requests
 
     def add_to(self, app: web.Application) -> None:
         """Register every path under both prefixes, with and without a trailing slash."""
@@ -115,11 +110,6 @@ class V3Routes:
         """Return the handler of an endpoint."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            _check_strictness(request)
-            if is_traced(request):
-                if dialect is not self._v3:
-                    raise errors.BadRequest(f"{X_EXPLAIN} is for v3's paths only; send the request without it")
-                return await self._trace(request)
             target = (_target(request, dialect.keys), responses.accepts_gzip(request))
             if hdrs.CACHE_CONTROL in request.headers:
                 return await self._execute(endpoint, dialect, request, target, None)
@@ -152,7 +142,7 @@ class V3Routes:
             await self._pipeline.admit(client)
         else:
             client = admitted
-        request[METADATA] = metadata = ResponseMetadata(started, client.strict or target[0].startswith(STRICT))
+        request[METADATA] = metadata = ResponseMetadata(started)
         if client.refresh:
             metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         leader, result = self._in_flight.begin(target, client), None
@@ -170,18 +160,6 @@ class V3Routes:
             leader.end(result)
         self._cache.add(*target, body, client, metadata)
         return self._response(body, client, metadata)
-
-    async def _trace(self, request: web.Request) -> web.Response:
-        """Execute a request and respond with its trace. It shares nothing with others, and no cache keeps its response;
-        results are looked up and stored as usual."""
-        request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic(), is_strict(request))
-
-        def authenticate(apikey: str | None) -> Client:
-            client = self._authenticator.client(request, apikey)
-            self._identify(request, client)
-            return client
-
-        return await self._traced_requests.respond(request, metadata, authenticate)
 
     async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
         """Return the response to a request that waits for an equal one; None if it has to be executed after all.
@@ -254,21 +232,15 @@ class V3Routes:
 
 
 def _target(request: web.Request, keys: KeyPlaces) -> str:
-    """Return the request target by which responses are cached and shared: strict requests, and those of an API key in a
-    header, have their own."""
+    """Return the request target by which responses are cached and shared: requests of an API key in a header have their
+    own."""
     apikey = keys.in_header(request)
-    target = f"{apikey} {request.raw_path}" if apikey else request.raw_path
-    return f"{STRICT}{target}" if is_strict(request) else target
+    return f"{apikey} {request.raw_path}" if apikey else request.raw_path
 
 
 def is_v3(request: web.Request) -> bool:
     """Return whether a path is below v3's prefixes."""
     return request.path.startswith(V3_PATHS)
-
-
-def is_strict(request: web.Request) -> bool:
-    """Return whether the request has `X-Strict: 1`, or another value than 0, which its handler refuses."""
-    return request.headers.get(X_STRICT, "0") != "0"
 
 
 def max_age(cache_control: str) -> float:
@@ -278,12 +250,6 @@ def max_age(cache_control: str) -> float:
         return 0.0
     ages = [each[8:] for each in directives if each.startswith("max-age=")]
     return min((float(age) for age in ages if age.isascii() and age.isdigit() and len(age) < 10), default=math.inf)
-
-
-def _check_strictness(request: web.Request) -> None:
-    # `X-Strict: true` would else make a test of a client pass that has to fail.
-    if (value := request.headers.get(X_STRICT, "0")) not in ("0", "1"):
-        raise errors.BadRequest(f"X-Strict: {value[:40]!r} is unknown; send 1")
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

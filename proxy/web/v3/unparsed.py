@@ -20,7 +20,7 @@ from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import RequestIds
 from proxy.telemetry.request_log import RequestLog
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
-from proxy.v3.headers import X_EXPLAIN, X_V3_UNSUPPORTED
+from proxy.v3.headers import X_V3_UNSUPPORTED
 from proxy.web.authentication import Authenticator
 from proxy.web.client_address import ClientAddressResolver
 from proxy.web.v3 import responses
@@ -34,8 +34,6 @@ PATHS = frozenset(
     for slash in ("", "/")
     if "{" not in endpoint.path
 )
-# Fields that make equal bytes no equal requests: an upgrade changes the connection, a trace belongs to one execution.
-EXCLUDED = (hdrs.UPGRADE, X_EXPLAIN)
 # Fields with an id, whose values are plain words: aiohttp decides on any others.
 _ID_FIELD = re.compile(rb"\r\n(x-request-id|traceparent): *([!-~]+)(?=\r\n)", re.IGNORECASE)
 
@@ -155,5 +153,5 @@ def _is_plain(request: web.Request) -> bool:
         and request.version == HttpVersion11
         and request.keep_alive
         and not request.can_read_body
-        and not any(name in request.headers for name in EXCLUDED)
+        and hdrs.UPGRADE not in request.headers  # it changes the connection
     )

@@ -138,16 +138,13 @@ def test_rotated_key_has_the_share_of_the_old_one(file: Path) -> None:
 
 
 def test_every_setting_of_a_key_is_copied(file: Path) -> None:
-    whole = (
-        "{key: k2, name: plm, rate: 0, strict: true, refresh: true, exhausted_status: 429, sunset: {date: 2027-06-30}}"
-    )
+    whole = "{key: k2, name: plm, rate: 0, refresh: true, exhausted_status: 429, sunset: {date: 2027-06-30}}"
     file.write_text(f"applications:\n  shop:\n    apikeys:\n    - {whole}")  # no indentation, and no end of line
     assert changed(file, rotates).splitlines()[4:] == [
         f'    - key: "{SHA}"',
         "      name: plm-2",
         "      rate: 0",
         "      sunset: {date: 2027-06-30}",
-        "      strict: true",
         "      refresh: true",
         "      exhausted_status: 429",
     ]

@@ -85,7 +85,6 @@ async def test_a_file_that_cannot_be_read_has_a_diagnosis_of_its_own(
     "top, missing, extra",
     [
         ("store: redis://me:hidden@127.0.0.1", "redis", "redis"),
-        ("tracing: {otlp_url: 'http://127.0.0.1/v1/traces'}", "opentelemetry.sdk", "otel"),
     ],
 )
 async def test_a_setting_that_needs_an_optional_package_names_its_extra(

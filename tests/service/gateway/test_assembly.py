@@ -56,7 +56,6 @@ NOT_CHANGED = {
     *("store", "listen", "admin", "log", "shadow", "alerts", "schema_check"),
     # Files are compared by their digests (test_reload.py replaces some), and what is made of them is not looked into.
     *("uids", "upstream.tls", "upstream.site"),
-    "tracing.otlp_url",  # the key is the whole block
 }
 # An empty table of queries in flight; and the two that are told apart by files and by `store`.
 MADE_OF_NO_SETTING = {"in flight", "mappings", "store"}

@@ -22,7 +22,7 @@ from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount, CallerSeen
 KEYS = (
     config.ApiKeySettings(config.digest("EXAMPLE_KEY"), name="erp", parts=100),
     config.ApiKeySettings(config.digest("old"), name="plm", sunset=config.SunsetSettings(date(2023, 11, 1))),
-    config.ApiKeySettings(config.digest("ci"), name="ci", strict=True, expires=date(2023, 11, 13)),
+    config.ApiKeySettings(config.digest("ci"), name="ci", expires=date(2023, 11, 13)),
 )
 HOSTILE = """=HYPERLINK("x")<script>ruined=1</script>'"&"""
 TODAY = int(clock.ManualClock().now() // DAY_SECONDS)  # 2023-11-14
@@ -74,7 +74,6 @@ async def test_clients_are_listed_with_usage_quota_and_sunset(admin: running_adm
         "application": "demo",
         "key": "erp",
         "configured": True,
-        "strict": False,
         "sunset": "2027-06-30",
         "sunset_passed": False,
         "expires": None,
@@ -158,7 +157,7 @@ async def test_texts_of_clients_are_shown_as_text(admin: running_admin.AdminClie
 
 async def test_page_names_states_of_clients(admin: running_admin.AdminClient) -> None:
     html = await admin.page("/clients")
-    for state in ("sunset 2027-06-30", "ended 2023-11-01", "not configured", "expired 2023-11-13", "strict"):
+    for state in ("sunset 2027-06-30", "ended 2023-11-01", "not configured", "expired 2023-11-13"):
         assert f">{state}</span> " in html  # a blank keeps a state from its neighbor
 
 

@@ -243,8 +243,6 @@ async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path
     async with scripted_upstream.running() as upstream:
         redis = configuration(tmp_path, upstream, store="redis://127.0.0.1:1/0")
         assert "'.[redis]'" in run("serve", "--config", str(redis)).stderr
-        otel = configuration(tmp_path, upstream, tracing={"otlp_url": "http://127.0.0.1:1/v1/traces"})
-        assert "'.[otel]'" in run("serve", "--config", str(otel)).stderr
 
 
 def test_bare_installation_explains_everything_but_workbooks(run_all: RunAll, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ applications:
     apikeys:
       - {key: "k3y-of-erp", name: erp}
       - {key: "k3y-of-plm", name: plm, sunset: 2020-01-31}
-      - {key: "k3y-of-ci", name: ci, strict: true, sunset: never, expires: 2099-01-31}
+      - {key: "k3y-of-ci", name: ci, sunset: never, expires: 2099-01-31}
   trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"]}
 """
 LONG = "OctoCruncher/4.2 (Windows NT 10.0; Win64; x64) libcurl/7.88.1 OpenSSL/3.0.8 " + "x" * 120
@@ -104,7 +104,6 @@ def test_table_names_clients_with_requests_first(run_command: Run, config_file: 
     assert lines(output)[12:] == [
         ["shop/ci", "0", "0", "0", "never"],
         ["expires 2099-01-31"],
-        ["strict"],
         ["trial/1", "0", "0", "0", "never"],
         ["Counts are written every 10 seconds."],
     ]

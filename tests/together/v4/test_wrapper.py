@@ -130,11 +130,6 @@ async def test_other_path_of_v4_names_what_to_use(environment: ProxyEnvironment,
     assert use in response.json["message"]
 
 
-async def test_trace_is_refused_as_v3s(environment: ProxyEnvironment) -> None:
-    response = await fetch(environment, SN74S74N, **{"X-Explain": "trace"})
-    assert (response.status, "X-Explain is for v3's paths only" in response.json["message"]) == (400, True)
-
-
 async def test_usage_of_other_methods(environment: ProxyEnvironment) -> None:
     assert (await environment.get(PATH, "OPTIONS")).headers["allow"] == "GET, HEAD, OPTIONS"
     assert (await environment.get(PATH, "POST")).status == 405

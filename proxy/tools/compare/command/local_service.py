@@ -116,7 +116,6 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         # Each recorded response has to belong to one request.
         coalescing=config.CoalescingSettings(enabled=False),
         cache=config.CacheSettings(seconds=0.0),
-        tracing=config.TracingSettings(),
         shadow=config.ShadowSettings(),
     )
     return local, keys
