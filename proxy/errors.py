@@ -13,6 +13,9 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 
     │   ├── NotFound           404
     │   ├── MethodNotAllowed   405
+    │   ├── RequestTimeout     408  the body of the request was not sent in time
+    │   ├── ContentTooLarge    413  the body of the request is too long
+    │   ├── UnsupportedMediaType 415  the body of the request is of another type or encoding
     │   ├── Gone               410  the sunset of the API key has passed
     │   ├── TooManyRequests    429  a rate limit is exceeded
     │   └── QuotaExhausted     429  the remaining parts do not cover the request
@@ -27,7 +30,7 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── TokenLimit         503  the rate limit of token requests is exceeded
     │   ├── QueryRefused       502  the upstream refused this query, and says why
     │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
-    │   └── TooManyConnections 503  the limit of client connections is reached
+    │   └── TooManyConnections 503  the limit of client connections, or of their bodies, is reached
     └── StartError                  never seen by a client: the service does not start
         ├── ConfigError
         ├── MappingError
@@ -132,6 +135,24 @@ class MethodNotAllowed(ClientError):
     def of(cls, method: str) -> Self:
         """Return the error for a method."""
         return cls(f"{method[:20]} is not allowed here; v3 is read with GET")
+
+
+class RequestTimeout(ClientError):
+    """The body of the request was not sent in time."""
+
+    status = 408
+
+
+class ContentTooLarge(ClientError):
+    """The body of the request is too long."""
+
+    status = 413
+
+
+class UnsupportedMediaType(ClientError):
+    """The body of the request is of another type or encoding."""
+
+    status = 415
 
 
 class Gone(ClientError):
@@ -257,7 +278,8 @@ class StoreUnavailable(ServerError):
 
 
 class TooManyConnections(ServerError):
-    """The limit of client connections is reached; further ones serve health checks only."""
+    """The limit of client connections is reached, and further ones serve health checks only; or that of all bodies
+    which clients are sending."""
 
     status = 503
 

@@ -1,26 +1,37 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 import cachetools
 import graphql
 from graphql.language import ast
 
-DOCUMENTS_MAX = 512  # that are remembered; a program has a handful
+KEPT_BYTES = 262_144  # of documents that are remembered; a program has a handful. Parsed they take 80 times as much
+KEPT_TEXT_MIN, KEPT_TEXT_MAX = 512, 8_192  # characters that a short document counts for, and a remembered one has
 TEXT_MAX = 100_000  # characters of a document
 TOKENS_MAX = 10_000
 DEPTH_MAX = 24  # of fields, the root fields included
 ROOTS_MAX = 20  # root fields, aliases included
 FIELDS_MAX = 2_000  # fields and fragments, with those of fragments wherever they are spread
+FRAGMENTS_MAX = 100  # that a document defines
+# A field of introspection has a value in each type, field and argument of the schema. The usual query has 72 fields,
+# and 239 with those of fragments wherever they are spread.
+INTROSPECTED_MAX = 200  # fields of a document with introspection
+INTROSPECTED_SPREAD_MAX = 300  # the same with those of fragments wherever they are spread
 
-INTROSPECTION = frozenset({"__schema", "__type", "__typename"})
+SCHEMA = frozenset({"__schema", "__type"})
+INTROSPECTION = SCHEMA | {"__typename"}
 SUPPLY = "sup"  # begins the root fields for parts and their lists,
 OWN = ("des", "adm")  # and these those for design data and the organization of the caller
 ERRORS_MAX = 20  # of a response
 SAME_NAMES: Mapping[str, str] = {}
 _WORD = re.compile(r"\w+")
+
+T = TypeVar("T")
 
 
 class InvalidDocumentError(Exception):
@@ -36,11 +47,12 @@ class ClientDocument:
     """Valid document: its operations by name, and its fragments. `client_names` are those that `__typename` and errors
     show instead of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here.
     `introspected` is the schema that introspection shows, if not the one that executes it. `shapes` are the variables
-    that change what an operation selects, by its name, once they are known."""
+    that change what an operation selects, by its name, once they are known. `length` is that of its text."""
 
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
     client_names: Mapping[str, str]
+    length: int
     is_passed_on: bool = False
     introspected: graphql.GraphQLSchema | None = None
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
@@ -62,18 +74,38 @@ class ClientDocument:
         return _WORD.sub(lambda word: self.client_names.get(word[0], word[0]), text) if self.client_names else text
 
 
+class KeptOfDocuments(Generic[T]):
+    """What has been made of documents. Beyond KEPT_BYTES of their text the least recently used is dropped; of a long
+    document nothing is kept."""
+
+    def __init__(self) -> None:
+        self._kept: cachetools.LRUCache[Hashable, tuple[T, int]] = cachetools.LRUCache(
+            KEPT_BYTES, getsizeof=itemgetter(1)
+        )
+
+    def get(self, key: Hashable) -> T | None:
+        kept = self._kept.get(key)
+        return None if kept is None else kept[0]
+
+    def keep(self, key: Hashable, value: T, size: int) -> None:
+        """Keep a value of a document that has `size` characters, with those of its variables."""
+        if size <= KEPT_TEXT_MAX:
+            self._kept[key] = value, max(size, KEPT_TEXT_MIN)
+
+
 class DocumentReader:
     """Reads documents, once by their text. What is passed on, and checked by the upstream, is not validated."""
 
     def __init__(self, schema: graphql.GraphQLSchema) -> None:
         self.schema = schema
-        self._known: cachetools.LRUCache[str, ClientDocument] = cachetools.LRUCache(DOCUMENTS_MAX)
+        self._known: KeptOfDocuments[ClientDocument] = KeptOfDocuments()
 
     def read(self, text: str) -> ClientDocument:
         """Parse, measure and validate a document. Raises InvalidDocumentError."""
         document = self._known.get(text)
         if document is None:
-            document = self._known[text] = self.validated(parse(text))
+            document = self.validated(parse(text))
+            self._known.keep(text, document, document.length)
         return document
 
     def validated(self, node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
@@ -95,10 +127,13 @@ def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAME
     or to answer."""
     document = _definitions(node, client_names)
     for operation in document.operations.values():
-        _Measures(document.fragments).add(operation.selection_set, 1, ())
+        measures = _Measures(document.fragments)
+        measures.add(operation.selection_set, 1, ())
+        if measures.introspects:
+            _check_introspection(document, measures.fields)
         roots = sum(1 for _ in root_names(operation.selection_set, document.fragments))
         if roots > ROOTS_MAX:
-            raise _too_much(f"The document has {roots} root fields", f"{ROOTS_MAX}; send several requests")
+            raise _too_much("The document has more root fields", f"{ROOTS_MAX}; send several requests")
     is_passed_on = any(_is_passed_on(operation, document.fragments) for operation in document.operations.values())
     return replace(document, is_passed_on=is_passed_on)
 
@@ -106,7 +141,7 @@ def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAME
 def parse(text: str) -> ast.DocumentNode:
     """Parse a document. Raises InvalidDocumentError."""
     if len(text) > TEXT_MAX:
-        raise _too_much(f"The document has {len(text)} characters", f"{TEXT_MAX}")
+        raise _too_much("The document has more characters", f"{TEXT_MAX}")
     try:
         return graphql.parse(text, max_tokens=TOKENS_MAX)
     except graphql.GraphQLSyntaxError as error:
@@ -158,13 +193,35 @@ def _definitions(node: ast.DocumentNode, client_names: Mapping[str, str]) -> Cli
             fragments[definition.name.value] = definition
     if not operations:
         raise InvalidDocumentError(graphql.GraphQLError("The document has no operation."))
-    return ClientDocument(operations, fragments, client_names)
+    if len(fragments) > FRAGMENTS_MAX:  # each that spreads the next one is a call in a call
+        raise _too_much("The document has more fragments", f"{FRAGMENTS_MAX}")
+    return ClientDocument(operations, fragments, client_names, len(node.loc.source.body) if node.loc else 0)
+
+
+def _check_introspection(document: ClientDocument, spread: int) -> None:
+    """Raise InvalidDocumentError for an introspection that would take long; `spread` are the fields of its operation
+    with those of fragments."""
+    definitions = [*document.operations.values(), *document.fragments.values()]
+    written = sum(_count_fields(definition.selection_set) for definition in definitions)
+    if written > INTROSPECTED_MAX or spread > INTROSPECTED_SPREAD_MAX:
+        raise _too_much("A document with __schema or __type has more fields", f"{INTROSPECTED_MAX}")
+
+
+def _count_fields(selections: ast.SelectionSetNode | None) -> int:
+    fields = 0
+    for node in selections.selections if selections else ():
+        if isinstance(node, ast.FieldNode):
+            fields += 1 + _count_fields(node.selection_set)
+        elif isinstance(node, ast.InlineFragmentNode):
+            fields += _count_fields(node.selection_set)
+    return fields
 
 
 class _Measures:
     def __init__(self, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
         self._fragments = fragments
         self.fields = 0
+        self.introspects = False
 
     def add(self, selections: ast.SelectionSetNode, depth: int, spread: tuple[str, ...]) -> None:
         if depth > DEPTH_MAX:
@@ -179,8 +236,12 @@ class _Measures:
                 fragment = self._fragments.get(name)
                 if fragment is not None and name not in spread:  # else validation says what is wrong
                     self.add(fragment.selection_set, depth, (*spread, name))
-            elif isinstance(node, ast.FieldNode | ast.InlineFragmentNode) and node.selection_set is not None:
-                self.add(node.selection_set, depth + isinstance(node, ast.FieldNode), spread)
+            elif isinstance(node, ast.InlineFragmentNode):
+                self.add(node.selection_set, depth, spread)
+            elif isinstance(node, ast.FieldNode):
+                self.introspects = self.introspects or node.name.value in SCHEMA
+                if node.selection_set is not None:
+                    self.add(node.selection_set, depth + 1, spread)
 
 
 def _too_much(what: str, limit: str) -> InvalidDocumentError:

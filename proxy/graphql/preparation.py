@@ -5,20 +5,16 @@ measured, before anything is sent.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import cachetools
 import graphql
 import msgspec
 from graphql.execution import values
 from graphql.language import ast
 
-from proxy.graphql.documents import ERRORS_MAX, INTROSPECTION, ClientDocument, InvalidDocumentError
+from proxy.graphql.documents import ERRORS_MAX, INTROSPECTION, ClientDocument, InvalidDocumentError, KeptOfDocuments
 from proxy.graphql.own_operation import CREDENTIALS, Used
 from proxy.graphql.roots import RootField
 from proxy.graphql.selection import Field, Selections
 
-OPERATIONS_MAX = 512  # compiled operations that are kept
-PREPARED_MAX = 2_048  # requests with their variables, which programs repeat,
-PREPARED_BYTES = 4_096  # of which the variables have at most so many bytes
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 
 
@@ -47,8 +43,8 @@ class RequestPreparation:
 
     def __init__(self, schema: graphql.GraphQLSchema) -> None:
         self._schema = schema
-        self._operations: cachetools.LRUCache[Any, CompiledFields] = cachetools.LRUCache(OPERATIONS_MAX)
-        self._prepared: cachetools.LRUCache[Any, PreparedRequest] = cachetools.LRUCache(PREPARED_MAX)
+        self._operations: KeptOfDocuments[CompiledFields] = KeptOfDocuments()
+        self._prepared: KeptOfDocuments[PreparedRequest] = KeptOfDocuments()
 
     def prepare(self, request: DocumentRequest) -> PreparedRequest:
         """Return a request that can be executed. Raises InvalidDocumentError."""
@@ -58,8 +54,8 @@ class RequestPreparation:
         if prepared is None:
             prepared = self._prepare(request)
             has_credentials = any(each.get(CREDENTIALS) for each in prepared.arguments)
-            if len(variables) <= PREPARED_BYTES and not has_credentials:
-                self._prepared[key] = prepared
+            if not has_credentials:
+                self._prepared.keep(key, prepared, request.document.length + len(variables))
         return prepared
 
     def _prepare(self, request: DocumentRequest) -> PreparedRequest:
@@ -99,10 +95,11 @@ class RequestPreparation:
         fields = self._operations.get(key)
         if fields is None:
             selections = Selections(self._schema, document.fragments, variables, document.client_names)
-            fields = self._operations[key] = [
+            fields = [
                 (field, None if field.name in INTROSPECTION else RootField(selections, document, node, field))
                 for field in selections.fields(node.selection_set)
             ]
+            self._operations.keep(key, fields, document.length + len(key[-1]))
         return fields
 
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import cachetools
 import graphql
 from graphql.execution import values
 
 from proxy.graphql import documents
-from proxy.graphql.documents import ClientDocument, InvalidDocumentError
+from proxy.graphql.documents import ClientDocument, InvalidDocumentError, KeptOfDocuments
 from proxy.graphql.preparation import DocumentRequest
 from proxy.v4 import rewrite
 
@@ -30,13 +29,14 @@ class V4DocumentReader:
     def __init__(self, reader: documents.DocumentReader, site: str) -> None:
         self._reader = reader
         self._schema = rewrite.schema(site)
-        self._known: cachetools.LRUCache[str, _V4Document] = cachetools.LRUCache(documents.DOCUMENTS_MAX)
+        self._known: KeptOfDocuments[_V4Document] = KeptOfDocuments()
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         """Read a document. Raises InvalidDocumentError, also for a variable with a wrong value."""
         document = self._known.get(text)
         if document is None:
-            document = self._known[text] = self._read(text)
+            document = self._read(text)
+            self._known.keep(text, document, len(text))
         # The rewritten one: a document without an operation of that name is refused in the same words.
         chosen = document.rewritten.operation(operation_name)
         operation = document.operations[chosen.name.value if chosen.name else None]
@@ -54,4 +54,4 @@ class V4DocumentReader:
         if problems := graphql.validate(self._schema, node, max_errors=documents.ERRORS_MAX):
             raise InvalidDocumentError(*problems)
         rewritten = self._reader.validated(rewrite.rewrite(node, self._schema), rewrite.client_names())
-        return _V4Document(sent.operations, replace(rewritten, introspected=self._schema))
+        return _V4Document(sent.operations, replace(rewritten, introspected=self._schema, length=sent.length))

@@ -16,7 +16,6 @@ from proxy import config
 from proxy.kit.aiohttp_internals.server import ConnectionHandler
 
 MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
-PIPELINE_SECONDS = 0.05  # between two checks for queued requests of a half-closed connection
 LOG_SECONDS = 10.0  # between two log lines about refused connections, or about slow readers
 JUDGED_SECONDS = 1.0  # after which the speed of a reader counts before that of newer ones
 
@@ -205,13 +204,6 @@ class LimitedConnection(ConnectionHandler):
         # After this response the connection is closed: of pipelined requests the last one says so.
         return self._limiter.draining and not self.has_queued_requests
 
-    def eof_received(self) -> bool:  # type: ignore[override] # asyncio reads the value
-        """Return a client that has closed its side still gets the responses to what it sent (RFC 9112 §9.6)."""
-        if self.is_idle():
-            return False
-        self._close_after_responses()
-        return True
-
     def pause_writing(self) -> None:
         super().pause_writing()
         self._watch_reader()
@@ -232,14 +224,6 @@ class LimitedConnection(ConnectionHandler):
         """Return the speed of the client in bytes a second; first, whether that says little yet."""
         seconds = self.event_loop.time() - self._unread_since
         return seconds < JUDGED_SECONDS, (self._unread - self.unread_bytes()) / max(seconds, JUDGED_SECONDS)
-
-    def _close_after_responses(self) -> None:
-        if self.is_idle():
-            self.force_close()
-        elif self.has_queued_requests:  # closing would drop them
-            self.event_loop.call_later(PIPELINE_SECONDS, self._close_after_responses)
-        else:
-            self.close_after_response()
 
     def _watch_reader(self) -> None:
         self._unread = self.unread_bytes()

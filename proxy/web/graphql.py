@@ -28,6 +28,7 @@ from proxy.telemetry.request_ids import REDACTION
 from proxy.upstream.session import UpstreamLoop
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web.authentication import Authenticator
+from proxy.web.bodies import RequestBodies
 from proxy.web.middleware import ERRORS, FAILURE
 from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, METADATA, max_age
@@ -88,6 +89,7 @@ class GraphQLRoutes:
         self._authenticator = authenticator
         self._tokens = tokens
         self._passing_on = passing_on
+        self._bodies = RequestBodies()
         self._settings = settings
         self._clock = clock
 
@@ -109,28 +111,30 @@ class GraphQLRoutes:
 
     async def _post(self, prepare: Prepare, request: web.Request) -> web.Response:
         begin(request)
-        body = await request.read()
+        client = await self.client(request)  # before the body is read
+        body = await self._bodies.read(request)
         if body.lstrip()[:1] == b"[":
             raise errors.BadRequest(BATCH)
         try:
             sent = _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise errors.BadRequest(f"the body is not a GraphQL request in JSON: {error}") from error
-        return await self._respond(prepare, request, sent, body)
+        return await self._respond(prepare, request, client, sent, body)
 
     async def _get(self, prepare: Prepare, request: web.Request) -> web.Response:
         begin(request)
-        query = request.query
+        client, query = await self.client(request), request.query
         try:
             variables = _variables(query.get("variables") or "null")
         except (msgspec.MsgspecError, RecursionError) as error:
             raise errors.BadRequest(f"variables is not a JSON object: {error}") from error
         sent = _Body(query.get("query"), variables, query.get("operationName"))
-        return await self._respond(prepare, request, sent, msgspec.json.encode(sent))
+        return await self._respond(prepare, request, client, sent, msgspec.json.encode(sent))
 
-    async def _respond(self, prepare: Prepare, request: web.Request, sent: _Body, body: bytes) -> web.Response:
-        """Authenticate and execute a request; errors of its document are those of the response."""
-        client = await self.client(request)
+    async def _respond(
+        self, prepare: Prepare, request: web.Request, client: Client, sent: _Body, body: bytes
+    ) -> web.Response:
+        """Execute a request; errors of its document are those of the response."""
         request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
         if client.refresh:
             metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
@@ -181,12 +185,13 @@ class GraphQLRoutes:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
         begin(request)
         request[ERRORS] = _token_error
-        form = await request.post()
-        secret = form.get("client_secret") or _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
+        secret = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
         try:
+            client = self._authenticator.client(request, secret) if secret else None  # before the body is read
+            form = await self._bodies.form(request)
             if form.get("grant_type") != "client_credentials":
                 return web.json_response({"error": "unsupported_grant_type"}, status=400)
-            client = self._authenticator.client(request, secret if isinstance(secret, str) else None)
+            client = client or self._authenticator.client(request, form.get("client_secret"))
         except (errors.ForbiddenKey, errors.MissingKey):
             return web.json_response({"error": "invalid_client"}, status=400)
         request[CLIENT] = client
@@ -273,7 +278,7 @@ def _without_secrets(body: bytes, redaction: Redaction) -> bytes:
 
 def _token_error(error: errors.BridgeError, _: web.Request) -> web.Response:
     """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
-    kind = "invalid_request" if error.status in (400, 413) else "temporarily_unavailable"
+    kind = "invalid_request" if error.status in (400, 408, 413, 415) else "temporarily_unavailable"
     response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
     return _with_retry(response, error)
 

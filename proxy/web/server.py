@@ -25,6 +25,7 @@ from proxy.web.connections import UNPARSED_HITS, ConnectionLimiter, ConnectionLi
 log = structlog.get_logger()
 
 MAX_FIELD = 16_384  # bytes of a header field
+READ_BUFFER = 16_384  # bytes of a body that wait for its handler, beyond which a connection is not read
 PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
 
@@ -116,6 +117,7 @@ async def listening(
         access_log=None,
         max_line_size=bounds.REQUEST_LINE,
         max_field_size=MAX_FIELD,
+        read_bufsize=READ_BUFFER,
         # The command line handles signals.
         handle_signals=False,
         **settings,

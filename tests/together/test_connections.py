@@ -1,4 +1,4 @@
-"""Limits of client connections: slow heads, idle and unread connections, too many of them, half-closed clients."""
+"""Limits of client connections: slow heads, idle and unread connections, too many of them."""
 
 import asyncio
 import contextlib
@@ -162,31 +162,6 @@ async def until_closed_or_whole(reader: asyncio.StreamReader) -> bytes:
             while len(received) < len(BIG) and (piece := await reader.read(1_000_000)):
                 received += piece
     return bytes(received)
-
-
-async def test_half_closed_client_gets_its_response() -> None:
-    async with serving() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
-        writer.write_eof()
-        assert (await until_closed(reader)).endswith(b"slow")
-        await close(writer)
-
-
-@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
-def test_connection_limits_hold_on_both_event_loops(make: Any) -> None:
-    make(test_half_closed_client_gets_its_response())
-    make(test_slow_request_head_closes_the_connection())
-
-
-async def test_pipelined_requests_complete_before_a_half_closed_connection_ends() -> None:
-    async with serving() as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" * 2 + HEALTH)
-        writer.write_eof()
-        received = await until_closed(reader)
-        assert (received.count(b"slow"), received.count(b"hello")) == (2, 1)
-        await close(writer)
 
 
 async def test_http_1_0_with_chunked_body_is_refused(start: StartEnvironment) -> None:

@@ -57,9 +57,6 @@ class ConnectionHandler(RequestHandler):
         self._request_handler, self._request_factory = server.request_handler, server.request_factory
         super().connection_made(transport)
 
-    def close_after_response(self) -> None:
-        self._close = True
-
     def malformed_request(self, request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
         """Return the response to bytes that are not a request; its connection is closed."""
         raise NotImplementedError

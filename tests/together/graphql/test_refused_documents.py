@@ -21,6 +21,12 @@ NAMES = [f"C{n}" for n in range(14)]
 CLIQUE = "query { ...C0 }\n" + "".join(
     f"fragment {name} on Query {{ {' '.join(f'...{other}' for other in NAMES)} }}\n" for name in NAMES
 )
+CHAIN = "query { ...C0 } " + "".join(f"fragment C{n} on Query {{ ...C{n + 1} }}\n" for n in range(1_200))
+TYPES = "{ __schema { types { " + " ".join(f"a{n}: name" for n in range(199)) + " } } }"
+SPREAD_TYPES = (
+    "{ __schema { types { " + "...T " * 4 + "} } } fragment T on __Type { "
+    + " ".join(f"a{n}: name" for n in range(99)) + " }"
+)  # fmt: skip
 CYCLE = "{ supParts(ids: []) { ...A } } fragment A on SupPart { ...B } fragment B on SupPart { ...A }"
 
 
@@ -43,6 +49,9 @@ REFUSED = {
     "doubled fragments": (DOUBLED, "more fields"),
     "doubled fragments of the root": (DOUBLED_ROOTS, "more fields"),
     "fragments that spread each other": (CLIQUE, "more fields"),
+    "chain of fragments": (CHAIN + "fragment C1200 on Query { __typename }", "more fragments"),
+    "aliases of introspection": (TYPES, "more fields"),
+    "fragments of introspection": (SPREAD_TYPES, "more fields"),
     "depth": (nested(40), "nested deeper"),
     "depth that a parser fails at": (nested(5_000), "nested"),
     "size": ("{ supSellers { name } }" + " " * 100_000, "characters"),
