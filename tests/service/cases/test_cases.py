@@ -72,29 +72,15 @@ async def test_response_and_operations_match_the_case(
     assert not difference, difference
 
 
-@pytest.mark.parametrize("case, method, target", TARGETS)
-async def test_response_is_the_same_where_parts_are_fetched_whole(
-    case: Path,
-    method: str,
-    target: str,
-    recording: recorded_responses.RecordedResponses,
-    request: pytest.FixtureRequest,
-) -> None:
-    response = await run_case(case, method, target, {"seconds": 60})
-    difference = recording.difference(request.node.callspec.id, response, await response.text())
-    assert not difference, difference
-
-
 def test_recorded_responses_are_those_of_the_cases(recording: recorded_responses.RecordedResponses) -> None:
     assert recording.names == {str(target.id) for target in TARGETS}
 
 
-async def run_case(case: Path, method: str, target: str, cache: dict[str, Any] | None = None) -> aiohttp.ClientResponse:
-    """Check a target of a case by all files of the case; the response has been read. With a cache parts are fetched
-    whole, so that nothing can be said of what the documents omit."""
+async def run_case(case: Path, method: str, target: str) -> aiohttp.ClientResponse:
+    """Check a target of a case by all files of the case; the response has been read."""
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*_answers(case))
-        options = {**SETTINGS, **({"cache": cache} if cache else {}), **_read(case, "settings.json", {})}
+        options = {**SETTINGS, **_read(case, "settings.json", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
         async with running_proxy.running(_one_by_one(settings), clock.ManualClock()) as client:
             response = await client.get(_with_key(target), method=method)
@@ -105,7 +91,7 @@ async def run_case(case: Path, method: str, target: str, cache: dict[str, Any] |
     body = json.loads(json_text) if json_text.startswith(("{", "[")) else None
     if (case / "expected.json").exists():
         assert _part_of(body, _read(case, "expected.json", None), "reply") == []
-    _check_operations(upstream.requests, _read(case, "operations.json", []), is_whole=cache is not None)
+    _check_operations(upstream.requests, _read(case, "operations.json", []))
     explanation = explained_response.explain(settings, method, _with_key(target), upstream.requests, _answers(case))
     _check_explanation(explanation, response.status, body, upstream.requests)
     return response
@@ -159,13 +145,13 @@ def _check_reply(response: aiohttp.ClientResponse, text: str, expected: Any) -> 
     assert text == expected.get("text", text)
 
 
-def _check_operations(sent: list[Any], expected: list[Any], *, is_whole: bool) -> None:
+def _check_operations(sent: list[Any], expected: list[Any]) -> None:
     assert [operation["operationName"] for operation in sent] == [each["operation"] for each in expected]
     for operation, part in zip(sent, expected, strict=True):
         assert _part_of(operation["variables"], part["variables"], "variables") == []
         words = operation["query"].replace("{", " ").replace("(", " ").split()
         assert [word for word in part.get("asks", []) if word not in words] == []
-        assert is_whole or [word for word in part.get("omits", []) if word in words] == []
+        assert [word for word in part.get("omits", []) if word in words] == []
 
 
 def _part_of(whole: Any, part: Any, at: str) -> list[str]:
