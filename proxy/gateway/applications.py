@@ -25,13 +25,12 @@ MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octop
 
 @dataclass(frozen=True, slots=True)
 class Sunset:
-    """Announced end of service: the headers of every response, before and after it, and the `head` that they make.
+    """Announced end of service: the headers of every response, before and after it.
 
     `end` is in seconds since 1970, infinite where no date is set; `message` is that of the refusals from then on.
     """
 
     headers: dict[str, str]
-    head: str
     end: float
     message: str
 
@@ -48,9 +47,8 @@ class Sunset:
             # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
             headers["Sunset"] = format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True)
             headers["Link"] += f', <{page}>; rel="sunset"'
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
-        return cls(headers, head, end, message)
+        return cls(headers, end, message)
 
 
 @dataclass(frozen=True, slots=True)

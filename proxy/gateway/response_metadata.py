@@ -12,8 +12,8 @@ class ResponseMetadata:
     `since` is when the request's time began, `stored` when the oldest of its results was fetched, `until` how long its
     response may be reused, in the clock's monotonic seconds. `cost` is parts used or uncertain. `source` is where the
     results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
-    requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results are
-    `fetched` for this request, or avoided: `cached`, or `coalesced`, which an equal query in flight has brought.
+    requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results
+    that were avoided are `cached`, or `coalesced`, which an equal query in flight has brought.
     `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless`
     the fields without source that the request names. `max_age`: results that are older, in seconds, are fetched again.
     """
@@ -22,7 +22,6 @@ class ResponseMetadata:
         "cached",
         "coalesced",
         "cost",
-        "fetched",
         "max_age",
         "results",
         "since",
@@ -41,7 +40,7 @@ class ResponseMetadata:
         self.unknown: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
-        self.fetched = self.cached = self.coalesced = 0
+        self.cached = self.coalesced = 0
         self.source: str | None = None
         self.unsupported: tuple[str, ...] = ()
         self.stored = inf
@@ -66,15 +65,3 @@ class ResponseMetadata:
     def ignored(self) -> tuple[str, ...]:
         """Parameters and fields that the request names and the service does not support."""
         return (*self.unsupported, *self.sourceless) if self.unsupported or self.sourceless else ()
-
-    def of_shared_response(self) -> "ResponseMetadata":
-        """Return the metadata of another request that gets the same response. It costs nothing; what was cached would
-        have been so for that request, too."""
-        shared = ResponseMetadata(self.since)
-        shared.stored = self.stored
-        shared.unsupported, shared.sourceless = self.unsupported, self.sourceless
-        if self.source is not None:
-            shared.add_results("shared", self.results, self.fetched + self.coalesced)
-            shared.cached = self.cached
-            shared.source = "stale" if self.source == "stale" else "shared"
-        return shared

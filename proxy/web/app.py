@@ -33,7 +33,6 @@ from proxy.web import (
     authentication,
     client_address,
     cluster_metrics,
-    connections,
     early_refusals,
     graphql,
     legacy_proxy,
@@ -42,7 +41,7 @@ from proxy.web import (
     service,
     shadowing,
 )
-from proxy.web.v3 import encoded_cache, routes, unparsed
+from proxy.web.v3 import encoded_cache, routes
 from proxy.web.v4 import routes as v4_routes
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -158,10 +157,6 @@ class ServiceBuilder:
         request_middleware = middleware.RequestMiddleware(
             metrics, gateway.activity, clock, addresses, ids=self._ids, log=log, failures=self._failures
         )
-        hits = unparsed.UnparsedHits(
-            cache,
-            unparsed.HitContext(authenticator, addresses, gateway.pipeline, self._ids, metrics, gateway.activity, log),
-        )
         outer = await shadowing.middlewares(gateway, self._process.shared, resources)
         # Inside of the request middleware, so that forwarded requests are logged and counted like others.
         inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
@@ -171,8 +166,6 @@ class ServiceBuilder:
             authenticator,
             gateway.mappings,
             cache=cache,
-            hits=hits,
-            coalesces=settings.coalescing.enabled,
             metrics=metrics,
         )
         v3_routes.add_to(app)
@@ -180,9 +173,6 @@ class ServiceBuilder:
         v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, metrics))
         _add_graphql(app, gateway, authenticator)
         app[early_refusals.REFUSED] = request_middleware.wrap(early_refusals.refuse, "unknown")
-        if not (outer or inner):  # they run no middleware but the request's own
-            hit_filter: connections.HitFilter = hits  # mypy infers no Callable from an object with __call__
-            app[connections.UNPARSED_HITS] = hit_filter
         _add_operator_paths(app, gateway, running)
         return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache, log=log)
 

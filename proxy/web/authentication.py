@@ -92,18 +92,11 @@ class Authenticator:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
         group = self._addresses.from_request(request).group
         # A key that works from there goes on working, whoever else fails behind the same address.
-        if self.knows(group, client):
+        if not self._limit or self._recent.has(group, client):
             return
         if self._refused and (wait := self._wait(group)):
             raise self._throttled(request, wait)
         self._recent.add(group, client)
-
-    def knows(self, group: str, client: Client) -> bool:
-        """Whether the client's key was used from an address recently, so that it is accepted from there."""
-        if not self._limit:
-            return True
-        # The first test spares hits a call; `has` also looks at the period before.
-        return client.accounts.key.name in self._recent.now.get(group, ()) or self._recent.has(group, client)
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
         """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""

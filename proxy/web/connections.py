@@ -5,12 +5,10 @@ aiohttp itself limits only how long a connection is idle. These limits bound wha
 """
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import structlog
-from aiohttp import web
 
 from proxy import config
 from proxy.kit.aiohttp_internals.server import ConnectionHandler
@@ -18,12 +16,6 @@ from proxy.kit.aiohttp_internals.server import ConnectionHandler
 MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
 LOG_SECONDS = 10.0  # between two log lines about refused connections, or about slow readers
 JUDGED_SECONDS = 1.0  # after which the speed of a reader counts before that of newer ones
-
-HEAD_END = b"\r\n\r\n"
-
-# From the bytes of a request and the client's address to the whole response of a hit, or None if it is to be handled.
-HitFilter = Callable[[bytes, str | None], bytes | None]
-UNPARSED_HITS: web.AppKey[HitFilter] = web.AppKey("unparsed hits")
 
 log = structlog.get_logger()
 
@@ -52,11 +44,9 @@ class ConnectionLimiter:
     `draining`: the program is about to stop, so each response is the last one of its connection.
     """
 
-    def __init__(
-        self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop, hits: HitFilter | None = None
-    ) -> None:
+    def __init__(self, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop) -> None:
+        # Those of a reload apply also to open connections, except that these keep their idle time.
         self.limits = limits
-        self.hits = hits
         self.draining = False
         self._all_closed = asyncio.Event()
         self._loop = loop
@@ -64,11 +54,6 @@ class ConnectionLimiter:
         self._open: dict[LimitedConnection, None] = {}
         self._unread: dict[LimitedConnection, None] = {}
         self._logged: dict[str, float] = {}
-
-    def replace(self, limits: ConnectionLimits, hits: HitFilter | None) -> None:
-        """Apply other limits and hits, also to open connections, except that these keep their idle time."""
-        self.limits = limits
-        self.hits = hits
 
     def open_connections(self) -> int:
         return len(self._open)
@@ -139,7 +124,7 @@ class LimitedConnection(ConnectionHandler):
     """Connection handler with the limits. `over_limit`: there are too many connections; this one serves health checks
     only."""
 
-    __slots__ = ("_at_boundary", "_head_timer", "_limiter", "_unread", "_unread_since", "_write_timer", "over_limit")
+    __slots__ = ("_head_timer", "_limiter", "_unread", "_unread_since", "_write_timer", "over_limit")
 
     def __init__(self, manager: object, *, limiter: ConnectionLimiter, **settings: Any) -> None:
         super().__init__(manager, keepalive_timeout=limiter.limits.idle_seconds, **settings)
@@ -148,7 +133,6 @@ class LimitedConnection(ConnectionHandler):
         self._write_timer: asyncio.TimerHandle | None = None
         self._unread = 0  # bytes at `_unread_since`
         self._unread_since = 0.0
-        self._at_boundary = True  # the parser has no beginning of a request
         self.over_limit = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -164,41 +148,16 @@ class LimitedConnection(ConnectionHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        begins_request = self._at_boundary and self.expects_request()
-        if begins_request and self._is_answered_unparsed(data):
-            return
         # aiohttp parses the bytes in this call; the counter tells how many requests they completed.
         before = self.request_count
         super().data_received(data)
-        received = self.request_count - before
-        self._at_boundary = received > 0 and data.endswith(HEAD_END)
-        self.request_head = data if begins_request and received == 1 and self._at_boundary else None
-        if received:
+        if self.request_count > before:
             if self._head_timer is not None:
                 self._head_timer.cancel()
                 self._head_timer = None
         # From the first byte, not renewed by further ones: a client that sends one byte at a time runs out of time.
         elif self._head_timer is None and self.is_idle():
             self._head_timer = self.event_loop.call_later(self._limiter.limits.header_seconds, self.abort)
-
-    def _is_answered_unparsed(self, data: bytes) -> bool:
-        """Write the response to these bytes, if they are a hit. A client that does not read gets none that way: only
-        aiohttp's handler waits for it."""
-        transport, peername, hits = self.transport, self.peername, self._limiter.hits
-        if (
-            transport is None
-            or hits is None
-            or self.over_limit
-            or self._limiter.draining
-            or transport.get_write_buffer_size()
-        ):
-            return False
-        response = hits(data, peername[0] if isinstance(peername, tuple) else None)
-        if response is None:
-            return False
-        self.restart_idle_timeout()
-        transport.write(response)
-        return True
 
     def announces_close(self) -> bool:
         # After this response the connection is closed: of pipelined requests the last one says so.

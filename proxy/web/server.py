@@ -20,7 +20,7 @@ from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSo
 from proxy.v3 import bounds, encoding
 from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.web import early_refusals
-from proxy.web.connections import UNPARSED_HITS, ConnectionLimiter, ConnectionLimits, LimitedConnection
+from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
 
 log = structlog.get_logger()
 
@@ -76,7 +76,7 @@ class Listener:
     def replace(self, app: web.Application, listen: config.ListenSettings, limits: ConnectionLimits) -> None:
         """Serve with another application, which has been started, and other limits, from the next request on."""
         self.runner.replace(app, partial(early_refusals.dispatcher, app))
-        self.limiter.replace(limits, app.get(UNPARSED_HITS))
+        self.limiter.limits = limits
         self.drain_seconds = listen.drain_seconds
         self.stop_seconds = listen.stop_seconds
 
@@ -108,7 +108,7 @@ async def listening(
     `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
     are used instead of host and port; `counts` are those of all processes of the service that accept from them.
     """
-    limiter = ConnectionLimiter(limits, asyncio.get_running_loop(), app.get(UNPARSED_HITS))
+    limiter = ConnectionLimiter(limits, asyncio.get_running_loop())
     runner = HandlerRunner(
         app,
         partial(_V3Connection, limiter=limiter),

@@ -16,7 +16,6 @@ from together.shadowing import baseline, shadowed  # noqa: F401 - fixtures
 import nexar_sandbox
 from proxy import config
 from proxy.kit import clock
-from proxy.web.v3 import unparsed as unparsed_requests
 
 
 @pytest.fixture(scope="session")
@@ -89,22 +88,6 @@ def starter(
                     yield ProxyEnvironment(proxy, upstream, time)
 
     return started
-
-
-@pytest.fixture
-def unparsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The requests that were answered unparsed so far."""
-    answered = []
-    usual = unparsed_requests.UnparsedHits.__call__
-
-    def spy(self: Any, data: bytes, peer: str | None) -> bytes | None:
-        response = usual(self, data, peer)
-        if response is not None:
-            answered.append(data)
-        return response
-
-    monkeypatch.setattr(unparsed_requests.UnparsedHits, "__call__", spy)
-    return answered
 
 
 @pytest.fixture

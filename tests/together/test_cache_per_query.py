@@ -84,7 +84,7 @@ async def test_fresher_results_are_fetched_for_keys_that_may_ask_for_them(
 ) -> None:
     key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=may_refresh)
     async with start(cache=KEPT, application={"apikeys": (key,)}) as environment:
-        for _ in range(4):  # the last ones are answered from received bytes
+        for _ in range(4):  # the last ones are encoded responses
             first = await environment.get(target(A))
         environment.time.advance(100)
         reply = await environment.proxy.get(target(A), headers={"Cache-Control": asked})

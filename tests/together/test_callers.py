@@ -9,7 +9,6 @@ import aiohttp
 import pytest
 from support import running_proxy
 from together.environment import StartEnvironment, target
-from together.test_unparsed_hits import WARM, connected
 
 import nexar_sandbox
 from proxy import config
@@ -54,32 +53,35 @@ def stored(store_file: Path, time: clock.ManualClock) -> Callable[[], Any]:
 
 
 async def test_hits_misses_and_errors_are_counted(
-    start: StartEnvironment, store_file: Path, stored: Any, unparsed: list[bytes], time: clock.ManualClock
+    start: StartEnvironment, store_file: Path, stored: Any, time: clock.ManualClock
 ) -> None:
-    async with start(store=f"sqlite:{store_file}", cache=CACHED) as environment, connected(environment) as client:
-        for _ in range(WARM + 2):
-            await client.get("User-Agent: BOM/1.0")
+    async with start(store=f"sqlite:{store_file}", cache=CACHED) as environment:
+
+        async def get(asked: str, *fields: bytes) -> None:
+            await environment.raw(f"GET {asked} HTTP/1.1".encode(), *fields)
+
+        for _ in range(5):
+            await get(SN74, b"User-Agent: BOM/1.0")
             time.advance(1)
-        assert len(unparsed) == 2
-        await client.get("User-Agent: BOM/1.1", asked=f"/api{SN74}")
-        await client.get("User-Agent: BOM/1.1", asked=f"{SN74}&slice[]=&pretty_print=maybe")
-        await client.get("User-Agent: BOM/1.1", asked="/v3/brands/ffffffffffffffff/?apikey=EXAMPLE_KEY")
-        await client.get(asked="/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
-        await client.get(asked="/v3/parts/search?apikey=wrong&q=texas")
-        await client.get(asked="/v3/parts/search?q=texas")
+        await get(f"/api{SN74}", b"User-Agent: BOM/1.1")
+        await get(f"{SN74}&slice[]=&pretty_print=maybe", b"User-Agent: BOM/1.1")
+        await get("/v3/brands/ffffffffffffffff/?apikey=EXAMPLE_KEY", b"User-Agent: BOM/1.1")
+        await get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
+        await get("/v3/parts/search?apikey=wrong&q=texas")
+        await get("/v3/parts/search?q=texas")
         for path in ("/healthz", "/v3/nothing?apikey=EXAMPLE_KEY", "/"):
-            await client.get(asked=path)
+            await get(path)
         billed = environment.billed_parts
     counted = await stored()
     assert counted.counts == {
-        (DAY, "1", "parts/match", "BOM/1.0"): (WARM + 2, 0, billed),
+        (DAY, "1", "parts/match", "BOM/1.0"): (5, 0, billed),
         (DAY, "1", "parts/match", "BOM/1.1"): (2, 1, 0),
         (DAY, "1", "brands/{uid}", "BOM/1.1"): (1, 1, 0),
         (DAY, "1", "brands/search", ""): (1, 0, 0),
         (DAY, "", "parts/search", ""): (2, 2, 0),
     }
     bom = Caller("demo", "1", "parts/match", "BOM/1.0")
-    assert counted.seen[bom] == CallerSeen(bom, START, START + WARM + 1)
+    assert counted.seen[bom] == CallerSeen(bom, START, START + 4)
 
 
 async def test_requests_after_the_sunset_are_counted(

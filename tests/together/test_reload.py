@@ -130,7 +130,7 @@ async def test_keys_are_added_and_removed_with_their_cached_responses(start_relo
         service.demo["apikeys"] = ["new"]
         result = await service.reload()
         assert result.changed == ("applications.demo.apikeys.1.key",)
-        # The second request was answered from its bytes before: the cached response must not outlive its key.
+        # The second request has left an encoded response, which must not outlive its key.
         assert (await service.match())[0] == 403
         status, headers, _ = await service.match(key="new")
         assert (status, headers["X-Cache"], service.billed) == (200, "hit", PARTS)

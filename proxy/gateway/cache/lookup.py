@@ -236,7 +236,6 @@ class Lookup:
         failure, a stale entry where there is one."""
         if rendered.failure is not None:
             return self._stale_if_error(position, rendered.failure) or rendered
-        self.request.metadata.fetched += rendered.parts
         if head is not None:
             self.request.metadata.cached += len(head.records)
         if rendered.error is not None or self._entries is None:

@@ -16,13 +16,11 @@ Handler = Callable[[Any], Awaitable[web.StreamResponse]]
 class ConnectionHandler(RequestHandler):
     """aiohttp's handler of one connection, with its state made public and a hook for malformed requests."""
 
-    __slots__ = ("_responses", "request_head")
+    __slots__ = ("_responses",)
 
     def __init__(self, manager: object, **settings: Any) -> None:
         super().__init__(manager, **settings)  # type: ignore[arg-type] # aiohttp names its own Server class only
         self._responses = 0
-        # The bytes of the last request, where they were exactly one head; dropped with its response: they hold its key.
-        self.request_head: bytes | None = None
 
     @property
     def event_loop(self) -> asyncio.AbstractEventLoop:
@@ -39,16 +37,6 @@ class ConnectionHandler(RequestHandler):
     def is_idle(self) -> bool:
         """Whether every request that came has its whole response."""
         return self._responses == self._request_count
-
-    def expects_request(self) -> bool:
-        """Whether the next byte begins a request: no request is queued, handled, or has a body that is still sent."""
-        if self._close or self._force_close:
-            return False
-        return not self._request_count or (self._waiter is not None and not self._waiter.done() and not self._messages)
-
-    def restart_idle_timeout(self) -> None:
-        """Let the connection be idle for its whole time from now on."""
-        self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # Between accepting and this, another application may have replaced the one that `__init__` found.
@@ -93,7 +81,6 @@ class ConnectionHandler(RequestHandler):
             return await super()._handle_request(*request)
         finally:
             self._responses += 1
-            self.request_head = None
 
 
 class HandlerRunner(web.AppRunner):
@@ -169,11 +156,6 @@ class _HandlerServer(web.Server):
 
 def close_after_response(request: web.BaseRequest) -> None:
     request.protocol.close()
-
-
-def received_head(request: web.BaseRequest) -> bytes | None:
-    """Return the bytes of a request that is being handled, where they were received together and alone."""
-    return getattr(request.protocol, "request_head", None)
 
 
 def is_tls_handshake(error: BaseException | None) -> bool:

@@ -21,11 +21,6 @@ X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
 ACCEPT_ENCODING = istr("Accept-Encoding")
 
 
-def head(body: EncodedBody) -> str:
-    """Return the beginning of the head of a 200: all fields that are the same in each response with this body."""
-    return "".join(["HTTP/1.1 200 OK\r\n", *(f"{name}: {value}\r\n" for name, value in body.headers.items())])
-
-
 def response(body: EncodedBody, status: int = 200) -> web.Response:
     return web.Response(body=body.body, status=status, headers=body.headers)
 

@@ -22,15 +22,7 @@ from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.v3.parsing.request_shapes import RequestShapes
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
-from proxy.web.v3.encoded_cache import (
-    CoalescedResult,
-    EncodedResponse,
-    EncodedResponseCache,
-    RequestCoalescing,
-    RequestInFlight,
-    RequestKey,
-)
-from proxy.web.v3.unparsed import UnparsedHits
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 
 log = structlog.get_logger()
 
@@ -82,13 +74,9 @@ class V3Routes:
         mappings: Mappings,
         *,
         cache: EncodedResponseCache,
-        hits: UnparsedHits,
-        coalesces: bool,
         metrics: Metrics,
     ) -> None:
         self._cache = cache
-        self._hits = hits
-        self._in_flight = RequestCoalescing(coalesces)
         self._shapes = RequestShapes()
         self._authenticator = authenticator
         self._pipeline = pipeline
@@ -110,76 +98,34 @@ class V3Routes:
         """Return the handler of an endpoint."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            target = (_target(request, dialect.keys), responses.accepts_gzip(request))
-            if hdrs.CACHE_CONTROL in request.headers:
-                return await self._execute(endpoint, dialect, request, target, None)
-            cached = self._cache.get(*target)
+            target, gzip = _target(request, dialect.keys), responses.accepts_gzip(request)
+            cached = None if hdrs.CACHE_CONTROL in request.headers else self._cache.get(target, gzip)
             if cached is not None:
-                return await self._from_cache(cached, request, target)
-            leader = self._in_flight.get(target)
-            if leader is None:
-                return await self._execute(endpoint, dialect, request, target, None)
-            joined = await self._join(leader, request)
-            return joined or await self._execute(endpoint, dialect, request, target, leader.client)
+                return await self._from_cache(cached, request)
+            executed = await self._execute(endpoint, dialect, request, gzip)
+            self._cache.add(target, gzip, executed)
+            return self._response(*executed)
 
         return handle
 
-    async def _execute(
-        self,
-        endpoint: Endpoint,
-        dialect: Dialect,
-        request: web.Request,
-        target: RequestKey,
-        admitted: Client | None,
-    ) -> web.Response:
-        """Parse and execute a request, and let equal ones share its response. `admitted`: its client, if it was
-        authenticated and counted before."""
+    async def _execute(self, endpoint: Endpoint, dialect: Dialect, request: web.Request, gzip: bool) -> EncodedResponse:
+        """Parse, authenticate and execute a request."""
         started = self._clock.monotonic()
         parameters = self._shapes.parse(request.raw_path)
-        if admitted is None:
-            client = dialect.keys.client(self._authenticator, request, parameters)
-            self._identify(request, client)
-            await self._pipeline.admit(client)
-        else:
-            client = admitted
+        client = dialect.keys.client(self._authenticator, request, parameters)
+        self._identify(request, client)
+        await self._pipeline.admit(client)
         request[METADATA] = metadata = ResponseMetadata(started)
         if client.refresh:
             metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
-        leader, result = self._in_flight.begin(target, client), None
+        received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
+        if endpoint.action == "get":
+            received = received._replace(path=request.path, uid=request.match_info["uid"])
         try:
-            received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
-            if endpoint.action == "get":
-                received = received._replace(path=request.path, uid=request.match_info["uid"])
-            body = await dialect.execute(received, target[1])
-            result = CoalescedResult(metadata, body)
+            return EncodedResponse(await dialect.execute(received, gzip), client, metadata)
         except errors.BridgeError as error:
-            result = CoalescedResult(metadata, None, error)
             self._add_usage(request, client, metadata, error)
             raise
-        finally:
-            leader.end(result)
-        self._cache.add(*target, body, client, metadata)
-        return self._response(body, client, metadata)
-
-    async def _join(self, leader: RequestInFlight, request: web.Request) -> web.Response | None:
-        """Return the response to a request that waits for an equal one; None if it has to be executed after all.
-        Limits of the client apply as to any other."""
-        client = leader.client
-        self._authenticator.check(request, client)
-        self._identify(request, client)
-        if client.rate:
-            await self._pipeline.admit(client)
-        result = await leader.wait()
-        if result is None:
-            return None
-        request[METADATA] = metadata = result.metadata.of_shared_response()
-        if metadata.source is not None:
-            self._metrics.queries["shared",] += metadata.results
-        if result.body is not None:
-            return self._response(result.body, client, metadata)
-        assert result.error is not None  # noqa: S101 - a result has a body or an error
-        self._add_usage(request, client, metadata, result.error)
-        raise result.error.shared()
 
     def _identify(self, request: web.Request, client: Client) -> None:
         """Note the client of a request. Raises Gone after its sunset and ExpiredKey after the key's last day, which
@@ -207,7 +153,7 @@ class V3Routes:
                 status = status._replace(reset=None)
             request[USAGE] = metadata, status
 
-    async def _from_cache(self, cached: EncodedResponse, request: web.Request, target: RequestKey) -> web.Response:
+    async def _from_cache(self, cached: EncodedResponse, request: web.Request) -> web.Response:
         """Return the response to a request whose encoded response is cached. Limits of the client apply as to any
         other."""
         self._authenticator.check(request, cached.client)
@@ -216,8 +162,7 @@ class V3Routes:
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
         self._metrics.queries["hit",] += cached.metadata.results
-        self._hits.remember(request, target, cached)
-        return self._response(cached.body, cached.client, cached.metadata)
+        return self._response(*cached)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:
         """Return a 200, with the headers of usage where parts were requested."""
@@ -232,8 +177,7 @@ class V3Routes:
 
 
 def _target(request: web.Request, keys: KeyPlaces) -> str:
-    """Return the request target by which responses are cached and shared: requests of an API key in a header have their
-    own."""
+    """Return the request target by which responses are cached: requests of an API key in a header have their own."""
     apikey = keys.in_header(request)
     return f"{apikey} {request.raw_path}" if apikey else request.raw_path
 

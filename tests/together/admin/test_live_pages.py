@@ -182,7 +182,7 @@ async def test_no_page_holds_an_api_key(start: StartEnvironment) -> None:
         wrong = "wr0ngPLANTED"
         for spelling in SPELLINGS:
             for key in (PLANTED, wrong):
-                for _ in range(3):  # the last is a hit of received bytes
+                for _ in range(3):  # the last is an encoded response
                     await environment.get(f"/v3/parts/match?{spelling.format(key)}&queries={quote(json.dumps([A]))}")
         await environment.get(f"/v3/{PLANTED}?apikey={PLANTED}")
         # Under another name: those that are configured are known.

@@ -1,21 +1,19 @@
-"""Cache of encoded responses: what it holds is bounded, and bytes that ask for an entry find it while it lasts."""
+"""Cache of encoded responses: found until they expire, bounded by bytes."""
 
 import pytest
 
 from proxy import config
 from proxy.gateway.applications import Applications, Client
+from proxy.gateway.cache import entries
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.kit.clock import ManualClock
 from proxy.v3.encoding import EncodedBody
-from proxy.web.v3 import encoded_cache
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache, RequestLabels
+from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 
 KEY = config.ApiKeySettings(config.digest("a-key"))
 APPLICATION = config.ApplicationSettings(
     apikeys=(KEY,), client_id=config.ClientId("an-id"), client_secret=config.Secret("s3cret")
 )
-
-LABELS = RequestLabels("/v3/parts/match", "/v3/parts/match?apikey=…", "a-client/1.0", "192.0.2.1")
 
 
 @pytest.fixture
@@ -23,41 +21,40 @@ def client() -> Client:
     return Applications({"demo": APPLICATION}).all[0]
 
 
-def response(client: Client, until: float = 10.0, size: int = 100) -> EncodedResponse:
+def response(client: Client, until: float, size: int = 100, source: str = "hit") -> EncodedResponse:
     metadata = ResponseMetadata(0.0)
-    metadata.until = until
-    return EncodedResponse(EncodedBody(b"x" * size, {}), "HTTP/1.1 200 OK\r\n", client, metadata)
+    metadata.until, metadata.source = until, source
+    return EncodedResponse(EncodedBody(b"x" * size, {}), client, metadata)
 
 
-def test_bytes_find_the_entry_that_they_ask_for_until_it_expires(client: Client) -> None:
+def test_response_is_found_until_it_expires_or_all_are_forgotten(client: Client) -> None:
     clock = ManualClock()
     cache = EncodedResponseCache(10_000, clock)
-    entry = response(client, clock.monotonic() + 10)
-    cache.store("/target", True, entry)
-    cache.link(b"GET /target", "/target", True, LABELS)
-    found = cache.find(b"GET /target")
-    assert found is not None
-    assert (found[0].labels, found[1]) == (LABELS, entry)
-    assert cache.find(b"GET /other") is None
-    assert cache.get("/target", False) is None
+    stored = response(client, clock.monotonic() + 10)
+    cache.add("/target", True, stored)
+    assert (cache.get("/target", True), cache.get("/target", False), cache.get("/other", True)) == (stored, None, None)
+    cache.clear()
+    assert (cache.get("/target", True), cache.usage()) == (None, (0, 0))
+    cache.add("/target", True, stored)
     clock.advance(11)
-    assert cache.find(b"GET /target") is None
+    assert (cache.get("/target", True), cache.usage()) == (None, (0, 0))
 
 
-def test_evicted_entry_is_not_found_by_its_bytes(client: Client) -> None:
+@pytest.mark.parametrize("source", ["miss", "shared", "stale", None])
+def test_only_hits_are_stored(client: Client, source: str) -> None:
+    cache = EncodedResponseCache(10_000, ManualClock())
+    cache.add("/target", True, response(client, 1e9, source=source))
+    assert cache.get("/target", True) is None
+
+
+def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> None:
     clock = ManualClock()
-    cache = EncodedResponseCache(2_000, clock)
-    cache.store("/first", False, response(client, clock.monotonic() + 10))
-    cache.link(b"first", "/first", False, LABELS)
-    cache.store("/second", False, response(client, clock.monotonic() + 10, size=1_000))
-    assert cache.find(b"first") is None
-
-
-def test_number_of_known_request_heads_is_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_cache, "HEADS_MAX", 10)
-    clock = ManualClock()
-    cache = EncodedResponseCache(10_000, clock)
-    cache.store("/target", False, response(client, clock.monotonic() + 10))
-    for number in range(25):
-        cache.link(b"%d" % number, "/target", False, LABELS)
-    assert [number for number in range(25) if cache.find(b"%d" % number)] == list(range(15, 25))
+    size = entries.memory_of(1_000) * 5 // 2
+    cache = EncodedResponseCache(size, clock)
+    for number in range(3):
+        cache.add(f"/{number}", False, response(client, clock.monotonic() + 10, size=1_000))
+        cache.get("/0", False)
+    cache.add("/too long", False, response(client, clock.monotonic() + 10, size=10_000))
+    kept = [number for number in ("0", "1", "2", "too long") if cache.get(f"/{number}", False)]
+    assert kept == ["0", "2"]
+    assert cache.usage() == (2, 2 * entries.memory_of(1_000))
