@@ -1,0 +1,122 @@
+"""`kill -9` under load in three dialects: what the sandbox billed is booked, within the limit, and what was served is.
+
+KILLS in the environment is the number of kills of each service.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from acceptance import bills, running
+
+KILLS = int(os.environ.get("KILLS", "5"))
+DIALECTS = ("v3", "GraphQL", "v4")
+NUMBERS = 3_000
+LIMIT = 100
+
+
+class Load:
+    """Clients that request one number after another of a service. `served` has the numbers by API key."""
+
+    def __init__(self, service: running.Service) -> None:
+        self._service = service
+        self._numbers = itertools.cycle(bills.numbers(NUMBERS))
+        self._ended = threading.Event()
+        self.served: dict[str, set[str]] = {"free": set(), "limited": set()}
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        with concurrent.futures.ThreadPoolExecutor(2 * len(DIALECTS)) as clients:
+            sent = [clients.submit(self._send, *each) for each in itertools.product(DIALECTS, self.served)]
+            try:
+                yield
+            finally:
+                self._ended.set()
+        for each in sent:
+            each.result()
+
+    def _send(self, dialect: str, key: str) -> None:
+        while not self._ended.wait(0.05):
+            self.ask(dialect, key)
+
+    def ask(self, dialect: str, key: str) -> int:
+        """Request the next number; returns the status, 0 where the process was killed."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            response = bills.ask(self._service, dialect, next(self._numbers), key)
+            self.served[key] |= set(bills.found(response))
+            return response.status
+        return 0
+
+
+def keep_running(service: running.Service) -> None:
+    """Start the service again if it has ended, as a service manager does: a worker may be killed while it starts."""
+    if service.ended is not None:
+        service.start()
+
+
+def kill(service: running.Service, worker: bool) -> None:
+    """Kill one of the workers, or the service with all of them."""
+    children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+    if worker and children:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(random.choice(children)), signal.SIGKILL)
+    else:
+        service.kill()
+
+
+def is_used_up(service: running.Service, load: Load) -> bool:
+    """Return whether the limit is reached, and nothing is reserved any more for requests that ended with their process;
+    use what is left otherwise."""
+    keep_running(service)
+    while (status := load.ask("v3", "limited")) == 200:
+        pass
+    return status == 429 and not any(row.reserved for row in bills.usage(service).values())
+
+
+def check_booked_after_kills(processes: running.Processes, store: str, workers: int) -> None:
+    """Kill a service of an application without a limit and one with a limit, and compare its books with the bill."""
+    sandbox = bills.sandbox(processes, NUMBERS)
+    text = bills.configuration(
+        sandbox,
+        store,
+        free=bills.application(sandbox, "apikeys: [free]"),
+        limited=bills.application(sandbox, f"apikeys: [limited], parts: {LIMIT}", second=True),
+    )
+    service = processes.service(text, "--workers", str(workers))
+    sandbox.inject("latency ms=50")
+    load = Load(service)
+    with load.running():
+        for number in range(KILLS):
+            time.sleep(random.uniform(0.3, 1.2))
+            kill(service, worker=workers > 1 and number % 3 < 2)
+            keep_running(service)
+    sandbox.inject()
+    running.until(lambda: is_used_up(service, load), "the limit is used up")
+    usage, billed = bills.usage(service), dict(zip(load.served, bills.billed(sandbox), strict=True))
+    for name, served in load.served.items():
+        row = usage[name]
+        assert 0 < len(served) <= row.used <= billed[name] <= row.used + row.uncertain, (name, billed, usage)
+    assert billed["limited"] <= LIMIT
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis"])
+def test_bill_is_booked_after_kills(tmp_path: Path, request: pytest.FixtureRequest, store: str) -> None:
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor() as threads:
+        url = request.getfixturevalue("redis_server").url if store == "redis" else "sqlite:store"
+        checks = []
+        for workers in (1, 2):
+            (folder := tmp_path / str(workers)).mkdir()
+            processes = stack.enter_context(running.Processes(folder))
+            address = f"{url}?db={workers}" if store == "redis" else url
+            checks.append(threads.submit(check_booked_after_kills, processes, address, workers))
+        for each in checks:
+            each.result()
