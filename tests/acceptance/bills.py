@@ -110,4 +110,3 @@ def billed(sandbox: running.Sandbox) -> list[int]:
         if entry["application"]:
             parts[entry["application"]] = parts.get(entry["application"], 0) + entry["parts"]
     return [parts[each] for each in sorted(parts)]
-
