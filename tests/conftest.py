@@ -69,7 +69,7 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(scope="session", autouse=True)
 def _admin_ports_are_free() -> Iterator[None]:
-    """Services that tests start beside each other do not all want the default port of the admin interface."""
+    """Services that tests start beside each other do not all want the default port of operators."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("V3BRIDGE_ADMIN_PORT", "0")
         yield

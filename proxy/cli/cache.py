@@ -79,8 +79,6 @@ async def _clear(settings: config.Config, cache: "CacheStore", application: str 
     # The shared cache first: a process whose memory is cleared would read its entries again.
     deleted = await cache.clear(application)
     await used_store.with_store(settings, lambda store: clearing.note_clearing(store, application))
-    scope = f"application={application}" if application else ""
-    await used_store.record(settings, "cache clear", scope, f"{counted(deleted, 'entry', 'entries')} deleted")
     return deleted
 
 

@@ -22,8 +22,7 @@ def config(
 ) -> None:
     """Print the settings of a configuration and where each comes from; with --all every setting."""
     file = config_file or shipped.path("config.yaml")
-    origin = origins.ConfigurationOrigin(file, {}, is_shipped=config_file is None)
-    effective = origins.effective_settings(loader.load(file, os.environ, upstream=False), origin)
+    effective = origins.effective_settings(loader.load(file, os.environ, upstream=False), file)
     listed = [each for each in effective if everything or each.source != origins.DEFAULT]
     if as_json:
         shown.print_json(listed)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -10,10 +11,11 @@ from rich.console import Console
 
 from proxy import errors
 from proxy.cli import doctor
-from proxy.config import key_changes, loader, settings
+from proxy.config import loader, settings
 from proxy.kit import event_loop
 
 APPLICATION = "our"
+KEY_BYTES = 24  # random bytes of an API key that is made
 REFERENCES = ("env:", "file:")
 NO_ECHO = "not shown; or env:NAME, file:PATH"
 
@@ -65,7 +67,7 @@ def init(
         client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes),
         client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True),
         plan or (None if yes else _asked_plan()),
-        apikey or ("" if yes else _asked_apikey()) or key_changes.new_key(),
+        apikey or ("" if yes else _asked_apikey()) or secrets.token_urlsafe(KEY_BYTES),
         graphql_url,
         token_url,
     )

@@ -36,7 +36,6 @@ COMMANDS = {
     "cache": "proxy.cli.cache.app",
     "store": "proxy.cli.store.app",
     "alerts": "proxy.cli.alerts.app",
-    "keys": "proxy.cli.keys.app",
     "uids": "proxy.tools.compare.command.uids.app",
 }
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
@@ -95,7 +94,6 @@ class ProgramGroup(CommandGroup):
         "Operate": {
             "status": "the running service on one screen",
             "usage": "parts used and left; who still calls",
-            "keys": "API keys: list, add, rotate, end; unknown ones",
             "config": "the settings, and where each comes from",
             "reload": "apply a changed configuration",
             "cache": "sizes of the shared cache; clear it",

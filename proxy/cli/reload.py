@@ -3,8 +3,8 @@
 import typer
 
 from proxy import config, errors
-from proxy.cli import option_fields, used_store
-from proxy.kit import event_loop, shipped
+from proxy.cli import option_fields
+from proxy.kit import shipped
 from proxy.kit.wording import printable
 
 
@@ -26,14 +26,6 @@ def reload(
         )
     for process, result in results.items():
         show(result, process)
-        if result.outcome == "reloaded":
-            changed = ", ".join(result.changed) or "nothing"
-            try:
-                settings = used_store.configured(config_file)
-            except errors.ConfigError as error:  # the service may have secrets that this environment lacks
-                typer.echo(f"v3bridge: not in the audit log: {error.message}", err=True)
-                continue
-            event_loop.run(used_store.record(settings, "reload", f"file={file.absolute()}", f"changed: {changed}"))
     if any(result.outcome == "failed" for result in results.values()):
         raise typer.Exit(1)
 

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
@@ -13,7 +14,6 @@ import typer
 from proxy import __version__, config, errors
 from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
-from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, event_loop, service_manager, shipped
 from proxy.workers import inherited, listening
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from proxy.workers import reloading
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
-ADDRESS = ("host", "port")
 
 
 class Activation(NamedTuple):
@@ -70,8 +69,6 @@ def serve(
     admin_failure = _admin_failure(settings, sockets)
     if admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
-    overrides = _overrides({**options, "admin_port": admin_port}, sockets)
-    origin = ConfigurationOrigin(file.absolute(), overrides, is_shipped=config_file is None)
     import structlog
 
     from proxy.telemetry import log, log_writer
@@ -85,29 +82,22 @@ def serve(
         log.log_uncaught_exceptions()
         if admin_failure:
             structlog.get_logger().warning("admin port unavailable", reason=admin_failure)
-        event_loop.run(_serve(_Start(settings, read, configure_log, origin, Activation(sockets, manager))))
-
-
-def _overrides(options: Mapping[str, str | int | None], sockets: inherited.InheritedSockets) -> dict[str, str]:
-    """Return what replaces values of the file, by setting."""
-    names = {"listen.host": "host", "listen.port": "port", "listen.workers": "workers", "admin.port": "admin_port"}
-    given = {
-        setting: f"--{option.replace('_', '-')} of the command line"
-        for setting, option in names.items()
-        if options.get(option) is not None
-    }
-    blocks = [block for block, opened in (("listen", sockets.http), ("admin", sockets.admin)) if opened]
-    return given | {f"{block}.{field}": "socket of the service manager" for block in blocks for field in ADDRESS}
+        event_loop.run(_serve(_Start(settings, read, configure_log, config_file, Activation(sockets, manager))))
 
 
 class _Start(NamedTuple):
-    """How the service is started and reloaded. `read` reads the configuration from the file of `origin`."""
+    """How the service is started and reloaded. `read` reads the configuration, of `config_file` or, where
+    that is None, of the shipped file."""
 
     settings: config.Config
     read: Callable[[], config.Config]
     configure_log: Callable[[config.LogSettings], None]
-    origin: ConfigurationOrigin
+    config_file: Path | None
     activation: Activation
+
+    @property
+    def file(self) -> Path:
+        return (self.config_file or shipped.path("config.yaml")).absolute()
 
 
 def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
@@ -141,7 +131,7 @@ async def _serve(start: _Start) -> None:
     from proxy.telemetry import log
 
     logger = structlog.get_logger()
-    for file in config.exposed(start.origin.file):
+    for file in config.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     stop = event_loop.stop_on_signal()
     event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", "the service is starting"))
@@ -170,7 +160,7 @@ def _report_start(start: _Start, urls: listening.ServiceUrls) -> None:
     logger.info(
         "service started",
         version=__version__,
-        config="shipped" if start.origin.is_shipped else str(start.origin.file.resolve()),
+        config="shipped" if start.config_file is None else str(start.file.resolve()),
         address=urls.public,
         admin=urls.admin or "off",
         **_environment(start.settings),
@@ -206,7 +196,7 @@ async def _make_reloadable(
         start.configure_log(settings.log)
         running = settings
 
-    source = reloading.ConfigurationSource(start.origin.file, start.read, resolve)
+    source = reloading.ConfigurationSource(start.file, start.read, resolve)
     reloader = reloading.Reloader(
         source,
         start.settings,
@@ -216,7 +206,6 @@ async def _make_reloadable(
         manager=start.activation.manager,
     )
     stack.push_async_callback(reloader.close)
-    service.on_request = reloader.reload
     event_loop.on_hangup(stop, reloader.start)
     # A reload does not change the store.
     store = config.StoreUrl("memory:") if running.upstream == "sandbox" else opening.location(running.store)
@@ -226,7 +215,7 @@ async def _make_reloadable(
         urls = service.urls
         return control.ServiceDescription(urls.public, urls.admin, token.reveal() if token else "", store.reveal())
 
-    await stack.enter_async_context(control.listening(start.origin.file, reloader.reload, describe))
+    await stack.enter_async_context(control.listening(start.file, reloader.reload, describe))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:
@@ -246,14 +235,14 @@ async def _workers(settings: config.Config, start: _Start) -> "AsyncIterator[rel
         from proxy.workers import single_process, watchdog
 
         async with (
-            single_process.running(settings, sockets=sockets, origin=start.origin) as service,
+            single_process.running(settings, sockets=sockets) as service,
             watchdog.reporting(manager, lambda _: ()),
         ):
             yield service
     else:
         from proxy.workers import supervisor
 
-        async with supervisor.running(settings, clock.SystemClock(), sockets, manager, start.origin) as workers:
+        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as workers:
             yield workers
 
 

@@ -134,10 +134,8 @@ def _clients(rows: list[Status]) -> Table | Text:
 def _unknown_keys(rows: list[Status]) -> Table:
     table = _table("unknown API keys", "address", "program", "requests", "last", right=("requests",))
     for row in rows[:ROWS]:
-        fingerprint = f"{row['key'][:19]}…"
-        table.add_row(
-            fingerprint, row["address"], shown.visible(row["user_agent"]), f"{row['requests']:,}", row["last_seen"]
-        )
+        cells = row["fingerprint"], row["address"], shown.visible(row["user_agent"])
+        table.add_row(*cells, f"{row['requests']:,}", row["last_seen"])
     return table
 
 

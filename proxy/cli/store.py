@@ -24,7 +24,7 @@ app = typer.Typer(help="The store: export, backup, restore.", no_args_is_help=Tr
 LINES_MAX = 10  # quota accounts that a restore lists
 DAYS = 400  # more than the service keeps
 
-Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys", "alerts", "audit"]
+Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys", "alerts"]
 Rows = Iterable[Sequence[Any]]
 
 
@@ -76,12 +76,6 @@ async def _alerts(store: "Store") -> Rows:
     ]
 
 
-async def _audit(store: "Store") -> Rows:
-    from proxy.stores.protocols import AUDIT_MAX
-
-    return [(rfc3339(each.at), *each[1:]) for each in await store.audit_entries(0, AUDIT_MAX)]
-
-
 _CALLER = ("application", "key", "endpoint", "user_agent")
 
 KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] = {
@@ -93,7 +87,6 @@ KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] 
     "unsupported": (("application", "key", "name", "requests", "first_seen", "last_seen"), _unsupported),
     "unknown-keys": (("digest", "address", "user_agent", "first_seen", "last_seen", "requests"), _unknown_keys),
     "alerts": (("at", "event", "status", "severity", "title"), _alerts),
-    "audit": (("at", "who", "address", "action", "parameters", "result"), _audit),
 }
 """Columns and reader of each kind of records."""
 
@@ -106,7 +99,7 @@ def export(
         typer.Option("--csv", help="Print CSV, of one kind of records."),
     ] = None,
 ) -> None:
-    """Print the records of the store: usage, callers, unknown keys, alerts, audit log. A JSON object a line; times
+    """Print the records of the store: usage, callers, unknown keys, alerts. A JSON object a line; times
     are UTC.
 
     Access tokens and the response cache are not among them.
@@ -155,7 +148,7 @@ def restore(
     with backups.restoration(backup_file, store) as restoration:
         lost = restoration.lost_usage()
         entries = counted(restoration.entries, "ledger entry", "ledger entries")
-        _say(f"{store} is overwritten: usage, callers, alerts, audit log. The backup has {entries}.")
+        _say(f"{store} is overwritten: usage, callers, alerts. The backup has {entries}.")
         for entry, stored, restored in lost[:LINES_MAX]:
             _say(f"  {entry.account} {entry.period}: {stored:,} parts used, {restored:,} in the backup")
         if len(lost) > LINES_MAX:
@@ -165,7 +158,6 @@ def restore(
         if not spending.confirmed("Restore?", yes=yes):
             raise typer.Exit(1)
         restoration.restore()
-    event_loop.run(used_store.record(settings, "store restore", f"file={backup_file.absolute()}", "restored"))
     typer.echo(f"{printable(str(store))}: restored")
 
 

@@ -105,8 +105,6 @@ async def _usage(settings: config.Config, as_json: bool, reopen: str | None) -> 
         return await store.all_usage(), await store.exhausted_quotas()
 
     usages, exhausted = await used_store.with_store(settings, read, reads_only=reopen is None)
-    if reopen is not None:
-        await used_store.record(settings, "usage --reopen", f"application={reopen}", "reopened")
     accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
     logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
     applications = {**logins, **settings.applications}

@@ -1,8 +1,6 @@
 """The store that commands use: that of the running service, which only a restart changes, else the configured one."""
 
-import getpass
 import os
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -37,9 +35,9 @@ def configured(file: Path | None) -> config.Config:
 def without_records(settings: config.Config) -> str | None:
     """Return why the store of a configuration has no records of the service; None if it may have some."""
     if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none: see the service's admin interface."
+        return "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
     if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service: see its admin interface."
+        return "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
     return None
 
 
@@ -64,25 +62,6 @@ def service_settings(settings: config.Config, file: Path | None) -> config.Confi
         err=True,
     )
     return msgspec.structs.replace(settings, store=used[0])
-
-
-async def record(settings: config.Config, action: str, parameters: str, result: str) -> None:
-    """Add what a command has changed to the audit log. A store that cannot take it is named on standard error."""
-    from proxy.stores import open as opening
-    from proxy.stores.protocols import AuditEntry
-
-    file = opening.file_of(settings.store)
-    # A file that this user makes might be one that the service cannot open.
-    if without_records(settings) is not None or (file is not None and not file.exists()):
-        return
-    # sudo says who has become root.
-    user = os.environ.get("SUDO_USER") or getpass.getuser()
-    now, who = clock.SystemClock().now(), f"{user}, command"
-    entry = AuditEntry(now, who, socket.gethostname(), f"v3bridge {action}", parameters, result)
-    try:
-        await with_store(settings, lambda store: store.add_audit_entry(entry))
-    except errors.ConfigError as error:
-        typer.echo(f"v3bridge: not in the audit log: {error.message}", err=True)
 
 
 async def with_store(

@@ -27,7 +27,7 @@ ABSENT: dict[type[Any], str] = {
     secret.WebhookUrl: "https://absent",
     secret.WebhookSecret: f"whsec_{'A' * 32}",
 }
-TOKEN_MIN = 16  # characters of an admin token: guessing is limited by address only
+TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -101,31 +101,12 @@ class _Reader(Blocks):
     def _admin(self, raw: Any) -> Any:
         if raw is False:
             return False
-        inner = dict(self.known(settings.AdminSettings, raw, ("admin",)))
-        if inner.get("oidc") is not None:
-            inner["oidc"] = self._oidc(inner["oidc"])
-        admin = self.block(settings.AdminSettings, inner, ("admin",))
-        # Without `upstream` they may be placeholders.
-        tokens = {"token": admin.token, "read_token": admin.read_token} if self.upstream else {}
-        for name, token in tokens.items():
-            if isinstance(token, secret.Secret) and len(token.reveal()) < TOKEN_MIN:
-                message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
-                self.report(("admin", name), message)
-        if isinstance(tokens.get("token"), secret.Secret) and tokens["token"] == tokens["read_token"]:
-            self.report(
-                ("admin", "read_token"), "is that of operators, too; make another with: openssl rand -base64 24"
-            )
+        admin = self.block(settings.AdminSettings, raw, ("admin",))
+        token = admin.token if self.upstream else None  # else it may be a placeholder
+        if isinstance(token, secret.Secret) and len(token.reveal()) < TOKEN_MIN:
+            message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
+            self.report(("admin", "token"), message)
         return admin
-
-    def _oidc(self, raw: Any) -> settings.OidcSettings:
-        at = ("admin", "oidc")
-        oidc = self.block(settings.OidcSettings, raw, at)
-        if oidc.public_url is not WRONG and oidc.public_url.rstrip("/").count("/") > 2:
-            self.report((*at, "public_url"), "has a path; the admin interface is at the root of its address")
-        if not oidc.operators and not oidc.readers:
-            message = "lists nobody who may sign in: set it, or readers, to values of the claim that role_claim names"
-            self.report((*at, "operators"), message, "setting_missing")
-        return oidc
 
     def _alerts(self, raw: Any) -> alert_settings.AlertSettings:
         at = ("alerts",)

@@ -1,12 +1,12 @@
-"""Effective settings with their origins: the command line, a line of the file, a variable, another file, or a default.
+"""Effective settings with their origins: a line of the file, a variable, another file, or a default.
 
 Places are read from the file when they are shown: settings are loaded once, and shown rarely. Secrets are never shown,
 only where they come from.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -17,25 +17,14 @@ from proxy.kit import located_yaml
 from proxy.kit.located_yaml import LocatedYaml, Trail
 
 DEFAULT = "default"
-AT_START = "set at the start"
 HIDDEN = "hidden"
-NO_FILE = LocatedYaml(None, "", None)
 _SECRETS = (secret.Secret, secret.Digest, secret.SecretSource, secret.ClientId)
 _MISSING: Any = object()
 
 
-class ConfigurationOrigin(NamedTuple):
-    """Where a configuration comes from: its file, and by setting what replaces the value of the file, such as "--port
-    of the command line"."""
-
-    file: Path
-    overrides: Mapping[str, str]
-    is_shipped: bool
-
-
 class EffectiveSetting(msgspec.Struct, frozen=True):
     """A setting as it is in effect. `value` is "hidden" for a secret; `source` is `config.yaml:12`, with `env:NAME` or
-    `file:PATH` where the value is read from there, an option of the command line, or "default"."""
+    `file:PATH` where the value is read from there, or "default"."""
 
     name: str
     value: str
@@ -51,20 +40,16 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
         return f"{first}.{inner[0]}" if first == "applications" else first
 
 
-def effective_settings(settings: Config, origin: ConfigurationOrigin | None) -> list[EffectiveSetting]:
-    """Return all settings, in the order of their definition; without an origin they come from no file. Raises YamlError
-    where the file cannot be read."""
-    if origin is None:
-        return list(_Walk(NO_FILE, {}).block(settings, "", (), Config))
-    return list(_Walk(located_yaml.load(origin.file), origin.overrides).block(settings, "", (), Config))
+def effective_settings(settings: Config, file: Path) -> list[EffectiveSetting]:
+    """Return all settings, in the order of their definition. Raises YamlError where the file cannot be read."""
+    return list(_Walk(located_yaml.load(file)).block(settings, "", (), Config))
 
 
 class _Walk:
     """Visits all settings, each with its name and its place in the file."""
 
-    def __init__(self, located: LocatedYaml, overrides: Mapping[str, str]) -> None:
+    def __init__(self, located: LocatedYaml) -> None:
         self._located = located
-        self._overrides = overrides
 
     def block(self, block: Settings, name: str, at: Trail, kind: type[Settings]) -> Iterator[EffectiveSetting]:
         for field in msgspec.structs.fields(kind):
@@ -85,12 +70,10 @@ class _Walk:
         else:
             is_secret = _is_secret(value)
             yield EffectiveSetting(
-                name, HIDDEN if is_secret else _shown(value), self._source(value, name, at, default), is_secret
+                name, HIDDEN if is_secret else _shown(value), self._source(value, at, default), is_secret
             )
 
-    def _source(self, value: Any, name: str, at: Trail, default: Any) -> str:
-        if name in self._overrides:
-            return self._overrides[name]
+    def _source(self, value: Any, at: Trail, default: Any) -> str:
         raw, place = self._raw(at), self._place(at)
         if raw is _MISSING:
             if value == default:
@@ -99,7 +82,7 @@ class _Walk:
             parent = self._raw(at[:-1])
             if isinstance(parent, dict) and at[-1] in PLANS.get(str(parent.get("plan")), {}):
                 return self._place((*at[:-1], "plan"))
-            return AT_START if isinstance(parent, dict) or parent is _MISSING else place
+            return place
         given = raw if isinstance(raw, list) else [raw]
         references = [each for each in given if isinstance(each, str) and each.startswith(("env:", "file:"))]
         return ", ".join((*references, place))

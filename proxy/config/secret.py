@@ -21,7 +21,7 @@ FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, to
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
-_SECRET_KEYS = ("client_secret", "token", "read_token", "store_key", "secret")
+_SECRET_KEYS = ("client_secret", "token", "store_key", "secret")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
@@ -127,19 +127,6 @@ class WebhookUrl(Secret):
         """Scheme and host."""
         address = urlsplit(self.reveal())
         return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
-
-
-class SecureUrl(str):
-    """Address over TLS, or of this machine: what is sent there cannot be read on the way."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> "SecureUrl":
-        if not _ADDRESS.fullmatch(text):
-            raise ValueError("is not an https:// address without user, query and fragment")
-        if text.startswith("http:") and not _is_loopback(urlsplit(text).hostname or ""):
-            raise ValueError("is http:// of another machine; use https://, because secrets are sent there")
-        return super().__new__(cls, text)
 
 
 class WebhookSecret(Secret):

@@ -19,7 +19,6 @@ from proxy.config.secret import (
     Network,
     Secret,
     SecretSource,
-    SecureUrl,
     StoreKey,
     StoreUrl,
 )
@@ -82,41 +81,14 @@ class ListenSettings(Settings, frozen=True):
     metrics: Flag = False
 
 
-Claims = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(description="a list of values in quotes")]
-ClaimName = Annotated[str, Meta(min_length=1, description="the name of a claim")]
-
-
-class OidcSettings(Settings, frozen=True):
-    """Identity provider that signs people in to the admin interface, and what it says of them that counts."""
-
-    issuer: Annotated[SecureUrl, Meta(description="an https:// address")]
-    client_id: Annotated[ClientId, Meta(description="the client id, env:NAME or file:PATH")]
-    client_secret: Annotated[Secret, Meta(description="the secret in quotes, env:NAME or file:PATH")]
-    public_url: Annotated[SecureUrl, Meta(description="an https:// address without a path")]
-    operators: Claims = ()
-    readers: Claims = ()
-    role_claim: ClaimName = "groups"
-    name_claim: ClaimName = "email"
-    scope: Annotated[str, Meta(pattern=r"^openid( |\Z)", description="openid and other scopes, between blanks")] = (
-        "openid profile email"
-    )
-    ca_file: PemFile = None
-    proxy: OutgoingProxy = None
-
-
 class AdminSettings(Settings, frozen=True):
-    """Admin interface: its listening address, the token of operators, which is generated and printed at each start
-    where it is missing, and that of those who only read."""
+    """The operators' port: its listening address, and the token that its status needs."""
 
     host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
     port: Port = 8088
     token: Annotated[
         Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
     ] = None
-    read_token: Annotated[
-        Secret | None, Meta(description="another token of 16 characters or more in quotes, env:NAME or file:PATH")
-    ] = None
-    oidc: Annotated[OidcSettings | None, Meta(description="a block of settings")] = None
 
 
 class TimeoutSettings(Settings, frozen=True):

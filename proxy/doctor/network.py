@@ -7,14 +7,12 @@ Each origin gets one connection and a HEAD request, without credentials: nothing
 from collections.abc import AsyncIterator, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 
-from proxy import config, errors
 from proxy.doctor import routes
 from proxy.doctor.findings import CheckResult, found, passed, remedy
 from proxy.doctor.inspection import Inspection
 from proxy.kit import wording
 from proxy.upstream import session
 from proxy.upstream.auth import identity
-from proxy.web.admin import identity_provider
 
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
 _ENVIRONMENT = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
@@ -55,17 +53,6 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield skew
     if not has_failed:
         inspection.session = http
-    if inspection.settings.admin and inspection.settings.admin.oidc:
-        yield await _sign_in(inspection.settings.admin.oidc, inspection)
-
-
-async def _sign_in(oidc: config.OidcSettings, inspection: Inspection) -> CheckResult:
-    """Fetch the discovery document and the keys of the identity provider that signs operators in."""
-    try:
-        await identity_provider.IdentityProvider(oidc, inspection.clock).discover()
-    except errors.BridgeError as error:
-        return found("sign_in_unusable", error.message)
-    return passed("sign_in_usable", f"{oidc.issuer} has a discovery document and keys, for admin.oidc")
 
 
 def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckResult]:

@@ -293,30 +293,6 @@ class CallerStore(Protocol):
         seen before this day; and months that ended before it."""
 
 
-class AuditEntry(NamedTuple):
-    """Action of an operator: when, in seconds since 1970, who, from where, what with which parameters, its result."""
-
-    at: float
-    who: str
-    address: str
-    action: str
-    parameters: str
-    result: str
-
-
-AUDIT_MAX = 10_000  # entries that a store keeps
-
-
-class AuditStore(Protocol):
-    """Audit log: the last AUDIT_MAX actions."""
-
-    async def add_audit_entry(self, entry: AuditEntry) -> None:
-        """Add an entry, and delete the oldest beyond the limit."""
-
-    async def audit_entries(self, first: int, count: int) -> list[AuditEntry]:
-        """Return so many entries from the place `first`, the last one first at place 0."""
-
-
 BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers
 
 
@@ -399,7 +375,6 @@ class Store(
     ExhaustedQuotaStore,
     NoteStore,
     CallerStore,
-    AuditStore,
     Protocol,
 ):
     """One store for all purposes."""

@@ -24,12 +24,10 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores.protocols import (
-    AUDIT_MAX,
     BATCH_SECONDS,
     CACHE_SHARE,
     DAY,
     MONTH,
-    AuditEntry,
     CacheLookup,
     CacheRecord,
     CacheUsage,
@@ -275,16 +273,6 @@ class RedisStore:
         begins = first_day * DAY_SECONDS
         month = datetime.fromtimestamp(begins, UTC).strftime("%Y-%m")
         await self._script("prune_callers", "", first_day, begins, month)
-
-    async def add_audit_entry(self, entry: AuditEntry) -> None:
-        async with self._redis.pipeline(transaction=True) as pipeline:
-            pipeline.lpush(f"{PREFIX}audit", orjson.dumps(tuple(entry)))
-            pipeline.ltrim(f"{PREFIX}audit", 0, AUDIT_MAX - 1)
-            await _response(pipeline.execute())
-
-    async def audit_entries(self, first: int, count: int) -> list[AuditEntry]:
-        stored = await _response(self._redis.lrange(f"{PREFIX}audit", first, first + count - 1))
-        return [AuditEntry(*orjson.loads(text)) for text in stored]
 
     async def _callers(self) -> dict[str, CallerSeen]:
         """Return the callers by their id in this store."""

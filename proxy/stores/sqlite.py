@@ -20,10 +20,8 @@ from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.stores import journal, sqlite_callers, sqlite_schema
 from proxy.stores.protocols import (
-    AUDIT_MAX,
     DAY,
     MONTH,
-    AuditEntry,
     EntryUsage,
     ExhaustedQuota,
     LedgerEntry,
@@ -218,17 +216,6 @@ class SqlStore:
         await self._change(
             "DELETE FROM monthly_requests WHERE month < strftime('%Y-%m', ?, 'unixepoch')", first_day * DAY_SECONDS
         )
-
-    async def add_audit_entry(self, entry: AuditEntry) -> None:
-        def work(rows: Connection) -> None:
-            place = rows.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?, ?)", entry).lastrowid or 0
-            rows.execute("DELETE FROM audit WHERE id <= ?", (place - AUDIT_MAX,))
-
-        await self._write(work)
-
-    async def audit_entries(self, first: int, count: int) -> list[AuditEntry]:
-        statement = "SELECT at, who, address, action, parameters, result FROM audit ORDER BY id DESC LIMIT ? OFFSET ?"
-        return [AuditEntry(*row) for row in await self._read(statement, count, first)]
 
     def _now(self) -> float:
         return self._clock.now()

@@ -56,8 +56,6 @@ CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_
 CREATE TABLE monthly_requests (month TEXT NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL,
     requests INTEGER NOT NULL, hits INTEGER NOT NULL, cached INTEGER NOT NULL, coalesced INTEGER NOT NULL,
     PRIMARY KEY (month, application, key)) WITHOUT ROWID;
-CREATE TABLE audit (id INTEGER PRIMARY KEY, at REAL NOT NULL, who TEXT NOT NULL, address TEXT NOT NULL,
-    action TEXT NOT NULL, parameters TEXT NOT NULL, result TEXT NOT NULL);
 """
 
 
@@ -223,8 +221,8 @@ def other_version(version: int) -> str:
     """Return the reason for refusing a file of another schema, and what starting with a new one loses."""
     return (
         f"was made by another version of v3bridge (its schema is {version}, that of this one {VERSION}); use that "
-        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens, "
-        "the record of callers and the audit log are lost"
+        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens "
+        "and the record of callers are lost"
     )
 
 

@@ -139,7 +139,7 @@ class RequestMiddleware:
             REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
     def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
-        """Count the request, log it, and keep it for the admin interface."""
+        """Count the request, log it, and keep it if it failed."""
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
         fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)

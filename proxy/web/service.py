@@ -1,14 +1,13 @@
 """The running service of a process: the gateway of the current configuration, and what outlives a reload."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from aiohttp import web
 
 from proxy import config
 from proxy.alerts import monitor
-from proxy.config.origins import ConfigurationOrigin
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.request_log import RequestLog
@@ -56,9 +55,7 @@ class ConfiguredApp:
 class RunningService:
     """Service of this process. A reload replaces `gateway` and `checks`: read them for each use.
 
-    `checks` are the conditions of readiness, `cluster` has the metrics of all workers and machines. `origin` is where
-    the configuration comes from, None for one that was not read from a file. `reload` reads it again, for all workers,
-    and `last_reload` is the result of the last time; None before the first.
+    `checks` are the conditions of readiness, `failures` the last failed requests.
     """
 
     def __init__(self, gateway: Gateway, cluster: ClusterMetrics, failures: Failures) -> None:
@@ -67,9 +64,6 @@ class RunningService:
         self.started = gateway.clock.now()
         self.pid = os.getpid()
         self.metrics_text = cluster.local.text
-        self.origin: ConfigurationOrigin | None = None
-        self.reload: Callable[[], Awaitable[config.ReloadResult]] | None = None
-        self.last_reload: config.ReloadResult | None = None
         self.alerts = monitor.AlertMonitor(lambda: self.gateway)
         self._serve(gateway)
         self._set_gauges(successful=True, at=gateway.clock.now())
@@ -87,7 +81,6 @@ class RunningService:
 
     def report(self, result: config.ReloadResult, *, counts: bool = True) -> None:
         """Note the result of a reload. Of several workers one `counts` it."""
-        self.last_reload = result
         successful = result.outcome == "reloaded"
         self._set_gauges(successful=successful, at=result.at)
         if counts:

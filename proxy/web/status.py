@@ -16,6 +16,7 @@ from aiohttp.typedefs import Handler
 
 import proxy
 from proxy import errors
+from proxy.config.secret import FINGERPRINT
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota import accounts
 from proxy.gateway.quota import usage as quota_usage
@@ -50,9 +51,10 @@ class ClientSeen(msgspec.Struct, frozen=True):
 
 
 class UnknownApiKey(msgspec.Struct, frozen=True):
-    """API key that programs send and no application has: `key` is what the configuration accepts for it."""
+    """API key that programs send and no application has, by the first hex digits of its SHA-256; `address` and
+    `user_agent` are those of its last request."""
 
-    key: str
+    fingerprint: str
     address: str
     user_agent: str
     first_seen: str
@@ -138,7 +140,7 @@ async def _stored(gateway: Gateway, now: float) -> StoredState:
     ]
     known = {digest.reveal() for digest in gateway.applications.digests}
     unknown = [
-        UnknownApiKey(f"sha256:{digest}", address, agent, rfc3339(first), rfc3339(last), requests)
+        UnknownApiKey(digest[:FINGERPRINT], address, agent, rfc3339(first), rfc3339(last), requests)
         for digest, address, agent, first, last, requests in await store.unknown_keys()
         if digest not in known
     ]

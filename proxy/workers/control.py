@@ -36,8 +36,8 @@ log = structlog.get_logger()
 
 
 class ServiceDescription(msgspec.Struct, frozen=True):
-    """Addresses of a running service for v3 clients and for operators, with the admin token, and the store that it
-    uses. Without an admin interface `admin` is empty. Only its own user can read this."""
+    """Addresses of a running service for v3 clients and for operators, with the token of these, and the store that it
+    uses. Without an operators' port `admin` is empty. Only its own user can read this."""
 
     url: str
     admin: str

@@ -19,7 +19,7 @@ UNIT = "deploy/v3bridge.socket has an example"
 
 
 class InheritedSockets(NamedTuple):
-    """File descriptors of the public port and of the admin interface; empty where the program opens its own."""
+    """File descriptors of the public port and of the operators' port; empty where the program opens its own."""
 
     http: tuple[int, ...] = ()
     admin: tuple[int, ...] = ()

@@ -3,7 +3,7 @@
 The supervisor sends a StartMessage, with the resolved configuration and its secrets, so that these are in no argument,
 environment variable or file; the worker responds with a StartReport. Both pipes stay open. A reload calls methods of
 the service, and the worker acknowledges each call; STOP stops the worker, and end of file without STOP means that the
-supervisor has died. The worker itself requests a reload where that is asked of its admin interface.
+supervisor has died.
 """
 
 import os
@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proxy import config
-from proxy.config.origins import ConfigurationOrigin
 from proxy.telemetry import merging
 from proxy.workers import inherited
 
@@ -24,14 +23,12 @@ MISTAKE_MAX = 100_000  # characters of a mistake, each of which takes 6 bytes of
 
 class StartMessage(NamedTuple):
     """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
-    under the same file descriptors. `origin` is where the configuration comes from, `last_reload` the result that the
-    others know."""
+    under the same file descriptors. `last_reload` is the result that the others know."""
 
     settings: config.Config
     slot: merging.WorkerSlot
     sockets: inherited.InheritedSockets = inherited.NONE
     last_reload: config.ReloadResult | None = None
-    origin: ConfigurationOrigin | None = None
 
 
 class CallMessage(NamedTuple):
@@ -42,23 +39,16 @@ class CallMessage(NamedTuple):
     arguments: tuple[Any, ...] = ()
 
 
-class ReloadedMessage(NamedTuple):
-    """Result of the ReloadRequest of this number."""
-
-    number: int
-    result: config.ReloadResult
-
-
 class StopMessage(NamedTuple):
     """Finish the requests under way and end."""
 
 
-Message = CallMessage | ReloadedMessage | StopMessage
+Message = CallMessage | StopMessage
 
 
 class StartReport(msgspec.Struct, frozen=True, tag="started"):
-    """Result of the start, as one line: the worker accepts connections at `url`, and at `admin_url` those
-    of the admin interface if there is one, or `mistake` says why it cannot."""
+    """Result of the start, as one line: the worker accepts connections at `url`, and at `admin_url` those of operators
+    if it has that port, or `mistake` says why it cannot."""
 
     url: str = ""
     admin_url: str = ""
@@ -72,13 +62,7 @@ class Acknowledgement(msgspec.Struct, frozen=True, tag="acknowledgement"):
     mistake: str = ""
 
 
-class ReloadRequest(msgspec.Struct, frozen=True, tag="reload"):
-    """Request to reload the configuration of all workers; the number is the worker's own."""
-
-    number: int
-
-
-Report = StartReport | Acknowledgement | ReloadRequest
+Report = StartReport | Acknowledgement
 
 
 def write(message: StartMessage | Message) -> bytes:
@@ -132,7 +116,7 @@ def _exactly(pipe: int, size: int) -> bytes:
 def write_report(report: Report) -> bytes:
     """Encode for the worker's standard output, as one line of at most REPORT_MAX bytes: a configuration with very many
     mistakes names the first ones."""
-    if not isinstance(report, ReloadRequest) and len(report.mistake) > MISTAKE_MAX:
+    if len(report.mistake) > MISTAKE_MAX:
         report = msgspec.structs.replace(report, mistake=_cut(report.mistake))
     return msgspec.json.encode(report) + b"\n"
 

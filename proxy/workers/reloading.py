@@ -5,7 +5,7 @@ all serve with the same one. What waits for a restart is named, and everything e
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -26,11 +26,9 @@ log = structlog.get_logger()
 
 
 class Reloadable(Protocol):
-    """A running service: in this process, or in the workers of a supervisor. `on_request` reloads it, and is called
-    where that is requested within the service, as in the admin interface."""
+    """A running service: in this process, or in the workers of a supervisor."""
 
     urls: ServiceUrls
-    on_request: Callable[[], Awaitable[config.ReloadResult]] | None
 
     async def prepare(self, settings: config.Config) -> None:
         """Build the service of a configuration beside the running one. Raises StartError for a mistake."""
@@ -42,7 +40,7 @@ class Reloadable(Protocol):
         """Close what is prepared."""
 
     async def report(self, result: config.ReloadResult) -> None:
-        """Count a reload, and keep its result for those who ask."""
+        """Count a reload, and keep its result in the metrics."""
 
 
 class ConfigurationSource:

@@ -2,7 +2,7 @@
 
 import resource
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
@@ -10,7 +10,6 @@ import structlog
 from aiohttp import web
 
 from proxy import config
-from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
@@ -40,15 +39,6 @@ class ProcessService(reloading.Reloadable):
         self._listener = listener
         self._running = running
         self._prepared: ConfiguredApp | None = None
-
-    @property
-    def on_request(self) -> Callable[[], Awaitable[config.ReloadResult]] | None:
-        """What reloads the service where that is requested in the admin interface."""
-        return self._running.reload
-
-    @on_request.setter
-    def on_request(self, reload: Callable[[], Awaitable[config.ReloadResult]] | None) -> None:
-        self._running.reload = reload
 
     async def prepare(self, settings: config.Config) -> None:
         """Build the application of a configuration beside the running one. Raises MappingError and ConfigError."""
@@ -83,16 +73,14 @@ async def running(
     slot: merging.WorkerSlot | None = None,
     client: services.ClientFactory | None = None,
     sockets: inherited.InheritedSockets = inherited.NONE,
-    origin: ConfigurationOrigin | None = None,
 ) -> AsyncIterator[ProcessService]:
     """Serve while the block runs. Raises ConfigError and MappingError.
 
     `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
-    manager are used instead of own ones. `origin` is where the configuration comes from.
+    manager are used instead of own ones.
     """
     builder = app.ServiceBuilder(clock.SystemClock(), slot, client)
     first = (await builder.build(settings)).app
-    first[SERVICE].origin = origin
     listen = settings.listen
     serving = server.listening(
         first,

@@ -23,7 +23,6 @@ import msgspec
 import structlog
 
 from proxy import config, errors
-from proxy.config.origins import ConfigurationOrigin
 from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
 from proxy.telemetry import merging
@@ -47,7 +46,6 @@ async def running(
     clock: clocks.Clock,
     sockets: inherited.InheritedSockets = inherited.NONE,
     manager: service_manager.ServiceManager = service_manager.NONE,
-    origin: ConfigurationOrigin | None = None,
 ) -> AsyncIterator["WorkerService"]:
     """Run `listen.workers` processes while the block runs; yields the service once all of them accept connections.
 
@@ -62,7 +60,7 @@ async def running(
     ):
         common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
         slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
-        starts = [messages.StartMessage(common(settings), slot, sockets, origin=origin) for slot in slots]
+        starts = [messages.StartMessage(common(settings), slot, sockets) for slot in slots]
         workers = [Worker(start, clock) for start in starts]
         try:
             urls = await _start(workers)
@@ -72,7 +70,6 @@ async def running(
                 async with watchdog.reporting(manager, partial(_unresponsive, workers)):
                     yield service
             finally:
-                await service.close()
                 for task in restarts:
                     task.cancel()
                 await asyncio.wait(restarts)
@@ -84,7 +81,7 @@ async def running(
 def _reserved_admin(
     settings: Literal[False] | config.AdminSettings,
 ) -> Iterator[Literal[False] | config.AdminSettings]:
-    """Reserve the port of the admin interface, which every worker serves; yields the settings with that port."""
+    """Reserve the operators' port, which every worker serves; yields the settings with that port."""
     if not settings:
         yield settings
         return
@@ -133,13 +130,9 @@ class WorkerService(reloading.Reloadable):
         self, urls: listening.ServiceUrls, workers: list["Worker"], common: Callable[[config.Config], config.Config]
     ) -> None:
         self.urls = urls
-        self.on_request: Callable[[], Awaitable[config.ReloadResult]] | None = None
         self._workers = workers
         self._common = common
         self._prepared: dict[Worker, config.Config] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        for worker in workers:
-            worker.on_request = self._start_reload
 
     async def prepare(self, settings: config.Config) -> None:
         """Let all workers build a configuration. Raises ConfigError with the mistakes of one that cannot."""
@@ -185,24 +178,6 @@ class WorkerService(reloading.Reloadable):
         for worker in self._workers:
             worker.note(result)
 
-    async def close(self) -> None:
-        """Cancel reloads that workers have requested."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _start_reload(self, worker: "Worker", number: int) -> None:
-        task = asyncio.create_task(self._reload(worker, number), name=f"reload for {worker.name}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _reload(self, worker: "Worker", number: int) -> None:
-        if self.on_request is not None:
-            result = await self.on_request()
-            with suppress(_WorkerGoneError):
-                worker.send(messages.ReloadedMessage(number, result))
-
 
 async def _all(calls: Iterable[Awaitable[str]]) -> list[str | BaseException]:
     """Wait for calls of workers, of which some may die meanwhile; return the mistakes of the others."""
@@ -214,13 +189,11 @@ class _WorkerGoneError(Exception):
 
 
 class Worker:
-    """Worker in one slot: its current process, its messages, and the back-off of its restarts. `on_request` is called
-    with the number of its request for a reload."""
+    """Worker in one slot: its current process, its messages, and the back-off of its restarts."""
 
     def __init__(self, message: messages.StartMessage, clock: clocks.Clock) -> None:
         self.number = message.slot.number
         self.name = f"worker {self.number}"
-        self.on_request: Callable[[Worker, int], None] | None = None
         self._message = message
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
@@ -314,9 +287,7 @@ class Worker:
     async def _read_reports(self, stdout: asyncio.StreamReader) -> None:
         """Pass on what the worker reports, until it ends."""
         while (report := messages.read_report(await stdout.readline())) is not None:
-            if isinstance(report, messages.ReloadRequest) and self.on_request is not None:
-                self.on_request(self, report.number)
-            elif isinstance(report, messages.Acknowledgement):
+            if isinstance(report, messages.Acknowledgement):
                 waiting = self._unacknowledged.get(report.number)
                 if waiting is not None and not waiting.done():  # else the caller has stopped waiting
                     waiting.set_result(report.mistake)

@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 
 import structlog
 
@@ -45,13 +44,10 @@ async def _serve(
     event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", HANGUP))
     pipe, supervisor = await asyncio.get_running_loop().connect_read_pipe(lambda: _Supervisor(stop), sys.stdin)
     try:
-        async with single_process.running(
-            message.settings, message.slot, sockets=message.sockets, origin=message.origin
-        ) as service:
+        async with single_process.running(message.settings, message.slot, sockets=message.sockets) as service:
             if message.last_reload is not None:
                 await service.report(message.last_reload, counts=False)
             orders = _Orders(service, stdout, configure_log)
-            service.on_request = orders.request_reload
             _send(stdout, messages.StartReport(*service.urls))
             following = asyncio.create_task(orders.follow(supervisor.messages), name="orders of the supervisor")
             await stop.wait()
@@ -86,28 +82,11 @@ class _Orders:
         self._stdout = stdout
         self._configure_log = configure_log
         self._log_settings: config.LogSettings | None = None
-        self._numbers = count(1)
-        self._requests: dict[int, asyncio.Future[config.ReloadResult]] = {}
-
-    async def request_reload(self) -> config.ReloadResult:
-        """Let the supervisor reload the configuration of all workers."""
-        number = next(self._numbers)
-        result: asyncio.Future[config.ReloadResult] = asyncio.get_running_loop().create_future()
-        self._requests[number] = result
-        _send(self._stdout, messages.ReloadRequest(number))
-        try:
-            return await result
-        finally:
-            del self._requests[number]
 
     async def follow(self, received: "asyncio.Queue[messages.Message]") -> None:
         while True:
             message = await received.get()
-            if isinstance(message, messages.ReloadedMessage):
-                waiting = self._requests.get(message.number)
-                if waiting is not None and not waiting.done():  # else its page has been left
-                    waiting.set_result(message.result)
-            elif isinstance(message, messages.CallMessage):
+            if isinstance(message, messages.CallMessage):
                 mistake = await self._call(message)
                 _send(self._stdout, messages.Acknowledgement(message.number, mistake))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from docs import (
-    admin_openapi,
     citations,
     command_line,
     configuration,
@@ -39,7 +38,6 @@ PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
     "docs/how-to/troubleshooting.md": (diagnoses.page, "python -m docs.diagnoses"),
     "docs/reference/sandbox.md": (sandbox_deviations.page, "python -m docs.sandbox_deviations"),
-    "docs/reference/admin.openapi.json": (admin_openapi.page, "python -m docs.admin_openapi > {name}"),
     "docs/reference/compare.schema.json": (
         lambda: json_schema.page("compare"),
         "python -m docs.json_schema compare > {name}",

@@ -58,7 +58,7 @@ def starter(
 
     `sandbox`: fields of SandboxSettings; the rest: proxy configuration.
     `upstream_time` gives the sandbox a clock of its own; `urls` replaces addresses that the proxy is given; `admin`
-    starts the admin interface, too.
+    opens the operators' port, too.
     """
 
     @asynccontextmanager

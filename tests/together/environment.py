@@ -41,7 +41,7 @@ class ProxyEnvironment:
 
     @property
     def admin(self) -> running_admin.AdminClient:
-        """Client of the admin interface, of an environment that was started with `admin=True`."""
+        """Client of the operators' port, of an environment that was started with `admin=True`."""
         assert self.admin_client is not None
         return self.admin_client
 

@@ -239,14 +239,3 @@ async def test_wrong_clock_of_this_machine_is_named_once(
     clocks = [finding for finding in result.findings if finding.code.startswith("clock_")]
     assert len(clocks) == 1
     assert f"this machine's clock is {words} that of 127.0.0.1" in clocks[0].text or not words
-
-
-async def test_identity_provider_of_operators_is_checked(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    """The sandbox's identity service has a discovery document."""
-    oidc = {"client_id": "a", "client_secret": "b", "public_url": "http://127.0.0.1:8088", "operators": ["a"]}
-    good = await inspected(tmp_path, sandbox, sandbox.url, admin={"oidc": {**oidc, "issuer": sandbox.url}})
-    assert good.finding("sign_in_usable").text == f"{sandbox.url} has a discovery document and keys, for admin.oidc"
-    wrong = await inspected(tmp_path, sandbox, sandbox.url, admin={"oidc": {**oidc, "issuer": f"{sandbox.url}/"}})
-    assert wrong.failed == {"sign_in_unusable"}
-    text = f"the identity provider calls itself {sandbox.url!r}: write admin.oidc.issuer so"
-    assert wrong.finding("sign_in_unusable").text == text

@@ -1,111 +1,97 @@
 """`/status` on the operators' port: what it holds, and who may read it."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import aiohttp
-import msgspec
 import pytest
-from aiohttp import web
-from support import running_proxy, scripted_upstream
-from together.environment import RawResponse, raw, target
+from support import running_admin, running_proxy, scripted_upstream
+from support.running_admin import AdminClient
+from support.scripted_upstream import ScriptedResponse, ScriptedUpstream
+from together.environment import target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.web import middleware, server, status
-from proxy.web.service import SERVICE
+from proxy.web import middleware
 
-TOKEN = "the-token-of-operators"
-BEARER = f"Authorization: Bearer {TOKEN}".encode()
+TOKEN = config.Secret(running_admin.TOKEN)
+BEARER = {"Authorization": f"Bearer {running_admin.TOKEN}"}
 GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}]}}
 
-
-class Operators:
-    """Client of the operators' port, and of v3; `service` is the service behind both."""
-
-    def __init__(self, port: int, v3_port: int, service: web.Application) -> None:
-        self.port = port
-        self.v3_port = v3_port
-        self.service = service
-
-    async def get(self, path: str, *headers: bytes) -> RawResponse:
-        return await raw(self.port, f"GET {path} HTTP/1.1".encode(), *headers)
-
-    async def status(self) -> Any:
-        response = await self.get("/status")
-        assert response.status == 200, response.body
-        return response.json
-
-    async def ask(self, key: str = running_proxy.KEY, *headers: bytes) -> int:
-        path = target({"mpn": "X"}, key=key)
-        return (await raw(self.v3_port, f"GET {path} HTTP/1.1".encode(), *headers)).status
-
-
-@asynccontextmanager
-async def running(
-    upstream: scripted_upstream.ScriptedUpstream,
-    admin: Mapping[str, Any] | None = None,
-    time: clock.Clock | None = None,
-    **changes: Any,
-) -> AsyncIterator[Operators]:
-    settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **changes)
-    settings = msgspec.structs.replace(settings, admin=config.AdminSettings(**(admin or {})))
-    async with running_proxy.serving(settings, time) as (service, proxy):
-        app = status.create(service[SERVICE], settings.admin.host if settings.admin else "")
-        async with server.running(app, "127.0.0.1", 0) as url:
-            yield Operators(int(url.rpartition(":")[2]), int(proxy.url.rpartition(":")[2]), service)
+Start = Callable[..., AbstractAsyncContextManager[AdminClient]]
 
 
 @pytest.fixture
-async def upstream() -> AsyncIterator[scripted_upstream.ScriptedUpstream]:
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream.running() as started:
         started.respond_with(GOOD)
         yield started
 
 
-async def test_status_has_usage_token_and_readiness(upstream: scripted_upstream.ScriptedUpstream) -> None:
-    time = clock.ManualClock()
-    async with running(upstream, time=time, application={"parts": 1000}) as operators:
-        assert await operators.ask() == 200
+@pytest.fixture
+def serve(upstream: ScriptedUpstream, time: clock.ManualClock) -> Start:
+    """Serve in front of the scripted upstream: `serve(admin, **settings)`."""
+
+    def start(
+        admin: config.AdminSettings = running_admin.SETTINGS, **changes: Any
+    ) -> AbstractAsyncContextManager[AdminClient]:
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **changes)
+        return running_admin.running(settings, time, admin)
+
+    return start
+
+
+async def ask(admin: AdminClient, key: str = running_proxy.KEY, **headers: str) -> int:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return (await admin.proxy.get(target({"mpn": "X"}, key=key), headers=names)).status
+
+
+async def test_status_has_usage_token_and_readiness(serve: Start, time: clock.ManualClock) -> None:
+    async with serve(application={"parts": 1000}) as admin:
+        assert await ask(admin) == 200
         time.advance(60)
-        shown = await operators.status()
+        shown = await admin.status()
     assert (shown["ready"], shown["reasons"], shown["store_failure"]) == (True, [], None)
-    assert [(row["application"], row["key"], row["limit"]) for row in shown["usage"]] == [
-        ("demo", None, 1000),
-        ("demo", "1", None),
-    ]
+    rows = [(row["application"], row["key"], row["limit"]) for row in shown["usage"]]
+    assert rows == [("demo", None, 1000), ("demo", "1", None)]
     assert shown["tokens"] == [{"application": "demo", "age_seconds": 60.0, "refusal": None}]
     assert shown["breakers"] == {"graphql": "closed", "identity": "closed"}
     assert (shown["uptime_seconds"], shown["failures"], shown["unknown_keys"]) == (60.0, [], [])
 
 
-async def test_clients_and_unknown_keys_are_those_of_the_store(upstream: scripted_upstream.ScriptedUpstream) -> None:
-    async with running(upstream, time=clock.ManualClock()) as operators:
-        await operators.ask(running_proxy.KEY, b"User-Agent: erp/1")
-        assert await operators.ask("A_KEY_OF_NOBODY", b"User-Agent: bom/2 A_KEY_OF_NOBODY") == 403
-        gateway = operators.service[SERVICE].gateway
+async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> None:
+    async with serve() as admin:
+        await ask(admin, User_Agent="erp/1")
+        assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
+        gateway = admin.service.gateway
         seen, counts = gateway.callers.take()
         await gateway.store.add_callers("1", seen, counts, unknown=gateway.callers.take_unknown())
-        shown = await operators.status()
-    assert [(each["application"], each["key"], each["user_agent"]) for each in shown["clients"]][:1] == [
-        ("demo", "1", "erp/1")
-    ]
+        shown = await admin.status()
+    clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
+    assert ("demo", "1", "parts/match", "erp/1") in clients
     (unknown,) = shown["unknown_keys"]
-    assert unknown["key"] == f"sha256:{config.digest('A_KEY_OF_NOBODY').reveal()}"
+    assert unknown["fingerprint"] == config.digest("A_KEY_OF_NOBODY").reveal()[:4]
     assert (unknown["requests"], unknown["last_seen"]) == (1, "2023-11-14T22:13:20Z")
     assert "A_KEY_OF_NOBODY" not in json.dumps(shown)
     assert shown["failures"] == []  # anybody can send any number of wrong keys
 
 
-async def test_last_failures_are_kept(upstream: scripted_upstream.ScriptedUpstream) -> None:
-    upstream.respond_with(scripted_upstream.ScriptedResponse(b"broken", 500))
-    async with running(upstream, time=clock.ManualClock()) as operators:
-        ids = [f"X-Request-Id: failing-{number}".encode() for number in range(middleware.FAILURES_MAX + 1)]
-        codes = [await operators.ask(running_proxy.KEY, header) for header in ids]
-        failures = (await operators.status())["failures"]
+async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
+    async with serve() as admin:
+        await ask(admin, "A_NEW_KEY")
+        unknown = admin.service.gateway.callers.take_unknown()
+    async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
+        await admin.service.gateway.store.add_callers("1", [], [], unknown=unknown)
+        assert (await admin.status())["unknown_keys"] == []
+
+
+async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) -> None:
+    upstream.respond_with(ScriptedResponse(b"broken", 500))
+    async with serve() as admin:
+        numbers = range(middleware.FAILURES_MAX + 1)
+        codes = [await ask(admin, X_Request_Id=f"failing-{number}") for number in numbers]
+        failures = (await admin.status())["failures"]
     assert len(failures) == middleware.FAILURES_MAX
     assert [failures[0]["request"], failures[-1]["request"]] == [f"failing-{middleware.FAILURES_MAX}", "failing-1"]
     expected = {"application": "demo", "key": "1", "status": codes[-1], "route": "/v3/parts/match", "method": "GET"}
@@ -113,53 +99,44 @@ async def test_last_failures_are_kept(upstream: scripted_upstream.ScriptedUpstre
     assert running_proxy.KEY not in json.dumps(failures)
 
 
-async def test_service_that_is_not_ready_says_why(upstream: scripted_upstream.ScriptedUpstream) -> None:
-    upstream.respond_with(scripted_upstream.ScriptedResponse(b"<html>", 404, "text/html"))
-    async with running(upstream) as operators:
-        shown, ready = await asyncio.gather(operators.status(), operators.get("/readyz"))
-    assert not shown["ready"]
-    assert [each["check"] for each in shown["reasons"]] == ["graphql"]
-    assert ready.status == 503
+async def test_service_that_is_not_ready_says_why(serve: Start, upstream: ScriptedUpstream) -> None:
+    upstream.respond_with(ScriptedResponse(b"<html>", 404, "text/html"))
+    async with serve() as admin:
+        shown, ready = await admin.status(), await admin.send("GET", "/readyz")
+        assert (shown["ready"], ready.status) == (False, 503)
+        assert [each["check"] for each in shown["reasons"]] == ["graphql"]
+        assert (await ready.json())["reasons"] == shown["reasons"]
 
 
 @pytest.mark.parametrize(
-    "admin, headers, code, message",
+    "settings, headers, code, message",
     [
-        ({}, (), 200, ""),
-        ({"host": "0.0.0.0"}, (), 401, "set admin.token: 0.0.0.0 is not a loopback address"),
-        ({"host": "0.0.0.0"}, (BEARER,), 401, "set admin.token"),
-        ({"token": config.Secret(TOKEN)}, (), 401, "Authorization: Bearer"),
-        ({"token": config.Secret(TOKEN)}, (BEARER + b"x",), 401, "Authorization: Bearer"),
-        ({"token": config.Secret(TOKEN)}, (BEARER,), 200, ""),
-        ({"token": config.Secret(TOKEN), "host": "0.0.0.0"}, (BEARER,), 200, ""),
+        ({}, {}, 200, ""),
+        ({}, {"Host": "localhost:8088"}, 200, ""),
+        ({}, {"Host": "[::1]"}, 200, ""),
+        # A page that a browser on this machine shows has given its own name this address.
+        ({}, {"Host": "attacker.example"}, 401, "reached at 127.0.0.1 or localhost"),
+        ({"host": "0.0.0.0"}, {}, 401, "set admin.token: 0.0.0.0 is not a loopback address"),
+        ({"host": "0.0.0.0"}, BEARER, 401, "set admin.token"),
+        ({"token": TOKEN}, {}, 401, "Authorization: Bearer"),
+        ({"token": TOKEN}, {"Authorization": f"Bearer {running_admin.TOKEN}x"}, 401, "Authorization: Bearer"),
+        ({"token": TOKEN}, {"Authorization": "Bearer \udcff"}, 401, "Authorization: Bearer"),
+        ({"token": TOKEN}, BEARER, 200, ""),
+        ({"token": TOKEN, "host": "0.0.0.0"}, {**BEARER, "Host": "v3.example"}, 200, ""),
     ],
 )
 async def test_token_is_needed_unless_the_port_is_on_loopback(
-    upstream: scripted_upstream.ScriptedUpstream,
-    admin: dict[str, Any],
-    headers: tuple[bytes, ...],
-    code: int,
-    message: str,
+    serve: Start, settings: dict[str, Any], headers: dict[str, str], code: int, message: str
 ) -> None:
-    async with running(upstream, admin) as operators:
-        response = await operators.get("/status", *headers)
+    async with serve(config.AdminSettings(**settings)) as admin:
+        response = await admin.send("GET", "/status", headers=headers)
         assert response.status == code
-        assert message in response.json.get("message", "")
-        assert (await operators.get("/healthz")).status == 200
-        assert (await operators.get("/metrics")).status == 200
+        assert message in (await response.json()).get("message", "")
+        assert (await admin.send("GET", "/healthz")).status == 200
+        assert (await admin.send("GET", "/metrics")).status == 200
 
 
-async def test_name_that_a_web_page_chose_for_loopback_is_refused(
-    upstream: scripted_upstream.ScriptedUpstream,
-) -> None:
-    async with running(upstream) as operators, aiohttp.ClientSession() as session:
-        url = f"http://127.0.0.1:{operators.port}/status"
-        for host, code in (("attacker.example", 401), ("localhost:8088", 200), ("[::1]", 200)):
-            async with session.get(url, headers={"Host": host}) as response:
-                assert response.status == code
-
-
-async def test_operators_port_serves_nothing_else(upstream: scripted_upstream.ScriptedUpstream) -> None:
-    async with running(upstream) as operators:
-        codes = [(await operators.get(path)).status for path in ("/", "/v3/parts/match", "/keys", "/" * 20_000)]
-    assert codes == [404, 404, 404, 404]
+async def test_operators_port_serves_nothing_else(serve: Start) -> None:
+    async with serve() as admin:
+        paths = ("/", "/v3/parts/match", "/keys", "/" * 20_000)
+        assert [(await admin.send("GET", path)).status for path in paths] == [404, 404, 404, 404]

@@ -35,12 +35,13 @@ def unique_numbers(catalog: nexar_sandbox.Catalog, count: int) -> list[str]:
 
 async def operations(environment: ProxyEnvironment) -> int:
     """GraphQL requests sent, refused ones among them."""
-    upstream = await environment.admin.json("/upstream.json")
-    return sum(each["requests"] for each in upstream["operations"] if each["name"].startswith("supMultiMatch"))
+    metrics = (await environment.get("/metrics")).body.decode()
+    counts = re.findall(r'^v3bridge_upstream_requests_total\{.*"supMultiMatch.*\} (\S+)$', metrics, re.MULTILINE)
+    return sum(map(int, map(float, counts)))
 
 
 async def test_refusal_of_whole_parts_is_remembered(start: StartEnvironment) -> None:
-    async with start(admin=True, cache=KEPT) as environment:
+    async with start(cache=KEPT) as environment:
         environment.sandbox.faults.replace(LACKING)
         for query, sent in ((ONE, 2), (OTHER, 3), (THIRD, 4)):
             (result,) = await environment.results(query)
@@ -56,7 +57,7 @@ async def test_requests_in_flight_are_all_answered(start: StartEnvironment) -> N
 
 async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: StartEnvironment) -> None:
     plan = {"applications": single_application(features=frozenset())}
-    async with start(admin=True, cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
+    async with start(cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
         (gated,) = await environment.results(ONE, more="&include[]=specs")
         sent = await operations(environment)
         (again,) = await environment.results(ONE, more="&include[]=specs")
@@ -70,7 +71,7 @@ async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: St
 async def test_other_features_stay_in_parts_without_the_one_that_is_refused(start: StartEnvironment) -> None:
     """What a feature is missing for is fetched with the other request's fields: only the refused one is left out."""
     plan = {"applications": single_application(features=frozenset({"DATASHEETS"}))}
-    async with start(admin=True, cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
+    async with start(cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
         first = await environment.get(target(ONE))
         assert (first.headers["x-parts-cost"], environment.billed_parts) == ("6", 3)  # 3 of them uncertain
         assert await operations(environment) == 2
@@ -86,7 +87,7 @@ async def test_batch_that_is_too_complex_is_halved_for_good(
     more = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 31)]
     queries = more[:20]
     # 20 parts have more fields than this, 10 have not.
-    async with start(admin=True, cache=KEPT, sandbox={"answer_fields": 20_000}) as environment:
+    async with start(cache=KEPT, sandbox={"answer_fields": 20_000}) as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         assert int(first.headers["x-parts-cost"]) == len(queries) + environment.billed_parts == 2 * len(queries)
@@ -99,7 +100,7 @@ async def test_batch_whose_response_is_too_large_is_halved_for_good(
     start: StartEnvironment, catalog: nexar_sandbox.Catalog
 ) -> None:
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 20)]
-    async with start(admin=True, cache=KEPT, upstream={"response_bytes": 400_000}) as environment:
+    async with start(cache=KEPT, upstream={"response_bytes": 400_000}) as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         assert environment.billed_parts == int(first.headers["x-parts-cost"]) == 2 * len(queries)
@@ -115,7 +116,7 @@ async def test_batch_that_is_too_deep_is_sent_again_with_the_fields_that_are_sho
     # Not the cache: other tests send the same documents.
     monkeypatch.setattr(f"{documents}.DocumentCache.read", lambda cache, text: cache._read(text))
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 22)]
-    async with start(admin=True, cache=KEPT) as environment:
+    async with start(cache=KEPT) as environment:
         first = await environment.get(target(*queries[:20], more="&hide[]=offers"))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * 20
         assert int(first.headers["x-parts-cost"]) == environment.billed_parts == 20
@@ -130,7 +131,7 @@ async def test_batches_have_as_many_parts_as_their_usual_size_allows(
     start: StartEnvironment, catalog: nexar_sandbox.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 21)]
-    async with start(admin=True, cache=KEPT) as environment:
+    async with start(cache=KEPT) as environment:
         await environment.results(queries[0])
         monkeypatch.setattr("proxy.gateway.plan_knowledge.BATCH_BYTES", 1)
         await environment.results(*queries[1:5])

@@ -3,7 +3,7 @@
 Other programs may use the same application's parts, and uncertain usage may have been billed or not: upstream knows.
 What it has counted is used, at the least; what was uncertain before is so no longer; an exhausted quota that has parts
 left again is cleared. The configured limit is not changed: where upstream's differs, that is logged. The last result of
-each application is kept in the store, for the admin interface of any worker.
+each application is kept in the store.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reports of usage: gauges while the service runs, rows for `v3bridge usage` and the admin interface.
+"""Reports of usage: gauges while the service runs, rows for `v3bridge usage` and the status.
 
 API keys that the configuration no longer has are part of their application's figures and have no row.
 """

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from support import certificates, running_admin, running_proxy, scripted_upstream
+from support import certificates, running_proxy, scripted_upstream
 
 from proxy.config import loader
-from proxy.web.admin import guard
 from proxy.workers import inherited
 
-from .conftest import ROOT, Page
+from .conftest import ROOT
 
 DEPLOY = ROOT / "deploy"
 HOST = "127.0.0.1"
@@ -273,56 +272,3 @@ def test_the_page_names_every_file_of_deploy(pages: Any) -> None:
     text = pages["docs/how-to/deploy.md"].text
     names = {file.name for file in DEPLOY.iterdir()} - {"Dockerfile.dockerignore"}
     assert [name for name in names if f"](../../deploy/{name})" not in text] == []
-
-
-@pytest.mark.parametrize("name", ["nginx", "caddy"])
-async def test_the_admin_interface_is_used_over_tls_behind_a_front(
-    needs_program: Callable[[str], str],
-    pages: dict[str, Page],
-    tmp_path: Path,
-    unused_tcp_port: int,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-) -> None:
-    authority = certificates.CertificateAuthority(tmp_path)
-    certificate, key = authority.issue(name)
-    settings = running_proxy.settings("http://127.0.0.1:9/graphql", "http://127.0.0.1:9/token")
-    async with running_admin.running(settings) as admin:
-        upstream = admin.url.removeprefix("http://")
-        if name == "nginx":
-            program = shutil.which("nginx", path="/usr/sbin") or needs_program("nginx")
-            (block,) = pages["docs/how-to/admin.md"].blocks("nginx", "")
-            text = AROUND.format(folder=tmp_path, block="access_log off;\n" + block.text)
-            text = text.replace("listen 443 ssl", f"listen {HOST}:{unused_tcp_port} ssl").replace(
-                "127.0.0.1:8088", upstream
-            )
-            text = text.replace("/etc/nginx/admin.pem", str(certificate)).replace("/etc/nginx/admin.key", str(key))
-            file = tmp_path / "nginx.conf"
-            command = [program, "-p", str(tmp_path), "-e", str(tmp_path / "start.log"), "-c", str(file)]
-        else:
-            program = needs_program("caddy")
-            monkeypatch.setenv("HOME", str(tmp_path))
-            (block,) = pages["docs/how-to/admin.md"].blocks("text", "caddy")
-            site = f"https://{HOST}:{unused_tcp_port} {{\n\ttls {certificate} {key}"
-            text = block.text.replace("v3-admin.example.com {", site).replace("127.0.0.1:8088", upstream)
-            file = tmp_path / "Caddyfile"
-            text = "{\n\tadmin off\n\tauto_https disable_redirects\n}\n" + text
-            command = [program, "run", "--config", str(file), "--adapter", "caddyfile"]
-        file.write_text(text)
-        async with _running(command, unused_tcp_port, tmp_path, authority.ca_file) as front:
-            # Browsers send the name that people use.
-            headers = {
-                "Host": "v3-admin.example.com",
-                "Origin": "https://v3-admin.example.com",
-                "Sec-Fetch-Site": "same-origin",
-            }
-            if name == "caddy":  # it finds the site by this name
-                del headers["Host"]
-            form = {"token": running_admin.TOKEN, "next": "/"}
-            url = f"{front.client.url}/sign-in"
-            async with front.client.session.post(url, data=form, headers=headers, allow_redirects=False) as response:
-                assert response.status == 303, await response.text()
-                cookie = response.cookies[guard.COOKIE]
-            sent = headers | {"Cookie": f"{guard.COOKIE}={cookie.value}", "Accept": "text/html"}
-            async with front.client.session.get(front.client.url, headers=sent) as response:
-                assert "<h1>Overview</h1>" in await response.text()

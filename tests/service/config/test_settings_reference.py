@@ -43,11 +43,12 @@ def test_effective_setting_is_found_in_the_reference(name: str, documented: str)
     assert reference.documented_name(name) == documented
 
 
-def test_every_effective_setting_is_in_the_reference() -> None:
+def test_every_effective_setting_is_in_the_reference(tmp_path: Path) -> None:
+    (file := tmp_path / "own.yaml").write_text("applications:\n")
     names = {row.name for row in reference.rows()}
     key = config.ApiKeySettings(config.digest("k"), name="erp")
     settings = config.Config(
         applications={"our": config.ApplicationSettings(apikeys=(key,))}, upstream=config.UpstreamSettings()
     )
-    shown = {reference.documented_name(each.name) for each in origins.effective_settings(settings, None)}
+    shown = {reference.documented_name(each.name) for each in origins.effective_settings(settings, file)}
     assert shown <= names

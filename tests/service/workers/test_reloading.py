@@ -15,7 +15,6 @@ class IdleService(reloading.Reloadable):
     """Serves with every configuration, as nothing is asked of it."""
 
     urls = listening.ServiceUrls("http://127.0.0.1:1", "")
-    on_request = None
 
     async def prepare(self, settings: config.Config) -> None: ...
     async def commit(self) -> None: ...

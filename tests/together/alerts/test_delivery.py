@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from together.alerts.conftest import ONE, StartAlerts
 from together.environment import StartEnvironment, target
 
 from proxy import config
-from proxy.alerts import alert as alerts
-from proxy.alerts import conditions, records
-from proxy.gateway import callers
+from proxy.alerts import records
 from proxy.stores.protocols import LedgerEntry
 from proxy.web.service import SERVICE
 
@@ -67,53 +64,6 @@ async def test_blocked_receivers_delay_no_request(start_alerts: StartAlerts, tmp
         assert len(environment.receiver.received) == 1
         pending = [each for each in await records.recent(environment.gateway.store) if each.is_pending]
         assert len(pending) == 20
-
-
-async def test_page_shows_receivers_alerts_and_open_conditions(start: StartEnvironment) -> None:
-    async with alert_receiver.running() as receiver:
-        hook = config.WebhookSettings(config.WebhookUrl(receiver.url), name="chat", timeout_seconds=60)
-        script = config.CommandSettings(("cat", "s3cretPLANTED"), events=("client.new",), timeout_seconds=60)
-        receivers = {"webhooks": (hook,), "commands": (script,)}
-        async with start(
-            admin=True, alerts=receivers, application={"client_secret": config.Secret("wrong")}
-        ) as managed:
-            admin = managed.admin
-            await admin.proxy.get(target(ONE))
-            await admin.service.alerts.evaluate()
-            await receiver.wait(1)
-            while (await admin.json("/alerts.json"))["alerts"][0]["deliveries"][0]["state"] != "delivered":
-                await asyncio.sleep(0.01)
-            shown = await admin.json("/alerts.json")
-            assert [each["name"] for each in shown["receivers"]] == ["chat", "command-1"]
-            assert [each["event"] for each in shown["open"]] == ["token.refused"]
-            (alert,) = shown["alerts"]
-            assert [each["receiver"] for each in alert["deliveries"]] == ["chat"]
-            page = await admin.page("/alerts")
-            assert alert["alert"]["title"] in page
-            for secret in ("T0K3N", "PLANTED"):
-                assert secret not in page + json.dumps(shown)
-            assert "on its way" in await admin.act("/alerts/test")
-            assert (await receiver.wait(2))[1].json["event"] == "test"
-
-
-async def test_hostile_texts_are_shown_as_text(start: StartEnvironment) -> None:
-    hostile = "<script>alert(1)</script>\x1b[2J"
-    async with start(admin=True) as managed:
-        newcomer = callers.NewClient("demo", hostile, hostile, 0)
-        condition = conditions.new_clients([newcomer])
-        alert = alerts.make("msg_1", condition.event, "info", condition.title, condition.details, now=0)
-        failed = records.Delivery("chat", "failed", 1, hostile)
-        await records.keep(managed.admin.service.gateway.store, records.AlertRecord(0, alert, [failed]))
-        page = await managed.admin.page("/alerts")
-        assert "&lt;script&gt;" in page
-        assert "<script>alert" not in page
-        assert "\x1b" not in page
-
-
-async def test_test_of_no_receivers_says_so(start: StartEnvironment) -> None:
-    async with start(admin=True) as managed:
-        assert await managed.admin.act("/alerts/test") == "The configuration has no receivers."
-        assert "Alerts have no receiver" in await managed.admin.page("/alerts")
 
 
 async def test_pending_alert_is_delivered_by_the_next_process(start: StartEnvironment, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import random
 from collections.abc import AsyncIterator
 
 import pytest
-from support import running_admin
 from together.environment import ProxyEnvironment, StartEnvironment
 
 import nexar_sandbox
@@ -192,27 +191,6 @@ async def test_clock_that_was_ahead_postpones_no_check(managed: ProxyEnvironment
         await checking.check_if_due()
         managed.time.advance(60)
     assert introspections(managed) == 2
-
-
-async def test_page_shows_what_drifted_and_checks_at_once(managed: ProxyEnvironment) -> None:
-    admin: running_admin.AdminClient = managed.admin
-    assert (await admin.json("/schema.json"))["state"] == "never"
-    assert "Not checked yet" in await admin.page("/schema")
-    fields = (await admin.act("/schema/check")).removeprefix("The schema has all ").split()[0]
-    assert (await admin.json("/schema.json"))["fields"] == int(fields)
-    remove(managed, "SupPart.octopartUrl")
-    assert "differs in 1 place from" in await admin.act("/schema/check")
-    shown = await admin.json("/schema.json")
-    assert (shown["state"], shown["affected"]) == ("drift", ["Part.octopart_url"])
-    page = await admin.page("/schema")
-    assert "SupPart.octopartUrl" in page
-    assert "Part.octopart_url" in page
-    assert "breaking: requests that use it fail" in page
-    managed.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx on=graphql status=500"))
-    assert "could not be compared" in await admin.act("/schema/check")
-    page = await admin.page("/schema")
-    assert "The last check could not compare" in page
-    assert "SupPart.octopartUrl" in page  # the last comparison stands
 
 
 async def test_background_task_checks_and_ends(managed: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:

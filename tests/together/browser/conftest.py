@@ -14,10 +14,7 @@ import pytest
 import yarl
 from aiohttp import web
 from selenium import webdriver
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
-from support import running_admin, running_proxy, scripted_upstream, served
+from support import running_proxy, scripted_upstream, served
 from together.browser.background import Background
 from together.browser.console import read_console
 
@@ -92,32 +89,6 @@ def proxy_url(background: Background) -> str:
 
 
 @pytest.fixture(scope="session")
-def admin(background: Background) -> running_admin.AdminClient:
-    """An admin interface, with a proxy and the sandbox behind it. Its clients run in `background`."""
-    return background.enter(_admin_on_sandbox())
-
-
-@pytest.fixture
-def admin_window(browser: webdriver.Chrome, admin: running_admin.AdminClient) -> Iterator[webdriver.Chrome]:
-    """A browser that is signed in. Its size, media and cookies are restored at the end, and the policy was kept."""
-    sign_in(browser, admin.url)
-    yield browser
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-    browser.delete_all_cookies()
-    assert [line["message"] for line in read_console(browser) if "Policy" in line["message"]] == []
-
-
-def sign_in(browser: webdriver.Chrome, url: str, token: str = running_admin.TOKEN) -> None:
-    """Fill in and send the sign-in page."""
-    browser.get(f"{url}/sign-in")
-    browser.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
-    WebDriverWait(browser, PATIENCE).until(
-        lambda page: "Sign in" not in page.title or page.find_elements(By.ID, "mistake")
-    )
-
-
-@pytest.fixture(scope="session")
 def upstream(background: Background) -> scripted_upstream.ScriptedUpstream:
     """A scripted upstream."""
     return background.enter(scripted_upstream.running())
@@ -154,16 +125,6 @@ def _credentials(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
         "client_id": config.ClientId(application.client_id),
         "client_secret": config.Secret(application.client_secret),
     }
-
-
-@asynccontextmanager
-async def _admin_on_sandbox() -> AsyncIterator[running_admin.AdminClient]:
-    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
-        chosen = running_proxy.settings(
-            sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox), cache={"seconds": 300}
-        )
-        async with running_admin.running(chosen) as client:
-            yield client
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Tests of reloads with real processes: no request fails, and workers change together."""
 
 import asyncio
-import base64
 import json
 import os
 import re
@@ -286,47 +285,11 @@ async def test_command_prints_what_changed_and_what_waits(start_service: StartSe
     assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
 
 
-async def test_reload_where_a_secret_of_the_service_is_missing_is_done_and_not_in_the_audit_log(
-    start_service: StartService, run_command: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OF_THE_SERVICE", base64.b64encode(bytes(32)).decode())
-    service = await start_service(1)
-    service.content["store_key"] = "env:OF_THE_SERVICE"
-    service.write()
-    monkeypatch.delenv("OF_THE_SERVICE")
-    done = await asyncio.to_thread(run_command, "reload", "--config", str(service.file), python=PROCESS)
-    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["Changed:", "  store_key"])
-    assert re.fullmatch(
-        r"v3bridge: not in the audit log: config.yaml:\d+:\d+: store_key: .* OF_THE_SERVICE is not set\n", done.stderr
-    )
-
-
 def test_file_that_is_a_link_to_itself_has_no_service(run_command: Any, tmp_path: Path) -> None:
     (link := tmp_path / "config.yaml").symlink_to(link)
     done = run_command("reload", "--config", str(link))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"v3bridge: no service of this user runs with {link}")
-
-
-async def test_keys_that_are_added_and_disabled_reload_the_service(
-    start_service: StartService, run_command: Any
-) -> None:
-    service = await start_service(2)
-
-    async def keys(*arguments: str) -> str:
-        done = await asyncio.to_thread(
-            lambda: run_command("keys", *arguments, "--config", str(service.file), python=PROCESS)
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return str(done.stdout)
-
-    output = await keys("add", "demo/new")
-    (key,) = re.findall(r"^    ([\w-]{32})$", output, re.MULTILINE)
-    assert output.endswith("Changed:\n  applications.demo.apikeys.new (added)\n")
-    assert await statuses(service, key) == {200}
-    assert (await keys("disable", "demo/new")).endswith("Changed:\n  applications.demo.apikeys.new.expires\n")
-    assert await statuses(service, key) == {403}
-    assert await statuses(service, STABLE) == {200}
 
 
 async def test_commands_use_the_store_of_the_running_service(

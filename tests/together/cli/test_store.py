@@ -23,7 +23,7 @@ from proxy import config
 from proxy.alerts import alert, records
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.stores.protocols import AuditEntry, ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
 from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, MonthlyRequests, UnknownKey, UnsupportedUse
 
 CONFIG = """
@@ -116,16 +116,12 @@ def test_restore_needs_a_yes_and_says_what_is_lost(
     use(booking(1000, 2))
     done = run_command("store", "restore", backup, "--config", config_file)
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        "state.sqlite is overwritten: usage, callers, alerts, audit log. The backup has 1 ledger entry." in done.stderr
-    )
+    assert "state.sqlite is overwritten: usage, callers, alerts. The backup has 1 ledger entry." in done.stderr
     assert "  shop 2026-11: 1,040 parts used, 40 in the backup\n" in done.stderr
     assert "confirm with --yes" in done.stderr
     assert use(used) == 1040
     assert run_command("store", "restore", backup, "--config", config_file, "--yes").returncode == 0
     assert use(used) == 40
-    (entry,) = use(lambda store: store.audit_entries(0, 9))
-    assert (entry.action, entry.parameters) == ("v3bridge store restore", f"file={backup}")
 
 
 async def test_declined_restore_changes_nothing(run_command: Run, config_file: str, tmp_path: Path) -> None:
@@ -271,7 +267,6 @@ def filled(request: pytest.FixtureRequest, config_file: str, tmp_path: Path) -> 
             months=[MonthlyRequests(month, "shop", "1", 3, 1, 4, 0)],
         )
         await store.keep_token("key", "eyJ-token", now + 3600.0)
-        await store.add_audit_entry(AuditEntry(now, "root, command", "host", "v3bridge cache clear", "", "2 deleted"))
         made = alert.make("1", "client.new", "info", "shop/1 has a new client", {}, now=now)
         await records.keep(store, records.AlertRecord(float(now), made, []))
 
@@ -292,7 +287,6 @@ def test_export_has_a_line_for_each_record_and_no_token(run_command: Run, config
     assert (rows["days"]["requests"], rows["days"]["errors"], rows["days"]["parts"]) == (3, 1, 9)
     assert (rows["unsupported"]["name"], rows["unsupported"]["requests"]) == ("show[] (no source)", 2)
     assert rows["unknown-keys"]["requests"] == 2
-    assert rows["audit"]["action"] == "v3bridge cache clear"
     assert rows["alerts"]["title"] == "shop/1 has a new client"
 
 

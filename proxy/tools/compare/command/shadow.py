@@ -62,8 +62,6 @@ async def _shadow(settings: config.Config, action: ShadowAction, config_file: Pa
         return (await results.control(store)).on, await report.read_tally(store)
 
     on, tally = await used_store.with_store(settings, act)
-    if action is not ShadowAction.STATUS:
-        await used_store.record(settings, f"shadow {action.value}", "", f"shadowing is {'on' if on else 'off'}")
     enabled = settings.shadow.enabled and any(each.shadow.share for each in settings.applications.values())
     typer.echo(f"Shadowing is {'on' if on else 'off'}{'' if enabled else '; this configuration samples no requests'}.")
     for row in () if tally is None else tally.rows.values():
