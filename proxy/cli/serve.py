@@ -71,9 +71,9 @@ def serve(
         settings = msgspec.structs.replace(settings, admin=False)
     import structlog
 
-    from proxy.telemetry import log, log_writer
+    from proxy.telemetry import log, log_queue
 
-    with log_writer.buffered(sys.stderr) as stream:
+    with log_queue.queued(sys.stderr) as stream:
 
         def configure_log(settings: config.LogSettings) -> None:
             log.configure(settings.level, settings.format, stream)

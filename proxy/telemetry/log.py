@@ -9,19 +9,16 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO, cast
 
-import orjson
 import structlog
 from structlog.typing import EventDict, Processor
 
 from proxy import errors
-from proxy.telemetry.log_writer import LogWriter
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -34,9 +31,8 @@ _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-â€
 _FRAMES = 8
 
 
-def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
+def configure(level: str, format_: str, stream: TextIO) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
-    output = stream if isinstance(stream, LogWriter) else _Unfailing(stream)
     structlog.configure(
         processors=[
             add_request,
@@ -44,10 +40,10 @@ def configure(level: str, format_: str, stream: TextIO | LogWriter) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             reduce_exception,
             hide_keys,
-            _renderer(format_, stream.isatty(), output.write),
+            _renderer(format_, stream.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Unfailing(stream))),
         # loggers are made at import, before this is called
         cache_logger_on_first_use=False,
     )
@@ -142,32 +138,10 @@ def fixed_words(message: object, filled_in: bool) -> str:
     return (fixed[0].strip() if fixed else "") or "a message without fixed words"
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRenderer:
-    """Renders events as lines without colors. `write` takes lines to the stream of the log."""
-
-    render: Callable[[EventDict], str]
-    write: Callable[[str], object]
-
-    def __call__(self, logger: Any, name: str, event_dict: EventDict) -> str:  # noqa: ARG002  (structlog's shape)
-        return self.render(event_dict)
-
-
-def plain_renderer() -> PlainRenderer | None:
-    """Return the renderer that is configured; None at a terminal, or where `configure` was not called."""
-    renderer = structlog.get_config()["processors"][-1]
-    return renderer if isinstance(renderer, PlainRenderer) else None
-
-
-def _renderer(format_: str, at_terminal: bool, write: Callable[[str], object]) -> Processor:
+def _renderer(format_: str, at_terminal: bool) -> Processor:
     if format_ == "json":
-        return PlainRenderer(_json, write)
-    renderer = structlog.dev.ConsoleRenderer(colors=at_terminal, pad_event_to=0)
-    return renderer if at_terminal else PlainRenderer(lambda event: renderer(None, "", event), write)
-
-
-def _json(event: EventDict) -> str:
-    return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+        return structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
+    return structlog.dev.ConsoleRenderer(colors=at_terminal, pad_event_to=0)
 
 
 def _chain(exception: BaseException) -> Iterator[BaseException]:

@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from proxy.kit import clock as clocks
+from proxy.telemetry.log_queue import LogQueue
 
 # Up to 30 s, the default time limit of a request.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -170,6 +171,7 @@ class Metrics(Collector):
             "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache", merged="sum"
         )
         self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
+        self.log_lines_dropped = Counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
         self._add_shadow_metrics()
         self._add_alert_metrics(clock)
         self._add_reload_metrics()
@@ -285,6 +287,7 @@ class Metrics(Collector):
         """Update the gauges that are read on a scrape instead of counted."""
         for name, usage in self.caches.items():
             self.cache_entries[name,], self.cache_bytes[name,] = usage()
+        self.log_lines_dropped[()] = LogQueue.dropped
         with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
             self.event_loop_tasks[()] = len(asyncio.all_tasks())
 

@@ -22,7 +22,7 @@ from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.mapping.loader import Mappings
 from proxy.stores import open as opening
-from proxy.telemetry import merging, request_ids, request_log
+from proxy.telemetry import merging, request_ids
 from proxy.upstream import services
 from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
@@ -153,9 +153,8 @@ class ServiceBuilder:
         # New with every reload: an entry knows its client, and is made again from cached results.
         cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
         gateway.cache.clear_responses = cache.clear
-        log = request_log.RequestLog()
         request_middleware = middleware.RequestMiddleware(
-            metrics, gateway.activity, clock, addresses, ids=self._ids, log=log, failures=self._failures
+            metrics, gateway.activity, clock, addresses, ids=self._ids, failures=self._failures
         )
         outer = await shadowing.middlewares(gateway, self._process.shared, resources)
         # Inside of the request middleware, so that forwarded requests are logged and counted like others.
@@ -174,7 +173,7 @@ class ServiceBuilder:
         _add_graphql(app, gateway, authenticator)
         app[early_refusals.REFUSED] = request_middleware.wrap(early_refusals.refuse, "unknown")
         _add_operator_paths(app, gateway, running)
-        return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache, log=log)
+        return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache)
 
     async def _share_figures(
         self, gateway: assembly.Gateway, closing: AsyncExitStack

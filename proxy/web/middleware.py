@@ -6,6 +6,7 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
@@ -18,7 +19,6 @@ from proxy.kit.wording import rfc3339
 from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
-from proxy.telemetry.request_log import RequestFields, RequestLog
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operator_endpoints
@@ -40,6 +40,41 @@ FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
 Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 FAILURES_MAX = 50
+
+
+class RequestFields(NamedTuple):
+    """What is known of a request in the end. None of it is text from the client, which might be its API key.
+
+    `is_check` says that an operator's endpoint was requested, which is logged at debug, because balancers poll them.
+    `parts` and `cache` are present if parts were requested, `error` if the response is one.
+    """
+
+    method: str
+    route: str
+    status: int
+    address: str
+    application: str | None = None
+    key: str | None = None
+    parts: int | None = None
+    cache: str | None = None
+    error: str | None = None
+    is_check: bool = False
+
+    def of_event(self, ms: float) -> dict[str, Any]:
+        """Return the fields of the log line of a request that took `ms` milliseconds."""
+        named = {
+            "method": self.method,
+            "route": self.route,
+            "status": self.status,
+            "ms": ms,
+            "application": self.application,
+            "key": self.key,
+            "parts": self.parts,
+            "cache": self.cache,
+            "error": self.error,
+            "address": self.address,
+        }
+        return {name: value for name, value in named.items() if value is not None}
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -81,14 +116,12 @@ class RequestMiddleware:
         addresses: ClientAddressResolver,
         *,
         ids: RequestIds,
-        log: RequestLog,
         failures: Failures,
     ) -> None:
         self._metrics = metrics
         self._activity = activity
         self._addresses = addresses
         self._clock = clock
-        self._log = log
         self._ids = ids
         self._failures = failures
         self.in_flight = 0  # requests that are being handled
@@ -143,8 +176,8 @@ class RequestMiddleware:
         self._metrics.requests[route, str(status)] += 1
         self._metrics.request_seconds.observe(route, seconds)
         fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
-        if self._log.is_enabled(fields.is_check):
-            self._log.write(fields, seconds, REQUEST_ID.get())
+        write = log.debug if fields.is_check else log.info
+        write("request completed", **fields.of_event(round(seconds * 1000, 1)))
         if not fields.is_check:
             now = self._clock.now()
             if fields.error is not None:

@@ -10,7 +10,6 @@ from proxy import config
 from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
-from proxy.telemetry.request_log import RequestLog
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
 from proxy.web.cluster_metrics import ClusterMetrics
@@ -30,21 +29,18 @@ class ConfiguredApp:
         authenticator: Authenticator,
         *,
         responses: EncodedResponseCache,
-        log: RequestLog,
     ) -> None:
         self.app = app
         self.gateway = gateway
         self.requests = requests
         self.authenticator = authenticator
         self._responses = responses
-        self._log = log
         self.resources = AsyncExitStack()
 
     def activate(self) -> None:
-        """Begin to serve: with the log as it is configured now, and with caches whose size is reported."""
+        """Begin to serve, with caches whose size is reported."""
         self.gateway.activate()
         self.gateway.metrics.caches["responses"] = self._responses.usage
-        self._log.reset()
 
     async def close(self) -> None:
         """Close the application of a reload, which has no requests, or has served none."""

@@ -15,7 +15,7 @@ import structlog
 
 from proxy import config, errors
 from proxy.kit import event_loop
-from proxy.telemetry import log, log_writer
+from proxy.telemetry import log, log_queue
 from proxy.workers import messages, single_process
 
 HANGUP = "the supervisor reloads the configuration"
@@ -26,7 +26,7 @@ def main() -> None:
     report = os.dup(sys.stdout.fileno())
     # Whatever prints to standard output must not mix with the reports.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    with suppress(EOFError), log_writer.buffered(sys.stderr) as stream:
+    with suppress(EOFError), log_queue.queued(sys.stderr) as stream:
         message = messages.read_start(sys.stdin.fileno())
 
         def configure_log(settings: config.LogSettings) -> None:
