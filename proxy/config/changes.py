@@ -37,7 +37,7 @@ class ReloadResult(msgspec.Struct, frozen=True):
 def contents(settings: Config) -> dict[str, str]:
     """Return a digest of each file that determines how requests are served, by the setting that names it: a file may
     change while its path stays the same."""
-    named: dict[str, str | None] = {"uids": settings.uids, "shadow.rules": settings.shadow.rules}
+    named: dict[str, str | None] = {"uids": settings.uids}
     if settings.upstream != "sandbox":
         tls = settings.upstream.tls
         named |= {f"upstream.tls.{field}": getattr(tls, field) for field in tls.__struct_fields__}

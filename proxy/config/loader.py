@@ -52,10 +52,8 @@ class _Reader(Blocks):
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
         upstream = self._upstream(blocks)
-        shadow = self.block(settings.ShadowSettings, blocks.get("shadow"), ("shadow",))
         applications = self._applications(blocks.get("applications"), upstream)
         # Across blocks, so neither block can check it by itself.
-        self._check_shadow(shadow, applications)
         checked = {
             "applications": applications,
             "store": self.value(
@@ -65,7 +63,6 @@ class _Reader(Blocks):
             "admin": self._admin(blocks.get("admin")),
             "upstream": upstream,
             "uids": None if blocks.get("uids") is None else self.value(secret.File, blocks["uids"], ("uids",)),
-            "shadow": shadow,
             "alerts": self._alerts(blocks.get("alerts")),
         }
         others = {
@@ -220,19 +217,6 @@ class _Reader(Blocks):
         if earlier is not at and value is not WRONG:
             place = f"{mistakes.dotted(earlier)} ({self.located.place(earlier)})"
             self.report(at, f"{shown} is already given in {place}", f"duplicate_{noun}")
-
-    def _check_shadow(
-        self, shadow: settings.ShadowSettings, applications: dict[str, settings.ApplicationSettings]
-    ) -> None:
-        """Report each application that needs the old service, if its address is missing."""
-        if shadow.baseline_url is not None:
-            return
-        for name, application in applications.items():
-            from_baseline = application.shadow.response == "baseline"
-            if from_baseline or application.shadow.share:
-                at = ("applications", name, "shadow", "response" if from_baseline else "share")
-                message = "needs the old service's address in shadow.baseline_url"
-                self.report(at, message, "baseline_url_missing")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
         if isinstance(raw, kind):  # an inner block has been read before

@@ -57,7 +57,7 @@ PageUrl = r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z"
 
 
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
-_OTHER_FILES = 64  # open files for the store, journal, libraries, listening sockets and connections of shadowing
+_OTHER_FILES = 64  # open files for the store, journal, libraries, and listening sockets
 
 
 class ListenSettings(Settings, frozen=True):
@@ -211,13 +211,6 @@ class ReconciliationSettings(Settings, frozen=True):
     token: Annotated[SecretSource, Meta(description="env:NAME or file:PATH")]
 
 
-class ApplicationShadowSettings(Settings, frozen=True):
-    """Shadowing of one application: the share of requests compared, and which response its clients get."""
-
-    share: Annotated[float, limits("a share of all requests", 0, 1, "off")] = 0.0
-    response: Annotated[Literal["candidate", "baseline"], Meta(description="candidate or baseline")] = "candidate"
-
-
 PLANS: dict[str, dict[str, Any]] = {
     "evaluation": {"parts": 100, "period": "lifetime", "features": "all"},
     "standard": {"parts": 2_000, "features": ()},
@@ -259,7 +252,6 @@ class ApplicationSettings(Settings, frozen=True):
     reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
         None
     )
-    shadow: Annotated[ApplicationShadowSettings, BLOCK] = ApplicationShadowSettings()
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
 
     def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
@@ -368,25 +360,6 @@ class LogSettings(Settings, frozen=True):
     format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
 
 
-class ShadowSettings(Settings, frozen=True):
-    """Shadowing: requests repeated on the old service and compared after the response has been sent."""
-
-    baseline_url: Annotated[
-        Annotated[str, Meta(pattern=Url)] | None,
-        Meta(description="an http:// or https:// address, such as https://old.example/v3"),
-    ] = None
-    enabled: Flag = True
-    rules: Annotated[File | None, Meta(description="a file like compare.yaml, from this file's folder")] = None
-    queue: Annotated[int, limits("requests that wait", 1, 100_000)] = 100
-    # 1: the old service allows few requests a second, and its clients use the same keys (contract v3-rest.md §5).
-    rate: Annotated[int, limits("requests a second", 0, 100_000, "no limit")] = 1
-    connections: Annotated[int, limits("connections open at once", 1, 1000)] = 4
-    timeouts: Annotated[TimeoutSettings, BLOCK] = TimeoutSettings()
-    breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
-    # a bound on what comparisons can cost without anybody noticing
-    parts: Parts = 1000
-
-
 class Config(Settings, frozen=True):
     """Whole configuration. `applications` maps a name to its application and is never empty."""
 
@@ -410,7 +383,6 @@ class Config(Settings, frozen=True):
     graphql: GraphQLSettings = GraphQLSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
-    shadow: ShadowSettings = ShadowSettings()
     alerts: AlertSettings = AlertSettings()
     schema_check: SchemaCheckSettings = SchemaCheckSettings()
 

@@ -17,7 +17,6 @@ from proxy.kit import extras, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping_loader
 from proxy.upstream import session
-from proxy.web import shadowing
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
@@ -28,7 +27,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         for finding in _findings(error):
             yield finding
         return
-    other_mistakes = list(_other_mistakes(settings, inspection))
+    other_mistakes = list(_other_mistakes(settings))
     for finding in other_mistakes:
         yield finding
     if other_mistakes:
@@ -61,17 +60,15 @@ def _file_code(cause: BaseException | None) -> str:
     return "configuration_unreadable" if isinstance(cause, OSError) else "yaml_invalid"
 
 
-def _other_mistakes(settings: config.Config, inspection: Inspection) -> Iterator[CheckResult]:
+def _other_mistakes(settings: config.Config) -> Iterator[CheckResult]:
     """Yield the mistakes that only show when a setting is used, so that they end the start of the service."""
     yield from _missing_packages(settings)
-    shadow, upstream = settings.shadow, settings.upstream
+    upstream = settings.upstream
     if upstream != "sandbox":
         yield from _attempt("tls_file_invalid", lambda: session.tls_context(upstream.tls))
     uids = Path(settings.uids) if settings.uids else None
     if uids is not None:
         yield from _attempt("uids_invalid", lambda: mapping_loader.load_uids(shipped.path("mappings"), uids))
-    if shadow.rules is not None:
-        yield from _attempt("rules_invalid", lambda: shadowing.client_keys(shadow, inspection.environ))
 
 
 def _attempt(code: str, read: Callable[[], object]) -> Iterator[CheckResult]:

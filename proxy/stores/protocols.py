@@ -229,7 +229,7 @@ class ExhaustedQuotaStore(Protocol):
 
 
 class NoteStore(Protocol):
-    """Short texts by kind and owner, such as each worker's part of a shadow report."""
+    """Short texts by kind and owner, such as what a schema check found."""
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
         """Store an owner's note, replacing its last one of this kind."""
@@ -239,9 +239,6 @@ class NoteStore(Protocol):
 
     async def drop_note(self, kind: str, owner: str) -> None:
         """Delete an owner's note of a kind."""
-
-    async def drop_notes(self, kind: str) -> None:
-        """Delete every note of a kind."""
 
 
 class CallerStore(Protocol):

@@ -182,9 +182,6 @@ class RedisStore:
     async def drop_note(self, kind: str, owner: str) -> None:
         await _response(self._redis.hdel(f"{PREFIX}notes:{kind}", owner))
 
-    async def drop_notes(self, kind: str) -> None:
-        await _response(self._redis.delete(f"{PREFIX}notes:{kind}"))
-
     async def add_callers(
         self,
         batch: str,

@@ -146,9 +146,6 @@ class SqlStore:
     async def drop_note(self, kind: str, owner: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
 
-    async def drop_notes(self, kind: str) -> None:
-        await self._change("DELETE FROM notes WHERE kind = ?", kind)
-
     async def add_callers(
         self,
         batch: str,

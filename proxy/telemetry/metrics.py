@@ -172,7 +172,6 @@ class Metrics(Collector):
         )
         self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self.log_lines_dropped = Counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
-        self._add_shadow_metrics()
         self._add_alert_metrics(clock)
         self._add_reload_metrics()
         # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
@@ -226,26 +225,6 @@ class Metrics(Collector):
         )
         self.parts_remaining = Gauge(
             "v3bridge_parts_remaining", "Parts remaining of the limit", "quota_account", merged="last"
-        )
-
-    def _add_shadow_metrics(self) -> None:
-        self.shadow_requests = Counter(
-            "v3bridge_shadow_requests", "Shadow requests sent to the other service", "application"
-        )
-        self.shadow_compared = Counter(
-            "v3bridge_shadow_compared", "Shadow comparisons: equivalent or different", "application", "outcome"
-        )
-        self.shadow_dropped = Counter(
-            "v3bridge_shadow_dropped", "Sampled requests that were not compared", "application", "reason"
-        )
-        self.shadow_errors = Counter(
-            "v3bridge_shadow_errors",
-            "Failed shadow comparisons: baseline, candidate, judge or internal",
-            "application",
-            "side",
-        )
-        self.shadow_queue_length = Gauge(
-            "v3bridge_shadow_queue_length", "Requests that wait for their comparison", merged="sum"
         )
 
     def _add_alert_metrics(self, clock: clocks.Clock) -> None:

@@ -35,11 +35,9 @@ from proxy.web import (
     cluster_metrics,
     early_refusals,
     graphql,
-    legacy_proxy,
     middleware,
     operator_endpoints,
     service,
-    shadowing,
 )
 from proxy.web.v3 import encoded_cache, routes
 from proxy.web.v4 import routes as v4_routes
@@ -129,7 +127,7 @@ class ServiceBuilder:
             if self._service is None:
                 self._service = service.RunningService(gateway, cluster, self._failures)
             await state.shared.obtain("alerts", resources, self._service.start_alerts)
-            configured = await self._compose(gateway, self._service, resources)
+            configured = self._compose(gateway, self._service)
             if previous is not None:
                 configured.authenticator.adopt(previous.authenticator)
             # Only once all is built; an error before this closes what was opened.
@@ -137,9 +135,7 @@ class ServiceBuilder:
             configured.app.on_cleanup.append(_closing(configured.resources))
             return configured
 
-    async def _compose(
-        self, gateway: assembly.Gateway, running: service.RunningService, resources: AsyncExitStack
-    ) -> service.ConfiguredApp:
+    def _compose(self, gateway: assembly.Gateway, running: service.RunningService) -> service.ConfiguredApp:
         """Build the parts of the server in the order in which they use each other."""
         settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
         addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
@@ -156,10 +152,7 @@ class ServiceBuilder:
         request_middleware = middleware.RequestMiddleware(
             metrics, gateway.activity, clock, addresses, ids=self._ids, failures=self._failures
         )
-        outer = await shadowing.middlewares(gateway, self._process.shared, resources)
-        # Inside of the request middleware, so that forwarded requests are logged and counted like others.
-        inner = legacy_proxy.middlewares(settings, authenticator, clock, resources)
-        app = web.Application(middlewares=[*outer, request_middleware.middleware(), *inner])
+        app = web.Application(middlewares=[request_middleware.middleware()])
         v3_routes = routes.V3Routes(
             gateway.pipeline,
             authenticator,

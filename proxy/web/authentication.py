@@ -137,10 +137,7 @@ class Authenticator:
             del self._refused[next(iter(self._refused))]
 
     def _count_outcome(self, request: web.Request, outcome: str) -> bool:
-        """Count an outcome in the metrics; return False if the request was counted before.
-
-        With `shadow.response: baseline` a wrong key is looked up twice: by the reverse proxy, and by the v3 handler.
-        """
+        """Count an outcome in the metrics; return False if the request was counted before."""
         if request.get(OUTCOME) is not None:
             return False
         request[OUTCOME] = outcome

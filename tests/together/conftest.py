@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from support import log_lines, running_admin, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment
-from together.shadowing import baseline, shadowed  # noqa: F401 - fixtures
 
 import nexar_sandbox
 from proxy import config

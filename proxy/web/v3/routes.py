@@ -26,12 +26,11 @@ from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
 
 log = structlog.get_logger()
 
-# For the log line, the error response and the shadow, which see the request after its handler.
+# For the log line and the error response, which see the request after its handler.
 CLIENT = web.RequestKey("client", Client)
 METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
 
-V3_PATHS = tuple(f"{prefix}/" for prefix in PREFIXES)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -180,11 +179,6 @@ def _target(request: web.Request, keys: KeyPlaces) -> str:
     """Return the request target by which responses are cached: requests of an API key in a header have their own."""
     apikey = keys.in_header(request)
     return f"{apikey} {request.raw_path}" if apikey else request.raw_path
-
-
-def is_v3(request: web.Request) -> bool:
-    """Return whether a path is below v3's prefixes."""
-    return request.path.startswith(V3_PATHS)
 
 
 def max_age(cache_control: str) -> float:

@@ -53,13 +53,6 @@ def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> No
             f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "variable_missing", id="a secret not set"
         ),
         pytest.param(
-            f"shadow: {{baseline_url: x}}\n{SANDBOX}    shadow: {{share: 1}}", "value_not_accepted", id="wrong address"
-        ),
-        pytest.param(
-            f"shadow: {{base_url: 'http://a'}}\n{SANDBOX}    shadow: {{share: 1}}", "unknown_key", id="misspelt address"
-        ),
-        pytest.param(f"{SANDBOX}    shadow: {{share: x}}", "value_not_accepted", id="a wrong share, and no address"),
-        pytest.param(
             "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t', tls: {client_cert: no, client_key: "
             f"config.yaml}}}}\n{SANDBOX}    client_id: a\n    client_secret: b\n",
             "file_unreadable",
@@ -69,11 +62,6 @@ def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> No
 )
 def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, code: str) -> None:
     assert [mistake.code for mistake in mistakes(text)] == [code]
-
-
-def test_mistakes_of_two_applications_with_one_cause_are_two(mistakes: Any) -> None:
-    text = f"{SANDBOX}    shadow: {{share: 1}}\n  other: {{apikeys: [b-key], shadow: {{response: baseline}}}}\n"
-    assert [mistake.code for mistake in mistakes(text)] == ["baseline_url_missing"] * 2
 
 
 def test_a_key_of_the_store_is_required_without_an_upstream_too(tmp_path: Any) -> None:
@@ -101,7 +89,6 @@ FULL: dict[str, Any] = {
     "store_key": ["env:KEY"],
     "uids": None,
     "listen": {"port": 1, "trusted_proxies": ["10.0.0.0/8"]},
-    "shadow": {"baseline_url": "http://a", "breaker": {}},
     "applications": {
         "demo": {
             "apikeys": ["a", {"key": "b", "name": "b", "sunset": "2028-06-30"}],
@@ -109,7 +96,6 @@ FULL: dict[str, Any] = {
             "client_secret": "b",
             "features": ["LEAD_TIME"],
             "reconcile": {"application_id": "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01", "token": "env:A"},
-            "shadow": {"share": 0.5},
             "sunset": {"date": "2027-06-30", "since": "2027-01-01", "link": "https://a"},
         }
     },

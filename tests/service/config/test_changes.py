@@ -103,18 +103,17 @@ def test_change_to_the_sandbox_waits_for_a_restart() -> None:
 
 
 def test_content_of_files_counts(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("uids.yaml", "ca.pem", "rules.yaml")]
+    files = [tmp_path / name for name in ("uids.yaml", "ca.pem")]
     for file in files:
         file.write_text("before")
-    uids, ca, rules = (config.File(str(file)) for file in files)
+    uids, ca = (config.File(str(file)) for file in files)
     read = settings(
         uids=uids,
         upstream=msgspec.structs.replace(UPSTREAM, tls=config.TlsSettings(ca)),
-        shadow=config.ShadowSettings(rules=rules),
     )
     before = changes.contents(read)
     assert changes.changed_files(before, changes.contents(read)) == []
+    files[0].unlink()
     files[1].write_text("after")
-    files[2].unlink()
-    names = ["content of shadow.rules", "content of upstream.tls.ca_file"]
+    names = ["content of uids", "content of upstream.tls.ca_file"]
     assert sorted(changes.changed_files(before, changes.contents(read))) == names

@@ -157,21 +157,6 @@ def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str)
     assert "12345678" not in str(found.value)
 
 
-@cases.parametrize("shadow, message")
-def test_mistake_in_shadow_settings_names_the_application(load: Any, shadow: str, message: str) -> None:
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"{SANDBOX}    shadow: {shadow}\n")
-    assert str(found.value).startswith(f"config.yaml:4:14: applications.demo.shadow.{message}")
-
-
-def test_shadow_settings_are_loaded_as_written(load: Any) -> None:
-    loaded = load(
-        f"shadow: {{baseline_url: 'http://old.example/v3'}}\n{SANDBOX}    shadow: {{share: 0.1, response: baseline}}\n"
-    )
-    assert loaded.applications["demo"].shadow == config.ApplicationShadowSettings(share=0.1, response="baseline")
-    assert loaded.shadow == config.ShadowSettings(baseline_url="http://old.example/v3")
-
-
 def test_api_key_of_two_applications_is_refused_with_both_positions(load: Any) -> None:
     other = hashlib.sha256(b"plain-key").hexdigest().upper()
     with pytest.raises(errors.ConfigError) as found:

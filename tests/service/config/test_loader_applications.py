@@ -1,4 +1,4 @@
-"""Tests of the settings of the store, API key blocks, quotas, rate limits and shadowing."""
+"""Tests of the settings of the store, API key blocks, quotas and rate limits."""
 
 from datetime import date
 from pathlib import Path

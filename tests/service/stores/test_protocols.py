@@ -328,15 +328,14 @@ async def test_concurrent_callers_never_exceed_a_limit(store: Store) -> None:
 
 
 async def test_last_note_of_an_owner_is_stored_per_kind(store: Store) -> None:
-    assert await store.notes("shadow") == {}
+    assert await store.notes("features") == {}
     for owner, text in (("one", "first"), ("two", "Ω \x00 é"), ("one", "second")):
-        await store.put_note("shadow", owner, text)
+        await store.put_note("features", owner, text)
     await store.put_note("other", "one", "apart")
-    assert await store.notes("shadow") == {"one": "second", "two": "Ω \x00 é"}
-    await store.drop_note("shadow", "two")
-    await store.drop_note("shadow", "nobody")
-    assert await store.notes("shadow") == {"one": "second"}
-    await store.drop_notes("shadow")
-    assert (await store.notes("shadow"), await store.notes("other")) == ({}, {"one": "apart"})
-    await store.put_note("shadow", "one", "")
-    assert await store.notes("shadow") == {"one": ""}
+    assert await store.notes("features") == {"one": "second", "two": "Ω \x00 é"}
+    await store.drop_note("features", "two")
+    await store.drop_note("features", "nobody")
+    assert await store.notes("features") == {"one": "second"}
+    assert await store.notes("other") == {"one": "apart"}
+    await store.put_note("features", "one", "")
+    assert await store.notes("features") == {"one": ""}

@@ -27,7 +27,6 @@ COMMANDS = (
     "usage",
     "compare",
     "record",
-    "shadow",
     "sheet",
 )
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
@@ -75,9 +74,8 @@ def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
 def test_bash_completes_commands_options_and_values(bash: Any) -> None:
     offered = {
         "v3bridge us": {"usage"},
-        "v3bridge s": {"serve", "sandbox", "sheet", "status", "surface", "shadow", "store"},
+        "v3bridge s": {"serve", "sandbox", "sheet", "status", "surface", "store"},
         "v3bridge serve --w": {"--workers"},
-        "v3bridge shadow o": {"on", "off"},
     }
     places = (COMPLETE.format(words=line, place=len(line.split()) - 1) for line in offered)
     done = bash('eval "$(v3bridge --show-completion)"' + "".join(places))

@@ -1,5 +1,5 @@
-"""Parts of the commands `compare`, `record` and `shadow`.
+"""Parts of the commands `compare` and `record`.
 
 `options.py` declares the options and `checks.py` checks them; `setup.py` reads the requests and opens both sides
-(`sides.py`, `local_service.py`); `runs.py` carries the run out, or reads the results of shadowing.
+(`sides.py`, `local_service.py`); `runs.py` carries the run out.
 """

@@ -23,7 +23,6 @@ from proxy.traffic.sources import bom
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 READ = ("requests", "rules", "replay", "config", "baseline_file")
 REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
-NOT_WITH_SHADOW = ("generate", "baseline", "candidate", "requests", "replay", "record", "progress", "sample")
 NOT_WITH_REPLAY = ("generate", "candidate", "record", "progress", "budget")
 
 
@@ -118,9 +117,7 @@ def _refuse(chosen: ComparisonOptions, names: tuple[str, ...], why: str) -> None
 
 
 def _check_source(chosen: ComparisonOptions) -> None:
-    if chosen.shadow:
-        _refuse(chosen, NOT_WITH_SHADOW, "cannot be combined with --shadow, which sends nothing")
-    elif chosen.replay is not None:
+    if chosen.replay is not None:
         _refuse(chosen, NOT_WITH_REPLAY, "cannot be combined with --replay, which sends nothing and costs nothing")
     elif chosen.generate is not None:
         _check_generate(chosen)
@@ -144,7 +141,7 @@ def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
     is_named = chosen.baseline_file is not None or chosen.baseline in (SANDBOX, UPSTREAM)
     _check_url(None if is_named else chosen.baseline, "--baseline")
     _check_url(chosen.candidate, "--candidate")
-    if comparing and not chosen.shadow and chosen.replay is None:
+    if comparing and chosen.replay is None:
         _check_sides(chosen)
 
 

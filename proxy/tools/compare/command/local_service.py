@@ -1,8 +1,8 @@
 """Service that a comparison starts on loopback, so that responses of the GraphQL API can be recorded or replayed.
 
 It runs with the given configuration, but without cache and coalescing, so that each response is computed for its own
-request. Shadowing is off, and `shadow.response: baseline` is ignored. The clients' keys are valid; each application
-has an additional key, for requests without a key and for replays.
+request. The clients' keys are valid; each application has an additional key, for requests without a key and for
+replays.
 """
 
 import os
@@ -98,7 +98,6 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         name: msgspec.structs.replace(
             entry,
             rate=0,
-            shadow=config.ApplicationShadowSettings(),
             apikeys=(
                 # Without a rate limit: the run has rate limits of its own.
                 *(msgspec.structs.replace(key, rate=0) for key in entry.apikeys),
@@ -116,7 +115,6 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         # Each recorded response has to belong to one request.
         coalescing=config.CoalescingSettings(enabled=False),
         cache=config.CacheSettings(seconds=0.0),
-        shadow=config.ShadowSettings(),
     )
     return local, keys
 

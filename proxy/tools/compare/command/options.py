@@ -86,7 +86,6 @@ class ComparisonOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Map a recording again and compare that. Costs no parts."),
     ] = None
-    shadow: Annotated[bool, typer.Option("--shadow", help="Send nothing: report what shadowing has found.")] = False
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page; - is standard output.")
     ] = None

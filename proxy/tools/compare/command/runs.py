@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 import typer
 
-from proxy import config, errors
-from proxy.cli import spending, used_store
+from proxy.cli import spending
 from proxy.kit import event_loop, shipped
-from proxy.kit.clock import SystemClock
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping
 from proxy.stores import open as stores
@@ -29,7 +27,6 @@ from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
-from proxy.tools.compare.shadow import report
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
 from proxy.traffic.v3_request import V3Request
 
@@ -134,20 +131,6 @@ async def compare(chosen: options.ComparisonOptions, settings: ComparisonSetting
             _say_ended(ready, progress, ended, tally)
         about = _about(ready, started, ended, tally, generated.notes if generated else ())
         return judged.summary.result(tally, about)
-
-
-async def read_shadow(
-    chosen: options.ComparisonOptions, settings: ComparisonSettings, service: config.Config
-) -> ComparisonResult:
-    """Return the result of all comparisons of shadowing in the store. Raises ConfigError if there are none."""
-    clock, ignored = SystemClock(), checks.ignored_counts(chosen)
-    read = await used_store.with_store(
-        service,
-        lambda store: report.read(store, service, settings, clock, budget=chosen.budget, ignored_counts=ignored),
-    )
-    if read is None:
-        raise errors.ConfigError("there are no results yet: no request has been compared with this store")
-    return read
 
 
 class GeneratedRun:

@@ -9,35 +9,6 @@ from proxy.traffic.recording import line_files
 
 SEARCH, PART, BRANDS = "/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas"
 REFUSED = "(HTTP 403): Forbidden request"  # the words of v3 (contract v3-rest.md §5)
-CONFIG = """
-upstream: sandbox
-store: "memory:"
-applications: {{demo: {{apikeys: ["EXAMPLE_KEY"], shadow: {{share: 1, response: baseline}}}}}}
-shadow: {{baseline_url: "{baseline}", rate: 0}}
-"""
-
-
-async def test_forwarded_clients_are_compared_with_the_candidate(
-    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "own.yaml").write_text(CONFIG.format(baseline=services.baseline_url))
-    found = await run_command(
-        *(
-            "compare",
-            "--baseline",
-            services.baseline_url,
-            "--config",
-            "own.yaml",
-            "--requests",
-            make_request_file(3, "EXAMPLE_KEY"),
-        ),
-        *("--baseline-rate", "0", "--log-level", "warning"),
-    )
-    assert found.code == 1, found  # the baseline's answers are made up, and the new way does not give them back
-    assert set(services.baseline.keys) == {"EXAMPLE_KEY"}
-    assert (
-        len(services.baseline.requests) <= 2 * 3
-    )  # by the comparison, which asks again where answers differ; by no shadow
 
 
 async def test_keys_of_the_service_that_no_request_is_sent_with_are_hidden(
