@@ -90,8 +90,14 @@ def command(
     *arguments: str | Path, folder: Path, given: str = "", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run `v3bridge ARGUMENTS` in a folder to its end."""
-    words = [PROGRAM, *map(str, arguments)]
-    env = environment(folder, variables)
+    return run([PROGRAM, *map(str, arguments)], folder, given, variables)
+
+
+def run(
+    words: list[str], folder: Path, given: str = "", variables: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program in a folder to its end."""
+    env = environment(folder, variables or {})
     return subprocess.run(
         words, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=SECONDS, check=False
     )

@@ -30,45 +30,6 @@ def rows_of(file: Path) -> list[list[str]]:
         return list(csv.reader(stream, delimiter=";"))
 
 
-async def test_csv_is_filled_and_the_second_run_costs_nothing(sheet: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "BOM.csv").write_text(BOM)
-    command = ("fill", "BOM.csv", "--columns", "price@100,stock,lead_time,datasheet,manufacturer", "--json")
-    first = await sheet(*command)
-    assert first.code == 1, first  # a line was not found
-    assert "BOM.csv: 2 lines, 2 distinct queries, 0 in the cache" in first.err
-    assert "to fetch: 1 upstream request, free of charge" in first.err
-    assert first.err.count("the embedded sandbox knows only its own parts") == 1
-    summary = json.loads(first.out)
-    figures = {
-        "lines": 2,
-        "found": 1,
-        "no_value": 0,
-        "not_found": 1,
-        "ambiguous": 0,
-        "stale": 0,
-        "failed": 0,
-        "not_fetched": 0,
-    }
-    assert summary.items() >= {**figures, "parts_spent": 1, "from_cache": 0, "upstream_requests": 1}.items()
-    assert summary["reasons"] == {"not found: no part has this number": 1}
-    assert (summary["output"], summary["offers"]) == ("BOM.filled.csv", "BOM.offers.csv")
-    header, found, missing = rows_of(tmp_path / "BOM.filled.csv")
-    assert header[4:] == [
-        *("Nexar price @100 USD", "Nexar stock", "Nexar lead time days", "Nexar datasheet"),
-        *("Nexar manufacturer", "Nexar status"),
-    ]
-    assert float(found[4]) > 0
-    assert int(found[5]) >= 0
-    assert found[7].startswith("http")
-    assert found[8:] == ["Texas Instruments", "found"]
-    assert missing[4:] == ["", "", "", "", "", "not found"]
-    assert len(rows_of(tmp_path / "BOM.offers.csv")) > 2
-    assert (tmp_path / "BOM.csv").read_text() == BOM
-    second = await sheet(*command)
-    assert json.loads(second.out).items() >= {"parts_spent": 0, "from_cache": 2, "upstream_requests": 0}.items()
-    assert rows_of(tmp_path / "BOM.filled.csv")[1] == found
-
-
 async def test_workbook_is_filled_in_place_after_a_backup(sheet: Callable[..., Any], tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for row in (["MPN", "Manufacturer"], ["SN74S74N", "Texas Instruments"]):
