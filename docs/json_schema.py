@@ -31,8 +31,7 @@ def _compare() -> dict[str, Any]:
 
 def _explain() -> dict[str, Any]:
     roots, parts = _components(Explanation, ExplainedFile)
-    about = "One request, a file of requests, or a list: a curl command can have several URLs."
-    return _document("explain", about, {"anyOf": [*roots, {"type": "array", "items": roots[0]}]}, parts)
+    return _document("explain", "One request, or a file of requests.", {"anyOf": [*roots]}, parts)
 
 
 def _components(*types: Any) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:

@@ -7,7 +7,6 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.cli import shown
-from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
     from proxy.gateway.client_report import CallerUsage, ClientReport, ClientUsage
@@ -94,19 +93,6 @@ def _caller_table(client: "ClientUsage") -> Table:
         for caller in callers:
             details = f"{caller.hits:,}", f"{caller.mean_ms:,.1f}", caller.last_seen[:10]
             table.add_row(f"  {caller.endpoint}", *_numbers(caller), *details)
-    return table
-
-
-def verdict_table(clients: "list[ClientUsage]", days: int) -> Table:
-    """Table of the verdicts on clients, by their requests of the last `days` days."""
-    from proxy.gateway import client_verdicts
-
-    table = shown.plain_table(f"{client_verdicts.TITLE}, by the requests of {counted(days, 'day')}")
-    shown.add_columns(table, "client", "verdict", "last seen")
-    styles = {"breaks": "red", "runs unchanged": "green"}
-    for client in clients:
-        verdict = Text(client.verdict_text, style=styles.get(client.verdict or "", "yellow"))
-        table.add_row(client.name, verdict, (client.last_seen or "never")[:10])
     return table
 
 

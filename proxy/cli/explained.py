@@ -14,11 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy import config
-from proxy.cli.shown import COLORS, FILE_WIDTH, visible
+from proxy.cli.shown import FILE_WIDTH, visible
 from proxy.explain.explanation import (
     VALUE_MAX,
     CacheUse,
-    Change,
     ExplainedField,
     ExplainedFile,
     ExplainedOperation,
@@ -30,8 +29,14 @@ from proxy.explain.explanation import (
 )
 from proxy.kit.wording import counted, duration, printable
 
-KIND_COLORS = {**COLORS, "no feature": "red", "emptied": "yellow"}
-DIRECTLY = "To ask the Nexar API without this proxy"
+KIND_COLORS = {
+    "exact": "green",
+    "derived": "cyan",
+    "constant": "yellow",
+    "emptied": "yellow",
+    "no source": "red",
+    "no feature": "red",
+}
 QUERIES_SHOWN = 5  # cache entries that are listed
 NARROW = 110  # columns of a terminal below which two columns are one
 
@@ -46,7 +51,7 @@ def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
     lines = [*_request(explanation, queries, console().is_terminal, cache_notes=True)]
     if explanation.error is None:
-        lines += [*section("Response", _response(explanation)), *section(DIRECTLY, [_changes(explanation.changes)])]
+        lines += section("Response", _response(explanation))
     print_lines(lines)
 
 
@@ -74,12 +79,9 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
             lines += section("Response", [visible(same)] if same else _response(kind.example))
             if same is None:
                 shown[number] = kind.example
-    changes = dict.fromkeys(change for kind in explained.kinds for change in kind.example.changes)
-    if changes:
-        caches = [kind.example.cache for kind in explained.kinds if kind.example.cache is not None]
-        notes = dict.fromkeys(note for cache in caches for note in cache.notes)
+    caches = [kind.example.cache for kind in explained.kinds if kind.example.cache is not None]
+    if notes := dict.fromkeys(note for cache in caches for note in cache.notes):
         lines += [Text(), Rule(visible("All kinds", "bold"), align="left"), *section("Caches", map(visible, notes))]
-        lines += section(DIRECTLY, [_changes(changes)])
     print_lines(lines)
 
 
@@ -278,13 +280,6 @@ def _source(field: ExplainedField, is_narrow: bool) -> tuple[Text, ...]:
         return upstream, how
     how.stylize("dim")
     return (Text("\n").join(each for each in (upstream, how) if each),)
-
-
-def _changes(changes: Iterable[Change]) -> Table:
-    table = _table("", "v3", "Nexar API")
-    for each in changes:
-        table.add_row(visible(each.subject, "bold"), visible(each.v3), visible(each.nexar))
-    return table
 
 
 def _code(text: str, language: str, colors: bool) -> RenderableType:

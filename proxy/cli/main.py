@@ -23,8 +23,6 @@ COMMANDS = {
     "reload": "proxy.cli.reload.reload",
     "doctor": "proxy.cli.doctor.doctor",
     "sandbox": "proxy.cli.sandbox.sandbox",
-    "mappings": "proxy.cli.mappings.mappings",
-    "surface": "proxy.cli.mappings.surface",
     "explain": "proxy.cli.explain.explain",
     "usage": "proxy.cli.usage.usage",
     "compare": "proxy.tools.compare.command.compare.compare",
@@ -51,7 +49,6 @@ EXTRAS = {
     "proxy.tools.sheet": "sheet",
     "proxy.tools.conform": "conform",
     "proxy.stores": "redis",
-    "proxy.telemetry": "otel",
 }
 """Extra of pyproject.toml by the package whose imports need it."""
 
@@ -87,7 +84,6 @@ class ProgramGroup(CommandGroup):
             "record": "record responses, to compare without the old service",
             "conform": "test what is assumed about the Nexar services",
             "uids": "make tables of v3 uids that programs have stored",
-            "mappings": "print how each v3 field gets its value",
         },
         "Operate": {
             "status": "the running service on one screen",

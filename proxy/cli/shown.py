@@ -1,8 +1,7 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
-from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import typer
@@ -11,13 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy.kit.wording import counted, printable
-
-if TYPE_CHECKING:
-    from proxy.mapping import coverage as coverage_of
+from proxy.kit.wording import printable
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
-COLORS = {"exact": "green", "derived": "cyan", "constant": "yellow", "no source": "red"}
 
 
 def table_console() -> Console:
@@ -66,23 +61,3 @@ def operators_port(url: str) -> None:
     if url:
         console = Console(soft_wrap=True, highlight=False)
         console.print(f"For operators: its state at [bold]{url}/status[/bold], its metrics at {url}/metrics.\n")
-
-
-def coverage(rows: "list[coverage_of.FieldCoverage]") -> None:
-    """Print the coverage table and a summary line."""
-    table = Table("v3 field", "coverage", "read from", "how, or why", title="v3 fields on the GraphQL service")
-    for number, row in enumerate(rows):
-        extra = " [include\\[]]" if row.include else ""
-        table.add_row(
-            f"{row.object}.{row.field}{extra}",
-            Text(row.kind, style=COLORS[row.kind]),
-            Text(row.upstream),
-            Text(row.note + (f" (plan feature {row.feature})" if row.feature else "")),
-            end_section=number + 1 < len(rows) and rows[number + 1].object != row.object,
-        )
-    output = table_console()
-    output.print(table)
-    count = Counter(row.kind for row in rows)
-    output.print(
-        f"{counted(len(rows), 'field')}: " + ", ".join(f"{number} {kind}" for kind, number in count.most_common())
-    )

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from proxy import config, errors
-from proxy.explain import changes, response_fields, understanding
+from proxy.explain import response_fields, understanding
 from proxy.explain.explanation import CacheEntry, CacheUse, Cost, ExplainedError, Explanation, UnderstoodClient
 from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
@@ -37,18 +37,10 @@ class Explainer:
         self.mappings = mappings
         self._clients = Applications(settings.applications)
         self._planner = RequestPlanner(settings, self.mappings)
-        # A program of its own sends each query, and has no cache to fetch whole parts for.
-        own = msgspec.structs.replace(
-            settings,
-            coalescing=msgspec.structs.replace(settings.coalescing, enabled=False),
-            cache=msgspec.structs.replace(settings.cache, fetch="requested"),
-        )
-        self._program_planner = RequestPlanner(own, self.mappings)
 
     def supply_list(self, name: str, body: bytes) -> None:
         """Use the response to the operation of a list in further explanations."""
-        for planner in (self._planner, self._program_planner):
-            planner.supply_list(name, body)
+        self._planner.supply_list(name, body)
 
     def explain(
         self,
@@ -58,12 +50,10 @@ class Explainer:
         application: str | None = None,
         method: str = "GET",
         keyless: bool = False,
-        for_program: bool = False,
     ) -> Explanation:
         """Explain one request, executed with `application`, or with that of its API key. `keyless`: it comes from a
-        source without API keys, such as a parts list, so that the lack of one is no mistake. `for_program`:
-        what a program sends that is written for this request only. Raises ConfigError for an application that is not
-        configured, LookupError for a path that v3 never had."""
+        source without API keys, such as a parts list, so that the lack of one is no mistake. Raises
+        ConfigError for an application that is not configured, LookupError for a path that v3 never had."""
         endpoint = endpoints.of(request.path)
         if endpoint is None:
             raise LookupError(f"{request.path[:80]} is not a v3 path")
@@ -80,10 +70,10 @@ class Explainer:
             object=endpoint.object,
             client=understood_client,
         )
-        return self._explained(explanation, endpoint, request, client, for_program)
+        return self._explained(explanation, endpoint, request, client)
 
     def explain_input(self, given: InputRequest, application: str | None) -> Explanation:
-        """Explain a request as it was pasted or read. Raises ConfigError."""
+        """Explain a request as it was given. Raises ConfigError."""
         if given.request is None:
             return self.explain_unknown_path(given.path, given.method)
         return self.explain(given.request, apikey=given.apikey, application=application, method=given.method)
@@ -95,7 +85,7 @@ class Explainer:
         return _failed(Explanation(request="", method=method, endpoint="", action=None, object="", client=None), error)
 
     def _explained(
-        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client, for_program: bool
+        self, explanation: Explanation, endpoint: Endpoint, request: V3Request, client: Client
     ) -> Explanation:
         suppress = False
         try:
@@ -103,16 +93,13 @@ class Explainer:
                 raise errors.MethodNotAllowed.of(explanation.method)
             parameters = RequestParameters(request.target())
             suppress = parameters.response_format().suppress_status_codes
-            planner = self._program_planner if for_program else self._planner
-            plan = planner.plan(endpoint, request, parameters, client)
+            plan = self._planner.plan(endpoint, request, parameters, client)
         except errors.ClientError as error:
             return _failed(explanation, error, suppress)
         operations = tuple(plan.operations)
-        values = understanding.parameter_values(endpoint, parameters)
-        projection = plan.request.projection
         return msgspec.structs.replace(
             explanation,
-            parameters=values,
+            parameters=understanding.parameter_values(endpoint, parameters),
             queries=plan.understood,
             ignored=(*understanding.ignored(endpoint, parameters, self.mappings), *plan.ignored),
             operations=operations,
@@ -121,8 +108,7 @@ class Explainer:
             cache=cache_use(self.settings, plan.request, plan.queries, plan.positions),
             items=response_fields.ITEMS[endpoint.action],
             envelope=response_fields.envelope_fields(endpoint, operations),
-            fields=response_fields.object_fields(self.mappings, endpoint.object, projection),
-            changes=changes.request_changes(endpoint, self.settings, operations, plan.understood, values),
+            fields=response_fields.object_fields(self.mappings, endpoint.object, plan.request.projection),
         )
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:

@@ -142,14 +142,6 @@ class ExplainedField(_Value, frozen=True, kw_only=True):
         return "; ".join(filter(None, (kind, transform, self.note, feature, blank)))
 
 
-class Change(_Value, frozen=True, kw_only=True):
-    """What a client must change to use the Nexar API itself: what v3 did, and what the Nexar API does."""
-
-    subject: str
-    v3: str
-    nexar: str
-
-
 class Explanation(_Value, frozen=True, kw_only=True):
     """Explanation of one request. With an `error`, everything behind it is empty.
 
@@ -175,7 +167,6 @@ class Explanation(_Value, frozen=True, kw_only=True):
     items: str = ""
     envelope: tuple[ExplainedField, ...] = ()
     fields: tuple[ExplainedField, ...] = ()
-    changes: tuple[Change, ...] = ()
 
     @property
     def records(self) -> str:

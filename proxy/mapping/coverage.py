@@ -1,6 +1,6 @@
 """Coverage of v3 fields, read from the mapping rules: exact, derived, constant, or without a source.
 
-The command `v3bridge mappings` and the documentation show these rows.
+The documentation shows these rows.
 """
 
 import json

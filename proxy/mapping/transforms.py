@@ -2,8 +2,7 @@
 
 Pure and quick: they run for every price and offer of every response. Those that read a table are in tables.py; a name
 that is in neither fails at start. Texts of prices are not remembered: it would gain 2 % of a request if all prices
-repeated, and half of them do. Programs of `explain --as python` have the text of these functions, without types: the
-head of each is one line, and of this module it uses imported names only.
+repeated, and half of them do.
 """
 
 from collections.abc import Callable, Iterable, Sequence

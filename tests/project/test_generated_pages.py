@@ -14,19 +14,13 @@ from docs import (
     json_schema,
     man_page,
     sandbox_deviations,
+    v3_surface,
 )
-from proxy.kit import shipped
-from proxy.mapping import loader
 from proxy.tools.conform import evidence, page, reading
-from proxy.v3.description import surface_page
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs/reference"
 CONFORM = "docs/reference/compatibility.yaml"
-
-
-def _surface() -> str:
-    return citations.linked(surface_page.page(loader.load(shipped.path("mappings"))), REFERENCE)
 
 
 def _compatibility() -> str:
@@ -51,7 +45,7 @@ PAGES: dict[str, tuple[Callable[[], str], str]] = {
         lambda: man_page.page("nexar-sandbox"),
         "python -m docs.man_page nexar-sandbox > {name}",
     ),
-    "docs/reference/v3-surface.md": (_surface, "v3bridge surface > {name}; python -m docs.citations {name}"),
+    "docs/reference/v3-surface.md": (v3_surface.page, "python -m docs.v3_surface > {name}"),
     "docs/reference/compatibility.md": (
         _compatibility,
         f"v3bridge conform --against sandbox --update {CONFORM}; python -m docs.citations {{name}}",

@@ -1,7 +1,7 @@
 """Page docs/reference/v3-surface.md: every path, parameter, field and error, from the OpenAPI description; from the
 mappings, which it leaves out, the source of each field and what searches support.
 
-`v3bridge surface` prints it. Its words and tables are in surface.md.j2.
+`python -m docs.v3_surface` prints it. Its words and tables are in surface.md.j2.
 """
 
 import itertools

@@ -215,21 +215,3 @@ def test_a_key_in_another_parameter_is_hidden(explainer: Explainer) -> None:
     assert "PLANTED_KEY" not in text
     assert "hunter2" not in text
     assert "apikey=$APIKEY" in text
-
-
-@cases.parametrize("target, subjects")
-def test_changes_are_those_of_the_request(explainer: Explainer, target: str, subjects: list[str]) -> None:
-    named = {each.subject for each in explain(explainer, target).changes}
-
-    assert {"credentials", "request", "errors", *subjects} <= named
-    assert ("cost" in named) is ("/parts/" in target)
-    assert not {"wildcards", "partial matches"} <= named
-
-
-def test_addresses_are_those_of_the_configuration() -> None:
-    upstream = config.UpstreamSettings("https://a.example/graphql", "https://b.example/token")
-    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, upstream=upstream)), MATCH)
-
-    text = " ".join(each.nexar for each in explanation.changes)
-    assert "https://a.example/graphql" in text
-    assert "https://b.example/token" in text

@@ -37,7 +37,7 @@ def damaged_targets(draw: st.DrawFn) -> str:
 @given(damaged_targets())
 def test_a_damaged_request_is_explained_or_refused(target: str) -> None:
     try:
-        (read,) = inputs.read_text(target)
+        read = inputs.read_request(target)
     except errors.SourceError:
         return
     if read.request is None:
@@ -54,7 +54,7 @@ def test_a_damaged_request_is_explained_or_refused(target: str) -> None:
     [("stats[x][exclude_filter]", "maybe"), ("facet[fields][brand.name][include]", True)],
 )
 def test_a_value_that_the_service_does_not_read_is_shown_as_sent(parameter: str, value: object) -> None:
-    (read,) = inputs.read_text(f"/v3/parts/search?{parameter}={'maybe' if value == 'maybe' else '1'}")
+    read = inputs.read_request(f"/v3/parts/search?{parameter}={'maybe' if value == 'maybe' else '1'}")
     assert read.request is not None
 
     explanation = EXPLAINER.explain(read.request)

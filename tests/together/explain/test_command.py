@@ -35,8 +35,7 @@ def test_json_conforms_to_the_schema(tmp_path: Path) -> None:
     schema = (ROOT / "docs/reference/explain.schema.json").read_text(encoding="utf-8")
     validator = jsonschema.Draft202012Validator(json.loads(schema))
     (tmp_path / "urls.txt").write_text(f"{TARGET}\n/v3/parts/search?q=x&limit=999\n/v3/brands/search?q=x\n")
-    url = f"https://octopart.com/api{TARGET}"
-    for given in (TARGET, "/v3/parts/match", str(tmp_path / "urls.txt"), f"curl -g '{url}' '{url}'"):
+    for given in (TARGET, "/v3/parts/match", str(tmp_path / "urls.txt")):
         validator.validate(json.loads(explain("--json", given).stdout))
 
 
@@ -57,19 +56,11 @@ def test_a_pipe_gets_plain_text_without_trailing_blanks() -> None:
     assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"curl -g 'https://octopart.com/api{TARGET.replace('%22', chr(34))}' -H 'a: b, c' \\\n  --compressed\n",
-        json.dumps({"startedDateTime": "x", "request": {"method": "GET", "url": f"http://x/api{TARGET}"}}, indent=2),
-    ],
-)
-def test_a_file_can_hold_a_command_or_a_har_entry(text: str, tmp_path: Path) -> None:
-    (tmp_path / "saved.txt").write_text(text)
+def test_source_prints_the_compiled_mapping_functions() -> None:
+    done = explain("--source", "PartOffer")
 
-    explained = msgspec.json.decode(explain("--json", str(tmp_path / "saved.txt")).stdout, type=Explanation)
-
-    assert explained.queries[0].keys["mpn"] == "SN74S74N"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("def ")
 
 
 def test_nothing_is_claimed_about_caches_where_nothing_is_sent() -> None:
@@ -110,9 +101,7 @@ def test_a_parts_list_needs_no_api_key(tmp_path: Path) -> None:
     "given",
     [
         TARGET,
-        f"curl -g 'https://octopart.com/api{TARGET}'",
         f'9.9.9.9 - - [x] "GET {TARGET} HTTP/1.1" 200 1\n9.9.9.9 - - [x] "GET {TARGET} HTTP/1.1" 200 1\n',
-        json.dumps({"request": {"method": "GET", "url": f"https://octopart.com/api{TARGET}"}}, indent=1),
     ],
 )
 def test_standard_input_may_have_any_form(given: str) -> None:
@@ -123,27 +112,13 @@ def test_standard_input_may_have_any_form(given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options, start",
-    [
-        ((), "GET /v3/parts/search?q=op amp\n"),
-        (("--",), "GET /v3/parts/search?q=op amp\n"),
-        (("--queries",), "GET /v3/parts/search?q=op amp\n"),
-        (("--as", "curl"), "#!/bin/sh\n"),
-    ],
-)
-def test_the_words_of_a_curl_command_may_stand_alone(options: tuple[str, ...], start: str) -> None:
-    done = explain(*options, "curl", "-G", "https://octopart.com/api/v3/parts/search", "-d", "q=op amp", "--compressed")
-
-    assert done.stdout.startswith(start)
-
-
-@pytest.mark.parametrize(
     "arguments, part",
     [
         (["no_such.log"], "neither a request nor a file"),
         (["-"], "nothing to explain"),
         ([TARGET, "--application", "nobody"], "no application is called 'nobody'; there are demo"),
-        ([TARGET, "--plan", "--queries"], "choose one"),
+        ([TARGET, "--source", "Part"], "give a request, a file of requests, or --source"),
+        (["--source", "Party"], "no mapping describes 'Party'"),
         ([TARGET, "--config", "no_such.yaml"], "no_such.yaml"),
         ([], "INPUT"),
     ],
@@ -164,9 +139,9 @@ FORMS: dict[str, Any] = {
     "a query": f"/v3/parts/match?apikey={SECRET}&queries=[%7B%22mpn%22:%22{SECRET}%22,%22{SECRET}%22:1%7D]",
     "a path": f"/v3/partz/{SECRET}?apikey={SECRET}",
     "a uid": f"/v3/parts/{SECRET}?apikey={SECRET}",
-    "a header": f"curl -u me:{SECRET} -H 'Authorization: {SECRET}' -b {SECRET} 'https://x:{SECRET}@octopart.com/api{TARGET}'",
-    "no request": f"curl -d apikey={SECRET}",
-    "HAR": json.dumps({"request": {"url": TARGET, "headers": [{"value": SECRET}]}, "response": SECRET}),
+    "a password": f"https://x:{SECRET}@octopart.com/api{TARGET}",
+    "no request": f"apikey={SECRET}",
+    "JSON": json.dumps({"url": TARGET, "headers": [{"value": SECRET}], "response": SECRET}),
     "names in a log": f'x "GET {TARGET}&apikey={SECRET}&include[]={SECRET}&{SECRET}=1 HTTP/1.1" 200 1\n' * 2,
     "a log": f'{SECRET} "GET {TARGET}&apikey={SECRET}" 200 "{SECRET}"\n' * 2,
 }
