@@ -33,7 +33,6 @@ COMMANDS = {
     "cache": "proxy.cli.cache.app",
     "store": "proxy.cli.store.app",
     "alerts": "proxy.cli.alerts.app",
-    "uids": "proxy.tools.compare.command.uids.app",
 }
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
 the call of one."""
@@ -83,7 +82,6 @@ class ProgramGroup(CommandGroup):
             "compare": "replay requests on both services: may I switch?",
             "record": "record responses, to compare without the old service",
             "conform": "test what is assumed about the Nexar services",
-            "uids": "make tables of v3 uids that programs have stored",
         },
         "Operate": {
             "status": "the running service on one screen",

@@ -1,4 +1,4 @@
-"""Tests of `v3bridge uids learn` on files, and of the setting `uids` with its output."""
+"""Tests of `v3bridge compare --learn-uids` on files, and of the setting `uids` with its output."""
 
 import json
 from collections.abc import Callable
@@ -32,12 +32,12 @@ def learn(tmp_path: Path) -> Callable[..., Any]:
     """Runs the command in the test's folder."""
 
     async def run(*arguments: str) -> commands.CommandResult:
-        return await commands.wait(await commands.start(tmp_path, "uids", "learn", *arguments))
+        return await commands.wait(await commands.start(tmp_path, "compare", "--learn-uids", *arguments))
 
     return run
 
 
-async def test_uids_learn_prints_table_and_summary(recording_file: str, learn: Callable[..., Any]) -> None:
+async def test_learning_prints_table_and_summary(recording_file: str, learn: Callable[..., Any]) -> None:
     found = await learn(recording_file)
     assert found.code == 0, found
     assert yaml.safe_load(found.out) == {
@@ -74,21 +74,20 @@ async def test_refused_responses_say_why_nothing_is_learnt(learn: Callable[..., 
     ]
 
 
-async def test_output_file_is_valid_for_the_uids_setting(
+async def test_table_is_valid_for_the_uids_setting(
     recording_file: str, learn: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert (await learn(recording_file, "--output", "uids.yaml")).code == 0
+    (tmp_path / "uids.yaml").write_text((await learn(recording_file)).out, encoding="utf-8")
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: uids.yaml\n", encoding="utf-8")
     again = await learn(recording_file, "--config", "config.yaml")
     assert "uids: 0 learnt, 2 already known, 2 conflicting, 0 not matched." in again.err
     assert again.out == ""
-    kept = (tmp_path / "uids.yaml").read_text("utf-8")
-    refused = await learn(recording_file, "--output", "uids.yaml")
-    assert (refused.code, refused.err) == (
-        2,
-        "v3bridge: uids.yaml exists already: name another file\n",
-    )
-    assert (tmp_path / "uids.yaml").read_text("utf-8") == kept
+
+
+async def test_learning_sends_nothing(recording_file: str, learn: Callable[..., Any]) -> None:
+    refused = await learn(recording_file, "--baseline", "sandbox")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--baseline: --learn-uids reads a recording, and sends nothing" in refused.err
 
 
 async def test_file_without_responses_is_named(learn: Callable[..., Any], tmp_path: Path) -> None:

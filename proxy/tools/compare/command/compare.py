@@ -15,9 +15,12 @@ from proxy.tools.compare.command import options
 
 def _compare(chosen: options.ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
-    from proxy.tools.compare.command import checks, output, runs
+    from proxy.tools.compare.command import checks, output, runs, uids
     from proxy.tools.compare.judging import verdict
 
+    if chosen.learn_uids is not None:
+        uids.learn(chosen, chosen.learn_uids)
+        return
     chosen = checks.checked(chosen)
     settings = checks.comparison_settings(chosen.rules, chosen.fail_on)
     result = runs.run_to_end(runs.compare(chosen, settings))

@@ -86,6 +86,13 @@ class ComparisonOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Map a recording again and compare that. Costs no parts."),
     ] = None
+    learn_uids: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of comparing: print a table of the v3 uids in a recording, or in JSON lines of responses.",
+        ),
+    ] = None
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page; - is standard output.")
     ] = None

@@ -34,8 +34,8 @@ EXPLANATIONS: dict[Cause, str] = {
     "status": "one side refuses what the other serves, or they respond with different HTTP statuses",
     "unsupported": "it follows from what the Nexar API lacks or does in its own way: what X-V3-Unsupported names, "
     "specs that spec_drilldown suggests, a filter by mpn, a spec of a search without hits, hits of a number with *",
-    "uid not known": "v3's uid is on no record, so v3bridge computes one; `v3bridge uids learn` makes a table",
-    "unknown uid requested": "the request is by a uid that one service lacks; `v3bridge uids learn` makes a table",
+    "uid not known": "v3's uid is on no record, so v3bridge computes one; `compare --learn-uids` makes a table",
+    "unknown uid requested": "the request is by a uid that one service lacks; `compare --learn-uids` makes a table",
     "latency": "the candidate takes longer than the settings allow",
 }
 

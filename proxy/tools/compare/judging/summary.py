@@ -262,7 +262,7 @@ def _notes(tally: Tally, run: RunInfo) -> Iterable[str]:
         yield (
             f"{counted(differences, 'uid is', 'uids are')} not known (in {counted(requests, 'request')} or more): "
             "v3bridge sends others for the same objects. This does not count; programs that store uids need a table of "
-            "them, which v3bridge uids learn writes"
+            "them, which v3bridge compare --learn-uids writes"
         )
     if tally.rest:
         one = "difference of further sorts is counted against its request"

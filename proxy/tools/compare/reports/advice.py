@@ -11,7 +11,7 @@ NAMED = 3  # items listed in one sentence
 OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
 REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
     "status": "Look at a sample: the message of the service that refuses has the reason.",
-    "unknown uid requested": "Learn the uids from a recording with `v3bridge uids learn`, and set `uids` to that file.",
+    "unknown uid requested": "Learn the uids of a recording (`compare --learn-uids FILE`), and set `uids` to them.",
     "latency": "Compare again when the candidate's cache is warm, or raise `latency` in compare.yaml.",
     "missing part": "Look such a part up in the new service: it may lack it, or spell it differently.",
     "extra part": "Look such a part up in the old service: it may lack it. A rule with a reason can ignore it.",

@@ -77,7 +77,7 @@ async def learned_environment(
 
 
 async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
-    """Return the table that `record` and `uids learn` produce from all lists and parts."""
+    """Return the table that `record` and `compare --learn-uids` produce from all lists and parts."""
     lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
     # Offers and specs, three quarters of a response, have no uid that the lists and the other fields do not have.
     including = "&hide[]=offers"
@@ -94,10 +94,10 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
         "0",
     )
     recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
-    for arguments in (recording, ("uids", "learn", "lists.zst", "--output", "learnt.yaml")):
+    for arguments in (recording, ("compare", "--learn-uids", "lists.zst")):
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
         assert found.code == 0, found
-    return (folder / "learnt.yaml").read_text("utf-8")
+    return found.out
 
 
 @pytest.fixture(scope="session")
