@@ -32,12 +32,15 @@ def doctor(
         list[Path] | None,
         typer.Option("--requests", help="Recorded requests, any file that compare reads: estimates what they cost."),
     ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="STAGE", help="Run this stage, such as schema, and those that it needs.")
+    ] = None,
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Check configuration, machine, network, credentials, plan and store, and say what to do. Costs 0 parts."""
     file = config_file or shipped.path("config.yaml")
     printer = None if as_json else ReportPrinter(Console(highlight=False))
-    report = event_loop.run(examine(file, tuple(requests or ()), printer))
+    report = event_loop.run(examine(file, tuple(requests or ()), printer, only=_stage(only)))
     if printer is None:
         shown.print_json({"ok": report.ok, "stages": report.stages})
     else:
@@ -45,7 +48,20 @@ def doctor(
     raise typer.Exit(exit_code(report))
 
 
-async def examine(file: Path, requests: tuple[Path, ...], printer: "ReportPrinter | None") -> "Report":
+def _stage(name: str | None) -> "StageName | None":
+    from proxy.doctor.run import STAGES
+
+    if name is None:
+        return None
+    names = {stage.name: stage.name for stage in STAGES}
+    if name not in names:
+        raise typer.BadParameter(f"{name!r} is none of {', '.join(names)}", param_hint="--only")
+    return names[name]
+
+
+async def examine(
+    file: Path, requests: tuple[Path, ...], printer: "ReportPrinter | None", *, only: "StageName | None" = None
+) -> "Report":
     """Check an installation; the printer shows each finding when it is made."""
     from proxy.doctor import inspection, run
     from proxy.telemetry import log
@@ -54,8 +70,8 @@ async def examine(file: Path, requests: tuple[Path, ...], printer: "ReportPrinte
     async with AsyncExitStack() as resources:
         subject = inspection.Inspection(file, os.environ, clock.SystemClock(), _start_sandbox, resources, requests)
         if printer is None:
-            return await run.run(subject, lambda _stage, _finding: None)
-        return await run.run(subject, printer.show, printer.begin)
+            return await run.run(subject, lambda _stage, _finding: None, only=only)
+        return await run.run(subject, printer.show, printer.begin, only)
 
 
 async def _start_sandbox(settings: config.Config, resources: AsyncExitStack) -> config.Config:

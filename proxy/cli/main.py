@@ -32,7 +32,6 @@ COMMANDS = {
     "sheet": "proxy.tools.sheet.command.sheet.app",
     "cache": "proxy.cli.cache.app",
     "store": "proxy.cli.store.app",
-    "alerts": "proxy.cli.alerts.app",
 }
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
 the call of one."""
@@ -91,7 +90,6 @@ class ProgramGroup(CommandGroup):
             "cache": "sizes of the shared cache; clear it",
             "warm": "fetch the parts of a list before they are needed",
             "store": "export, back up and restore usage and records",
-            "alerts": "list receivers and open alerts; send a test",
         },
         "Spreadsheets": {"sheet": "fill a parts list with prices, stock and more"},
         "Try": {"sandbox": "run the simulated Nexar services by themselves"},

@@ -3,7 +3,8 @@
 import json
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -14,13 +15,14 @@ from rich.text import Text
 from proxy import errors
 from proxy.cli import option_fields, shown
 from proxy.kit import shipped
-from proxy.kit.wording import duration
+from proxy.kit.wording import duration, printable
 
 if TYPE_CHECKING:
     from proxy.workers.control import ServiceDescription
 
 SECONDS = 10.0  # that the service may take to respond
 ROWS = 5  # of clients, unknown API keys and failures
+NEARLY_USED = 0.8  # share of a limit from which --check names it
 
 Status = dict[str, Any]
 
@@ -28,6 +30,10 @@ Status = dict[str, Any]
 def status(
     config_file: option_fields.ConfigFile = None,
     as_json: option_fields.AsJson = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print only what needs an operator, a line each; the exit code is 1 then."),
+    ] = False,
 ) -> None:
     """Print the state of the running service: ready or why not, parts used and left, upstream, who calls, failures.
 
@@ -42,6 +48,10 @@ def status(
             f"no service of this user runs with {file.absolute()}; name its configuration with --config, or be its user"
         )
     found = [{"url": service.url, **_read(service)} for service in services]
+    if check:
+        lines = [printable(reason) for each in found for reason in reasons(each)]
+        typer.echo("\n".join(lines) or "nothing needs an operator")
+        raise typer.Exit(int(bool(lines)))
     if as_json:
         shown.print_json(found)
     else:
@@ -69,6 +79,28 @@ def _read(service: "ServiceDescription") -> Status:
     except (OSError, ValueError) as error:
         raise errors.ConfigError(f"{service.admin}/status cannot be read: {error}") from error
     return read
+
+
+def reasons(read: Status) -> Iterator[str]:
+    """Yield why a service needs an operator: for scripts, timers and monitoring without Prometheus."""
+    for failed in read["reasons"]:
+        yield f"not ready: {failed['check']}: {failed['reason']}"
+    known = {failed["reason"] for failed in read["reasons"]}
+    for token in read["tokens"]:
+        if token["refusal"] and token["refusal"] not in known:
+            yield f"credentials of {token['application']} refused: {token['refusal']}"
+    for name, state in read["breakers"].items():
+        if state != "closed":
+            yield f"circuit breaker of {name} {state}"
+    if read["store_failure"]:
+        yield f"usage unknown: {read['store_failure']}"
+    for row in read["usage"]:
+        name = row["application"] if row["key"] is None else f"{row['application']}/{row['key']}"
+        used = row["used"] + row["uncertain"]
+        if row["exhausted_until"]:
+            yield f"{name} exhausted until {row['exhausted_until']}: the upstream refuses its requests"
+        elif row["limit"] and used >= NEARLY_USED * row["limit"]:
+            yield f"{name} has used {used:,} of {row['limit']:,} parts ({row['period']}): {used / row['limit']:.0%}"
 
 
 def _show(read: Status) -> None:

@@ -24,7 +24,7 @@ app = typer.Typer(help="The store: export, backup, restore.", no_args_is_help=Tr
 LINES_MAX = 10  # quota accounts that a restore lists
 DAYS = 400  # more than the service keeps
 
-Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys", "alerts"]
+Kind = Literal["usage", "exhausted", "months", "callers", "days", "unsupported", "unknown-keys"]
 Rows = Iterable[Sequence[Any]]
 
 
@@ -67,15 +67,6 @@ async def _unknown_keys(store: "Store") -> Rows:
     ]
 
 
-async def _alerts(store: "Store") -> Rows:
-    from proxy.alerts import records
-
-    return [
-        (record.alert.at, record.alert.event, record.alert.status, record.alert.severity, record.alert.title)
-        for record in await records.recent(store)
-    ]
-
-
 _CALLER = ("application", "key", "endpoint", "user_agent")
 
 KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] = {
@@ -86,7 +77,6 @@ KINDS: dict[Kind, tuple[tuple[str, ...], Callable[["Store"], Awaitable[Rows]]]] 
     "days": (("day", *_CALLER, "requests", "errors", "parts"), _days),
     "unsupported": (("application", "key", "name", "requests", "first_seen", "last_seen"), _unsupported),
     "unknown-keys": (("digest", "address", "user_agent", "first_seen", "last_seen", "requests"), _unknown_keys),
-    "alerts": (("at", "event", "status", "severity", "title"), _alerts),
 }
 """Columns and reader of each kind of records."""
 
@@ -99,7 +89,7 @@ def export(
         typer.Option("--csv", help="Print CSV, of one kind of records."),
     ] = None,
 ) -> None:
-    """Print the records of the store: usage, callers, unknown keys, alerts. A JSON object a line; times
+    """Print the records of the store: usage, callers, unknown keys. A JSON object a line; times
     are UTC.
 
     Access tokens and the response cache are not among them.
@@ -148,7 +138,7 @@ def restore(
     with backups.restoration(backup_file, store) as restoration:
         lost = restoration.lost_usage()
         entries = counted(restoration.entries, "ledger entry", "ledger entries")
-        _say(f"{store} is overwritten: usage, callers, alerts. The backup has {entries}.")
+        _say(f"{store} is overwritten: usage, callers. The backup has {entries}.")
         for entry, stored, restored in lost[:LINES_MAX]:
             _say(f"  {entry.account} {entry.period}: {stored:,} parts used, {restored:,} in the backup")
         if len(lost) > LINES_MAX:

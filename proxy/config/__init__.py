@@ -4,14 +4,6 @@ The command line loads them once and passes each package the values that it need
 by itself or changes after start.
 """
 
-from proxy.config.alert_settings import (
-    ALERT_EVENTS,
-    AlertEvent,
-    AlertSettings,
-    CommandSettings,
-    SchemaCheckSettings,
-    WebhookSettings,
-)
 from proxy.config.changes import ReloadResult
 from proxy.config.secret import (
     ClientId,
@@ -23,8 +15,6 @@ from proxy.config.secret import (
     SecretSource,
     StoreKey,
     StoreUrl,
-    WebhookSecret,
-    WebhookUrl,
     digest,
     exposed,
     without_credentials,

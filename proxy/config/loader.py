@@ -14,7 +14,7 @@ import msgspec
 from aiohttp.helpers import is_ip_address
 
 from proxy import errors
-from proxy.config import alert_settings, mistakes, secret, settings
+from proxy.config import mistakes, secret, settings
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
 from proxy.kit.wording import counted
@@ -24,8 +24,6 @@ ABSENT: dict[type[Any], str] = {
     secret.ClientId: "absent",
     secret.Secret: "absent",
     secret.ProxyAddress: "http://absent",
-    secret.WebhookUrl: "https://absent",
-    secret.WebhookSecret: f"whsec_{'A' * 32}",
 }
 TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
@@ -63,7 +61,6 @@ class _Reader(Blocks):
             "admin": self._admin(blocks.get("admin")),
             "upstream": upstream,
             "uids": None if blocks.get("uids") is None else self.value(secret.File, blocks["uids"], ("uids",)),
-            "alerts": self._alerts(blocks.get("alerts")),
         }
         others = {
             field.name: self.block(type(field.default), blocks.get(field.name), (field.name,))
@@ -104,17 +101,6 @@ class _Reader(Blocks):
             message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
             self.report(("admin", "token"), message)
         return admin
-
-    def _alerts(self, raw: Any) -> alert_settings.AlertSettings:
-        at = ("alerts",)
-        inner = dict(self.known(alert_settings.AlertSettings, raw, at))
-        for name, kind in (("webhooks", alert_settings.WebhookSettings), ("commands", alert_settings.CommandSettings)):
-            if isinstance(listed := inner.get(name), list):
-                inner[name] = [self.block(kind, entry, (*at, name, place)) for place, entry in enumerate(listed)]
-                for place, entry in enumerate(inner[name]):
-                    shown = entry.name or f"{name.removesuffix('s')}-{place + 1}"
-                    self._check_first(at, shown, "name", f"the name {shown}", (*at, name, place))
-        return self.block(alert_settings.AlertSettings, inner, at)
 
     def _store_key(self, raw: Any) -> tuple[secret.StoreKey, ...]:
         listed = raw if isinstance(raw, list) else [] if raw is None else [raw]

@@ -4,7 +4,6 @@ Made while the configuration is read; the messages of ValueError never hold the 
 secrets that other users can read.
 """
 
-import base64
 import hashlib
 import ipaddress
 import re
@@ -12,7 +11,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from proxy import errors
 from proxy.kit import located_yaml
@@ -27,7 +25,6 @@ _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?(/[A-Za-z0-9._~:/!$&'()*+,;=%@-]*)?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
-_WEBHOOK_PREFIX = "whsec_"
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
 
@@ -100,54 +97,6 @@ class ProxyAddress(Secret):
         if not _PROXY.fullmatch(text):
             raise ValueError("is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT")
         super().__init__(text)
-
-
-class WebhookUrl(Secret):
-    """Address of a webhook. Hidden, because the paths of many are all that protects them."""
-
-    __slots__ = ()
-
-    def __init__(self, text: str) -> None:
-        if not text.isascii() or not text.isprintable() or " " in text:
-            raise ValueError("is not an address: it has blanks or characters beyond ASCII")
-        try:
-            address = urlsplit(text)
-            is_usable = address.port != 0 and bool(address.hostname)
-        except ValueError:
-            is_usable = False
-        if not is_usable or address.scheme not in ("https", "http"):
-            raise ValueError("is not an https:// address")
-        # Otherwise an alert could be read, and a forged response could keep it from being retried.
-        if address.scheme == "http" and not _is_loopback(address.hostname or ""):
-            raise ValueError("is http:// of another machine; use https://, because alerts name your clients and quotas")
-        super().__init__(text)
-
-    @property
-    def shown(self) -> str:
-        """Scheme and host."""
-        address = urlsplit(self.reveal())
-        return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
-
-
-class WebhookSecret(Secret):
-    """Secret that signs alerts, in the form of the Standard Webhooks specification: whsec_ and base64."""
-
-    __slots__ = ()
-
-    def __init__(self, text: str) -> None:
-        try:
-            key = base64.b64decode(text.removeprefix(_WEBHOOK_PREFIX), validate=True)
-        except ValueError:
-            key = b""
-        if not text.startswith(_WEBHOOK_PREFIX) or not 24 <= len(key) <= 64:
-            raise ValueError(
-                "is not whsec_ and 24 to 64 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)"
-            )
-        super().__init__(text)
-
-    @property
-    def key(self) -> bytes:
-        return base64.b64decode(self.reveal().removeprefix(_WEBHOOK_PREFIX))
 
 
 class Network(str):
@@ -350,13 +299,6 @@ def _is_secret(key: object, text: str) -> bool:
     if key == "url":  # of a webhook; what is sent to this machine needs no secret in its path
         return not text.startswith("http://")
     return key in _SECRET_KEYS or (key in _ADDRESS_KEYS and ("@" in text or text.startswith("file:")))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _private_keys(data: Any, folder: Path) -> Iterator[Path]:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, field
 
-from proxy.config.alert_settings import AlertSettings, SchemaCheckSettings
 from proxy.config.base import BLOCK, Flag, Name, OutgoingProxy, PemFile, Port, Settings, above_zero, limits
 from proxy.config.secret import (
     STORE_FORMS,
@@ -383,8 +382,6 @@ class Config(Settings, frozen=True):
     graphql: GraphQLSettings = GraphQLSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
-    alerts: AlertSettings = AlertSettings()
-    schema_check: SchemaCheckSettings = SchemaCheckSettings()
 
     @property
     def reserved_files(self) -> int:

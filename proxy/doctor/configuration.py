@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 from proxy import config, errors
-from proxy.alerts import receivers
 from proxy.config import loader
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
@@ -32,8 +31,6 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield finding
     if other_mistakes:
         return
-    for name, problem in receivers.mistakes(settings.alerts):
-        yield found("alert_receiver_unusable", f"the receiver {name} of alerts: {problem}")
     yield passed("configuration_read", f"{inspection.file}: {_summary(settings)}")
     if settings.upstream == "sandbox":
         try:

@@ -12,7 +12,7 @@ from proxy.kit import located_yaml
 from proxy.upstream import http_post
 
 Outcome = Literal["passed", "failed", "warning", "skipped"]
-StageName = Literal["configuration", "machine", "network", "identity", "graphql", "plan", "store", "cost"]
+StageName = Literal["configuration", "machine", "network", "identity", "graphql", "schema", "plan", "store", "cost"]
 
 
 class CheckResult(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Stage graphql: every token is accepted, and the schema has what the mappings read.
+"""Stages graphql and schema: every token is accepted, and the schema has what the mappings read.
 
 One query for each application and one introspection, both free of charge. A stored token that is refused is replaced
 by a new one, unless the run has requested one for the application already.
@@ -53,8 +53,7 @@ class Answered(NamedTuple):
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Try every token, then compare the schema. Leaves the applications whose token is accepted."""
-    refusal: errors.QueryRefused | None = None
+    """Try every token. Leaves the applications whose token is accepted."""
     for name in list(inspection.tokens):
         if name not in inspection.tokens:
             yield skipped("its token was that of an application above, and is refused", name)
@@ -63,7 +62,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
             yield await _try_token(inspection, name)
         except errors.QueryRefused as error:
             # The token was accepted: what refuses the query is a schema that has changed, or something unknown.
-            refusal = error
+            inspection.refusal = error
         except errors.QuotaExhausted:
             # Lists and introspection are free, but a plan without parts may not even have those: see the stage plan.
             yield passed("token_accepted", "the token is accepted", name)
@@ -73,14 +72,16 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
                 continue
             return  # the service fails, whichever application asks
         inspection.accepted.add(name)
-    if not inspection.accepted:
-        return
+
+
+async def check_schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
+    """Compare the schema; where it has all that the mappings read, a refused query has another reason."""
     has_drift = False
     async for finding in _schema(inspection):
         has_drift = has_drift or finding.outcome == "failed"
         yield finding
-    if refusal is not None and not has_drift:
-        yield found("graphql_refuses", f"{classify.SERVICE} refuses a free query: {refusal.message}")
+    if inspection.refusal is not None and not has_drift:
+        yield found("graphql_refuses", f"{classify.SERVICE} refuses a free query: {inspection.refusal.message}")
 
 
 async def _try_token(inspection: Inspection, name: str) -> CheckResult:

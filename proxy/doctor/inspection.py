@@ -38,6 +38,7 @@ class Inspection:
     tokens: dict[str, str] = field(default_factory=dict)  # by stage identity: access tokens by application
     stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store
     accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted
+    refusal: errors.QueryRefused | None = None  # by stage graphql: of a query that every schema should accept
     store: Store | None = None  # by the first stage that uses it: see stored.py
     has_tried_store: bool = False
     store_error: errors.StoreUnavailable | None = None  # by the first stage for which the store has failed

@@ -16,6 +16,7 @@ STAGES = (
     StageCheck("network", network.check),
     StageCheck("identity", identity.check, "network", lambda inspection: inspection.session is not None),
     StageCheck("graphql", graphql.check, "identity", lambda inspection: bool(inspection.tokens)),
+    StageCheck("schema", graphql.check_schema, "graphql", lambda inspection: bool(inspection.accepted)),
     StageCheck("plan", plan.check, "graphql", lambda inspection: bool(inspection.accepted)),
     StageCheck("store", store.check),
     StageCheck("cost", cost.check),
@@ -24,11 +25,16 @@ STAGES = (
 Observer = Callable[[StageName, CheckResult], None]
 
 
-async def run(inspection: Inspection, observe: Observer, begin: Callable[[StageName], None] | None = None) -> Report:
-    """Run all stages; `begin` gets the name of each before it runs, `observe` each finding when it is made. The caller
-    closes `inspection.resources`."""
+async def run(
+    inspection: Inspection,
+    observe: Observer,
+    begin: Callable[[StageName], None] | None = None,
+    only: StageName | None = None,
+) -> Report:
+    """Run all stages, or `only` one and those that it needs. `begin` gets the name of each before it runs, `observe`
+    each finding when it is made. The caller closes `inspection.resources`."""
     finished: dict[StageName, Stage] = {}
-    for stage in STAGES:
+    for stage in STAGES if only is None else _needed(only):
         if begin is not None:
             begin(stage.name)
         findings: list[CheckResult] = []
@@ -38,6 +44,12 @@ async def run(inspection: Inspection, observe: Observer, begin: Callable[[StageN
             observe(stage.name, finding)
         finished[stage.name] = Stage(stage.name, tuple(findings))
     return Report(tuple(finished.values()))
+
+
+def _needed(name: StageName) -> list[StageCheck]:
+    """Return a stage after those that it needs, directly or not."""
+    stage = next(each for each in STAGES if each.name == name)
+    return [stage] if stage is STAGES[0] else [*_needed(stage.needs), stage]
 
 
 async def _skip(needed: Stage) -> AsyncIterator[CheckResult]:

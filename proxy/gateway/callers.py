@@ -1,4 +1,4 @@
-"""Recording of callers: writes this process's counts to the store, and tells which clients are new.
+"""Recording of callers: writes this process's counts to the store.
 
 Counts are written every INTERVAL_SECONDS and at the end. A process that is killed loses what it has counted since its
 last write. While the store is unavailable counts wait in memory, bounded (telemetry/callers.py).
@@ -6,7 +6,6 @@ last write. While the store is unavailable counts wait in memory, bounded (telem
 
 import secrets
 from collections import deque
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import structlog
@@ -29,7 +28,6 @@ from proxy.telemetry.callers import (
 INTERVAL_SECONDS = 10.0  # between two writes
 BATCH_MAX = 1_000  # counts that are written at once
 DAYS_OF_MONTH = 31
-LEARNING_SECONDS = 86_400.0  # after recording began, in which no client counts as new
 
 log = structlog.get_logger()
 
@@ -115,28 +113,3 @@ class CallerRecorder:
                 durations=batch.durations,
             )
             self._batches.popleft()
-
-
-class NewClient(NamedTuple):
-    """Application, API key and user agent that were first seen at a moment, in seconds since 1970."""
-
-    application: str
-    key: str
-    user_agent: str
-    first: int
-
-
-def new_clients(callers: Iterable[CallerSeen], since: float) -> list[NewClient]:
-    """Return the clients that were first seen at `since` or later, oldest first: those whose application, API key and
-    user agent are in no earlier caller. Requests without a valid API key are of no client.
-
-    In the first LEARNING_SECONDS of recording every client would be new, so that none counts as new.
-    """
-    first_seen: dict[tuple[str, str, str], int] = {}
-    for (application, key, _, user_agent), first, _ in callers:
-        if application:
-            client = application, key, user_agent
-            first_seen[client] = min(first, first_seen.get(client, first))
-    known_from = max(since, min(first_seen.values(), default=0) + LEARNING_SECONDS)
-    fresh = [NewClient(*client, first) for client, first in first_seen.items() if first >= known_from]
-    return sorted(fresh, key=lambda each: each.first)

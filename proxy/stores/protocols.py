@@ -242,11 +242,7 @@ class NoteStore(Protocol):
 
 
 class CallerStore(Protocol):
-    """Callers: when each was seen, and its requests by day (in days since 1970, UTC).
-
-    A client that calls for the first time is one whose application, API key and user agent are in no caller with an
-    earlier `first`: see `callers.new_clients` of the gateway.
-    """
+    """Callers: when each was seen, and its requests by day (in days since 1970, UTC)."""
 
     async def add_callers(
         self,

@@ -172,7 +172,9 @@ class Metrics(Collector):
         )
         self.cache_bytes = Gauge("v3bridge_cache_bytes", "Memory that these entries take", "cache", merged="sum")
         self.log_lines_dropped = Counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
-        self._add_alert_metrics(clock)
+        self.store_unavailable = Gauge(
+            "v3bridge_store_unavailable", "Whether the store cannot be used: 1, else 0", merged="max"
+        )
         self._add_reload_metrics()
         # Entries and bytes of each cache in memory, by its name: a function, because they are read on a scrape only.
         self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
@@ -225,21 +227,6 @@ class Metrics(Collector):
         )
         self.parts_remaining = Gauge(
             "v3bridge_parts_remaining", "Parts remaining of the limit", "quota_account", merged="last"
-        )
-
-    def _add_alert_metrics(self, clock: clocks.Clock) -> None:
-        self.alerts = Counter("v3bridge_alerts", "Alerts by event", "event")
-        self.alert_deliveries = Counter(
-            "v3bridge_alert_deliveries",
-            "Deliveries of alerts: delivered, retried, failed or dropped",
-            "receiver",
-            "outcome",
-        )
-        self.schema_check_age = AgeGauge(
-            "v3bridge_schema_check_age_seconds", "Age of the last comparison with the upstream's schema", clock=clock
-        )
-        self.schema_drifts = Gauge(
-            "v3bridge_schema_drifts", "Differences of the upstream's schema from what the mappings read", merged="last"
         )
 
     def _add_reload_metrics(self) -> None:

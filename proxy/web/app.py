@@ -126,7 +126,6 @@ class ServiceBuilder:
             cluster = await state.shared.obtain("figures", resources, functools.partial(self._share_figures, gateway))
             if self._service is None:
                 self._service = service.RunningService(gateway, cluster, self._failures)
-            await state.shared.obtain("alerts", resources, self._service.start_alerts)
             configured = self._compose(gateway, self._service)
             if previous is not None:
                 configured.authenticator.adopt(previous.authenticator)

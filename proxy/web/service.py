@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
-from proxy.alerts import monitor
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.web import operator_endpoints
@@ -60,15 +59,8 @@ class RunningService:
         self.started = gateway.clock.now()
         self.pid = os.getpid()
         self.metrics_text = cluster.local.text
-        self.alerts = monitor.AlertMonitor(lambda: self.gateway)
         self._serve(gateway)
         self._set_gauges(successful=True, at=gateway.clock.now())
-
-    async def start_alerts(self, closing: AsyncExitStack) -> monitor.AlertMonitor:
-        """Start to watch for conditions that an operator should know of."""
-        self.alerts.start()
-        closing.push_async_callback(self.alerts.close)
-        return self.alerts
 
     def switch(self, configured: ConfiguredApp) -> None:
         """Serve with the gateway of another configuration."""

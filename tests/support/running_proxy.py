@@ -49,8 +49,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
         graphql=config.GraphQLSettings(**changes.pop("graphql", {})),
         clients=changes.pop("clients", config.ClientSettings()),
-        alerts=config.AlertSettings(**changes.pop("alerts", {})),
-        schema_check=config.SchemaCheckSettings(**changes.pop("schema_check", {})),
     )
 
 

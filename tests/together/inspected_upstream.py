@@ -17,7 +17,7 @@ APPLICATION: Mapping[str, Any] = {
     "client_id": "an-id",
     "client_secret": "a-secret-of-24-characters",
 }
-UPSTREAM_STAGES: tuple[StageName, ...] = ("network", "identity", "graphql", "plan")
+UPSTREAM_STAGES: tuple[StageName, ...] = ("network", "identity", "graphql", "schema", "plan")
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.
 TIMEOUTS = {"connect_seconds": 2, "first_byte_seconds": 1, "total_seconds": 1.5}
 

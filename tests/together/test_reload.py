@@ -394,5 +394,5 @@ async def test_nothing_of_replaced_configurations_is_left(start_reloadable: Star
             while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
                 await asyncio.sleep(0.05)
         named = [task.get_name() for task in asyncio.all_tasks()]
-        once = {"quota", "cache clearing", "figures of this machine", "alerts"}
+        once = {"quota", "cache clearing", "figures of this machine"}
         assert {named.count(name) for name in once} == {1}, named

@@ -48,17 +48,6 @@ class QuotaStatus(NamedTuple):
     reset: int | None
 
 
-class RefusedRequest(NamedTuple):
-    """Request that was refused in a period, because a limit of the configuration did not cover its worst case."""
-
-    period: str
-    parts: int
-
-    def smaller(self, before: "RefusedRequest | None") -> "RefusedRequest":
-        """Return the smaller of two of the same period."""
-        return before if before and before.period == self.period and before.parts < self.parts else self
-
-
 class Reservation:
     """Parts held for one request. It ends once, with `settle` or `release`; a second call changes nothing."""
 
@@ -96,8 +85,8 @@ class Reservation:
 
 
 class Quota:
-    """Quotas of all API keys. `owner` is this process in the store: no other, before or after, has the same. `refused`
-    has the smallest refused request of each account, `exhaustion` what upstream has refused."""
+    """Quotas of all API keys. `owner` is this process in the store: no other, before or after, has the same.
+    `exhaustion` is what upstream has refused."""
 
     def __init__(
         self,
@@ -125,8 +114,6 @@ class Quota:
         self._charges: dict[ChargedAccounts, _Charge] = {}
         self._moment: tuple[float, int] | None = None  # second and state of the ledger that the statuses are of
         self._statuses: dict[ChargedAccounts, QuotaStatus] = {}
-        self.refused: dict[QuotaAccount, RefusedRequest] = {}
-        self._withheld: dict[ChargedAccounts, RefusedRequest] = {}
         self._refreshing = PeriodicTask("quota", self.refresh, interval, delay=interval)
 
     async def start(self) -> None:
@@ -146,7 +133,6 @@ class Quota:
         self._charged = [tracked for tracked in self._charged if tracked is not charged]
         before, self._accounts = self._accounts, _accounts(self._charged)
         self._charges.clear()  # filled again by the next requests
-        self._withheld.clear()
         self._gauges.remove(before, self._accounts)
 
     async def close(self) -> None:
@@ -197,32 +183,10 @@ class Quota:
         )
         return QuotaStatus(used, account.limit, account.reset(periods, now))
 
-    @property
-    def store_available(self) -> bool:
-        """Whether usage can be written to the store."""
-        return self._ledger.is_available
-
     def usages(self) -> list[tuple[QuotaAccount, EntryUsage]]:
         """Return the usage of each account in its current period, as of the last refresh."""
         periods = self._calendar.today()
         return [(account, self._ledger.usage(account.entry(periods))) for account in self._accounts]
-
-    def withheld(self) -> list[tuple[ChargedAccounts, EntryUsage]]:
-        """Return the API keys that are refused parts which they leave to others, with the application's usage."""
-        periods = self._calendar.today()
-        refused = [
-            (accounts, self._ledger.usage(accounts.application.entry(periods)), request)
-            for charged in self._charged
-            for accounts in charged
-            if (request := self._withheld.get(accounts))
-        ]
-        return [
-            (accounts, usage)
-            for accounts, usage, request in refused
-            if request.period == usage.entry.period
-            and request.parts
-            > max(0, (accounts.application.limit or 0) - accounts.leaves - usage.used - usage.uncertain)
-        ]
 
     async def book(
         self, accounts: ChargedAccounts, used: int, uncertain: int, reservation: str, intent: int | None
@@ -259,7 +223,7 @@ class Quota:
         # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
         entries = [account.entry(periods) for account in self._accounts]
         await self._ledger.refresh(entries, is_proof=is_written)
-        self._gauges.update(self.usages())
+        self._gauges.update(self.usages(), is_available=self._ledger.is_available)
 
     async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:
         """Record the worst case of a request without holding quota: in the journal, which is faster, or in the
@@ -292,11 +256,6 @@ class Quota:
         """Raise QuotaExhausted if the parts exceed the remaining quota even without open reservations."""
         remaining = max(0, (account.limit or 0) - usage.used - usage.uncertain)
         if parts > remaining:
-            refused = RefusedRequest(usage.entry.period, parts)
-            if account.name == accounts.application.name and accounts.leaves:
-                self._withheld[accounts] = refused.smaller(self._withheld.get(accounts))
-            else:
-                self.refused[account] = refused.smaller(self.refused.get(account))
             periods = self._calendar.today()
             reset = account.reset(periods, self._clock.now())
             end = "it is never reset" if reset is None else f"it is reset on {rfc3339(periods.month_ends)[:10]}"

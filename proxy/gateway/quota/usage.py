@@ -25,8 +25,9 @@ class UsageGauges:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def update(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]]) -> None:
-        """Set the gauges of each account."""
+    def update(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]], *, is_available: bool) -> None:
+        """Set the gauges of each account, and that of the store."""
+        self._metrics.store_unavailable[()] = float(not is_available)
         for account, usage in usages:
             label = (account.name,)
             self._metrics.parts_used[label] = usage.used

@@ -103,10 +103,6 @@ class TokenCache:
         """Return the error if the credentials or a new token were refused, and none has been accepted since."""
         return self._refused.get(credentials)
 
-    def failure(self, credentials: Credentials) -> backoff.Backoff | None:
-        """Return the last failed token request of an application; None once a token has been had since."""
-        return self._source.failure(credentials)
-
     async def mark_refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
         """Start a back-off, because the upstream refused a new token, too.
 

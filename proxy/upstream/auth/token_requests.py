@@ -68,10 +68,6 @@ class TokenRequester:
         self._owner = f"{rng.getrandbits(64):016x}"
         self._backoffs: dict[Credentials, backoff.Backoff] = {}  # of applications whose last request has failed
 
-    def failure(self, credentials: Credentials) -> backoff.Backoff | None:
-        """Return the last failure of an application; None once a token has been had since."""
-        return self._backoffs.get(credentials)
-
     async def get(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
         """Return a token other than `unwanted`, of another worker or a new one. Raises the errors of TokenCache.get."""
         # This process knows: no need to ask the store with every request during a back-off.

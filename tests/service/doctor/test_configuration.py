@@ -47,20 +47,6 @@ async def test_each_mistake_is_one_diagnosis(examine: Examine, tmp_path: Path, t
     assert "hidden" not in findings[0].text or code == "uids_invalid"
 
 
-async def test_receivers_of_alerts_that_cannot_work_are_warnings(examine: Examine, tmp_path: Path) -> None:
-    (tmp_path / "empty.txt").write_text("\n")
-    hooks = '{url: "https://a.example/T0K3N", ca_file: empty.txt}, {url: "https://b.example/T0K3N"}'
-    commands = "{command: [no-such-program, s3cret], name: pager}, {command: [cat]}"
-    findings = await examine(
-        configuration.check, SANDBOX + f"alerts: {{webhooks: [{hooks}], commands: [{commands}]}}\n"
-    )
-    assert diagnoses(findings)[:2] == ["alert_receiver_unusable"] * 2
-    assert {finding.outcome for finding in findings} == {"warning", "passed"}
-    assert "webhook-1" in findings[0].text
-    assert "the program no-such-program" in findings[1].text
-    assert not any("s3cret" in finding.text or "T0K3N" in finding.text for finding in findings)
-
-
 async def test_all_mistakes_are_found_at_once(examine: Examine) -> None:
     text = SANDBOX + "listen: {port: 70000, prt: 1}\nlog: {level: loud}\nstore: env:NO\n"
     findings = await examine(configuration.check, text)

@@ -53,7 +53,7 @@ VALUES: dict[str, Any] = {
 }
 NOT_CHANGED = {
     # Applied once, at the start; or by others than the gateway.
-    *("store", "listen", "admin", "log", "alerts", "schema_check"),
+    *("store", "listen", "admin", "log"),
     # Files are compared by their digests (test_reload.py replaces some), and what is made of them is not looked into.
     *("uids", "upstream.tls", "upstream.site"),
 }

@@ -1,4 +1,4 @@
-"""Recording of callers: written at intervals and at the end, kept while the store is unavailable; and new clients."""
+"""Recording of callers: written at intervals and at the end, kept while the store is unavailable."""
 
 import asyncio
 import json
@@ -224,26 +224,3 @@ async def test_zero_days_delete_what_is_stored(store: UnreliableStore, time: clo
 
 def seen(first: int, key: str = "erp", endpoint: str = "parts/match", user_agent: str = "curl/8") -> CallerSeen:
     return CallerSeen(Caller("demo" if key else "", key, endpoint, user_agent), first, first)
-
-
-def test_new_clients_are_those_without_an_earlier_caller() -> None:
-    start, later = 1_000_000, 2_000_000
-    known = [
-        seen(start),
-        seen(later, endpoint="parts/search"),  # a known client on another endpoint
-        seen(later + 2, user_agent="curl/9", endpoint="parts/search"),
-        seen(later + 1, user_agent="curl/9"),
-        seen(later, key="2"),
-        seen(later, key=""),
-        seen(start + DAY_SECONDS, key="3"),
-    ]
-    assert [each[1:] for each in callers.new_clients(known, later)] == [
-        ("2", "curl/8", later),
-        ("erp", "curl/9", later + 1),
-    ]
-
-
-def test_no_client_is_new_on_the_first_day_of_recording() -> None:
-    known = [seen(100), seen(100 + DAY_SECONDS - 1, key="2"), seen(100 + DAY_SECONDS, key="3")]
-    assert [each.key for each in callers.new_clients(known, 0)] == ["3"]
-    assert callers.new_clients([], 0) == []

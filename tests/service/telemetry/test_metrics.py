@@ -15,13 +15,10 @@ LABELS = {
     "status",
     "operation",
     "outcome",
-    "event",
-    "receiver",
     "application",
     "quota_account",
     "source",
     "reason",
-    "side",
 }
 LABELS |= {"service", "le"}
 

@@ -69,6 +69,14 @@ def test_every_stage_is_run_in_its_order(shipped: "subprocess.CompletedProcess[s
     assert all(stage["findings"][0]["outcome"] == "passed" for stage in report["stages"])
 
 
+def test_one_stage_is_run_with_those_that_it_needs(run_command: Run) -> None:
+    done = run_command("doctor", "--only", "schema", "--json")
+    needed = ["configuration", "network", "identity", "graphql", "schema"]
+    assert (done.returncode, [stage["name"] for stage in json.loads(done.stdout)["stages"]]) == (0, needed)
+    done = run_command("doctor", "--only", "scheme")
+    assert (done.returncode, "--only: 'scheme' is none of configuration, machine" in done.stderr) == (2, True)
+
+
 def test_mistakes_of_the_configuration_are_those_that_serve_prints(run_command: Run, config_file: Any) -> None:
     file = config_file(MISTAKES)
     served, used, examined = (run_command(name, "--config", str(file)) for name in ("serve", "usage", "doctor"))

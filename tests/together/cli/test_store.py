@@ -20,7 +20,6 @@ from together.environment import ProxyEnvironment, target
 from together.terminal import terminals
 
 from proxy import config
-from proxy.alerts import alert, records
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
@@ -116,7 +115,7 @@ def test_restore_needs_a_yes_and_says_what_is_lost(
     use(booking(1000, 2))
     done = run_command("store", "restore", backup, "--config", config_file)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "state.sqlite is overwritten: usage, callers, alerts. The backup has 1 ledger entry." in done.stderr
+    assert "state.sqlite is overwritten: usage, callers. The backup has 1 ledger entry." in done.stderr
     assert "  shop 2026-11: 1,040 parts used, 40 in the backup\n" in done.stderr
     assert "confirm with --yes" in done.stderr
     assert use(used) == 1040
@@ -267,8 +266,6 @@ def filled(request: pytest.FixtureRequest, config_file: str, tmp_path: Path) -> 
             months=[MonthlyRequests(month, "shop", "1", 3, 1, 4, 0)],
         )
         await store.keep_token("key", "eyJ-token", now + 3600.0)
-        made = alert.make("1", "client.new", "info", "shop/1 has a new client", {}, now=now)
-        await records.keep(store, records.AlertRecord(float(now), made, []))
 
     asyncio.run(with_store(address, fill))
 
@@ -287,7 +284,6 @@ def test_export_has_a_line_for_each_record_and_no_token(run_command: Run, config
     assert (rows["days"]["requests"], rows["days"]["errors"], rows["days"]["parts"]) == (3, 1, 9)
     assert (rows["unsupported"]["name"], rows["unsupported"]["requests"]) == ("show[] (no source)", 2)
     assert rows["unknown-keys"]["requests"] == 2
-    assert rows["alerts"]["title"] == "shop/1 has a new client"
 
 
 @pytest.mark.usefixtures("filled", "within_a_day")

@@ -33,20 +33,6 @@ async def test_parts_are_booked_per_day_month_and_lifetime_of_application_and_ke
     ]
 
 
-async def test_smallest_refused_request_of_the_period_is_known(
-    worker: Any, small_plan: Any, time: clock.ManualClock
-) -> None:
-    account = small_plan.application
-    await (await worker.reserve(small_plan, 60)).settle(60)
-    assert worker.refused == {}
-    for parts, smallest in ((50, 50), (41, 41), (70, 41)):
-        await refused(worker, small_plan, parts)
-        assert worker.refused[account] == reservations.RefusedRequest("2023-11", smallest)
-    time.advance(TO_DECEMBER)
-    await refused(worker, small_plan, 200)
-    assert worker.refused[account] == reservations.RefusedRequest("2023-12", 200)
-
-
 async def test_quota_reserved_by_requests_in_flight_is_retried_soon(worker: Any, small_plan: Any) -> None:
     held = await worker.reserve(small_plan, 60)
     error = await refused(worker, small_plan, 41)

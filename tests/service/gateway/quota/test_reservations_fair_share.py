@@ -96,7 +96,6 @@ async def test_ended_share_is_no_exhausted_application(quotas: Quotas) -> None:
     await worker.refresh()
     await use(worker, erp, 80)
     await refused(worker, nightly)
-    assert nightly.application not in worker.refused
     assert {account.name: account.limit for account, _ in worker.usages()} == {
         "demo": LIMIT,
         "demo/nightly": 30,

@@ -232,20 +232,3 @@ async def test_no_secret_is_logged(store: Any, service: Any, log_output: io.Stri
         await store.get(CREDENTIALS)
     assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
     assert "the-secret" not in log_output.getvalue()
-
-
-async def test_failures_are_known_until_there_is_a_token(start: Any, service: Any) -> None:
-    worker, other = start(), start()
-    assert worker.failure(CREDENTIALS) is None
-    for failures in (1, 2):
-        service.refuse(500)
-        for each in (worker, other):
-            with pytest.raises(errors.UpstreamFault):
-                await each.get(CREDENTIALS)
-            # The other worker has asked nothing, and shares the back-off.
-            assert (each.failure(CREDENTIALS).kind, each.failure(CREDENTIALS).failures) == ("UpstreamFault", failures)
-        service.clock.advance(60)
-        assert worker.failure(CREDENTIALS) is not None  # the back-off is over, the failure is not
-    service.grant()
-    await worker.get(CREDENTIALS)
-    assert worker.failure(CREDENTIALS) is None

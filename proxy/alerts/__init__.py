@@ -1,1 +1,0 @@
-"""Alerts: conditions that an operator should know of, delivered to webhooks and commands."""
