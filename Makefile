@@ -22,12 +22,12 @@ PINS := $(VENV)/constraints.txt
 # Writes hashes of all files that the index has of each version, for every platform and Python.
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11.5
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
-# Clients that tests/together/clients runs and that need more than they use (KiCost: wxPython): installed without their needs, each
+# Clients that tests/acceptance runs and that need more than they use (KiCost: wxPython): installed without their needs, each
 # version in a folder of its own.
 KICOST := 1.1.12 1.1.21
 CLIENTS := $(VENV)/.clients
 # And clients in JavaScript, by their hashes, where npm is.
-NPM_LOCK := tests/together/graphql/javascript/package-lock.json
+NPM_LOCK := tests/acceptance/javascript/package-lock.json
 # A test that runs make itself starts afresh, with nothing of the words that this make was called with. Bytecode is kept:
 # tests start hundreds of interpreters, each of which would compile the same modules, for a second or two.
 AFRESH := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u ARGS -u WORKERS -u PYTHONDONTWRITEBYTECODE

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import gql
 import pytest
+from acceptance import kicost_runs
 from gql.transport.exceptions import TransportQueryError, TransportServerError
 from gql.transport.requests import RequestsHTTPTransport
 from oauthlib.oauth2 import BackendApplicationClient
 from requests_oauthlib import OAuth2Session
 from support.running_commands import Run
-from together.clients import kicost_runs
 
 import nexar_sandbox
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import kicost_runs
 from support import running_proxy
-from together.clients import kicost_runs
 from together.graphql.conftest import Pair
 
 import nexar_sandbox

@@ -1,19 +1,17 @@
 """The vendor's published examples (NexarDeveloper/nexar-first-supply-query): their requests, and what they read.
 
 They are in no package registry, so they cannot be run here: these are their requests, with the headers that their
-libraries send. And KiCost, whose token is the vendor's Python client's.
+libraries send.
 """
 
 import asyncio
 import base64
 import json
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import requests
 from support import running_proxy
-from together.clients import kicost_runs
 from together.environment import RawResponse
 from together.graphql.conftest import Pair
 
@@ -83,14 +81,3 @@ async def test_javascript_example_pages_through_a_search(pair: Any) -> None:
                 break
         assert len(found) == min(result["hits"], 1_000) > 100
         assert both.billed == len(found)
-
-
-async def test_kicost_signs_in_with_an_api_key_as_its_secret(pair: Any, tmp_path: Path) -> None:
-    async with pair(application={"features": "all"}) as both:
-        url = both.environment.proxy.url
-        own = {"KICOST_NEXAR_URL": f"{url}/graphql", "TOKEN_URL": f"{url}/connect/token"}
-        own |= {"NEXAR_CLIENT_ID": "any", "NEXAR_CLIENT_SECRET": running_proxy.KEY, "NEXAR_STORAGE_PATH": str(tmp_path)}
-        lines = [("", "SN74S74N"), ("", "1N4007")]
-        sheet = await asyncio.to_thread(kicost_runs.run, "1.1.21", tmp_path, lines, **own)
-        assert set(sheet) == {"SN74S74N", "1N4007"}
-        assert any(line.prices for sellers in sheet.values() for line in sellers.values())
