@@ -218,6 +218,6 @@ def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
     coalescing = "Equal queries, of one request or of several in flight, are sent once."
     return [
         "Any entry serves the request that has all fields of this projection, whichever request stored it.",
-        "From the third time on, a request that is equal byte for byte is served without being parsed.",
+        "The response to a request that is equal byte for byte is kept as it was sent, while its results are fresh.",
         *([coalescing] if settings.coalescing.enabled else []),
     ]
