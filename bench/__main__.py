@@ -54,7 +54,8 @@ BENCHES = {
 }
 HEAD = "## Results\n"  # of the end of the page, which a run replaces
 RUN = """
-One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark.
+One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark, with the
+rows that have a goal; a run prints all.
 
 Python {python}, {cores} cores, {minutes:.0f} minutes.
 """
@@ -93,7 +94,8 @@ def _measured(name: str, place: str) -> list[goals.Row]:
 def _page(results: Results, minutes: float) -> str:
     before = PAGE.read_text(encoding="utf-8").partition(HEAD)[0]
     run = RUN.format(python=platform.python_version(), cores=os.cpu_count(), minutes=minutes)
-    tables = "".join(f"\n### {name}\n\n{goals.table(rows)}" for name, rows in results.items())
+    judged = {name: [row for row in rows if row.goal] or rows for name, rows in results.items()}
+    tables = "".join(f"\n### {name}\n\n{goals.table(rows)}" for name, rows in judged.items())
     return before + HEAD + run + tables
 
 
