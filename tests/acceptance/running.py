@@ -162,19 +162,10 @@ class Process:
         """What it wrote to standard output since its first start."""
         return (self.folder / "out").read_text()
 
-    def events(self, event: str) -> list[dict[str, Any]]:
-        """Return the lines of an event, of a log with `format: json`."""
-        lines = [line for line in self.log.splitlines(keepends=True) if line.endswith("\n") and line.startswith("{")]
-        return [line for line in map(json.loads, lines) if line["event"] == event]
-
-    def tell(self, number: int) -> None:
-        """Send it a signal."""
-        os.kill(self.pid, number)
-
     def stop(self) -> int:
         """Send SIGTERM, wait for its end and return the exit code."""
         assert self._process is not None
-        self.tell(signal.SIGTERM)
+        os.kill(self.pid, signal.SIGTERM)
         return self._process.wait(SECONDS)
 
     def kill(self) -> None:
@@ -224,7 +215,7 @@ class Service(Process):
     def reload(self, text: str) -> None:
         """Write another configuration and send SIGHUP; it is taken over a moment later."""
         self.write(text)
-        self.tell(signal.SIGHUP)
+        os.kill(self.pid, signal.SIGHUP)
 
     def get(self, target: str, **options: Any) -> Response:
         return request(self.url, target, **options)
@@ -284,9 +275,6 @@ class Operation:
     headers: dict[str, str]
 
 
-Answer = Callable[[Operation], Any]
-
-
 @dataclass
 class ScriptedUpstream:
     """Identity service and GraphQL API with scripted responses, in a thread. Tokens say whose they are.
@@ -296,7 +284,7 @@ class ScriptedUpstream:
     """
 
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    answer: Answer | None = None
+    answer: Callable[[Operation], Any] | None = None
     operations: list[Operation] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)  # the client id of each token request
     token_seconds: float = 86_400

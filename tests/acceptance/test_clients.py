@@ -20,15 +20,15 @@ import gql
 import octopart
 import pytest
 import retrying
-from acceptance import kicost_runs, running
+from acceptance import running
 from gql.transport.exceptions import TransportQueryError
 from gql.transport.requests import RequestsHTTPTransport
 from octocruncher import OctoCruncher
 from octopart.client import OctopartClient
-from octopart.directives import IncludeDirectives
 from octopart.exceptions import OctopartError
 from pyoctopart.exceptions import Octopart503Error
 from pyoctopart.octopart import Octopart
+from support import kicost_runs
 
 pytestmark = pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
 
@@ -39,7 +39,6 @@ BOM = """
     MAX1724EZK33+T MC1488P MC6800P MC68000P10 MCP23017-E/SP NE555N PIC16F84A-04/P SKHHLQA010 SN74LS00N SN74LS04N
     SN74LS138N SN74LS245N SN74S74N TSL2561T
 """.split()  # noqa: SIM905 - a list of words, not of quotes
-SHOWN = {"__class__", "uid", "mpn", "manufacturer", "brand", "octopart_url", "offers", "redirected_uids"}
 MICROCHIP = ["ATMEGA328P-PU", "ATMEGA328PPU"]
 # Uids of recorded v3 answers.
 TEXAS, DIGIKEY, ROOT, RESISTORS = "2239e3330e2df5fe", "2c3be9310496fffc", "8a1e4714bb3951d9", "5c6a91606d4187ad"
@@ -136,14 +135,6 @@ def test_octopart_matches_in_order_with_references_and_errors() -> None:
     assert [result["hits"] for result in results] == [2, 0, 0, 1, 4]
     [exact] = OctopartClient().match([{"mpn": "ATMEGA328P-PU"}], exact_only=True)["results"]
     assert mpns(exact) == MICROCHIP[:1]
-
-
-@pytest.mark.parametrize("directive", [directive.value for directive in IncludeDirectives])
-def test_octopart_gets_an_optional_field_only_when_it_is_included(directive: str) -> None:
-    query = [{"mpn": "SN74S74N", "brand": "TI"}]
-    without, included = (OctopartClient().match(query, includes=names) for names in (None, [directive]))
-    assert set(without["results"][0]["items"][0]) == SHOWN
-    assert set(included["results"][0]["items"][0]) == SHOWN | {directive}
 
 
 def test_octopart_searches_with_filters_order_and_pages() -> None:
@@ -280,9 +271,9 @@ def test_gql_reads_the_schema_and_executes_what_it_allows(service: running.Servi
         graphql_client(service, "SMALL_KEY").execute(document)
 
 
-@pytest.fixture
-def graphql_request(service: running.Service, needs_program: Callable[[str], str]) -> Callable[..., Any]:
-    """Returns what the client in JavaScript returns or throws."""
+def test_graphql_request_gets_data_and_throws_errors(
+    service: running.Service, needs_program: Callable[[str], str]
+) -> None:
     node, installed = needs_program("node"), Path(sys.prefix) / "npm"
     if not (installed / "node_modules" / "graphql-request").is_dir():
         needs_program("npm")
@@ -294,12 +285,8 @@ def graphql_request(service: running.Service, needs_program: Callable[[str], str
         command = [node, "--input-type=module", "-e", SCRIPT]
         return json.loads(subprocess.run(command, cwd=installed, env=env, capture_output=True, check=True).stdout)
 
-    return send
-
-
-def test_graphql_request_gets_data_and_throws_errors(graphql_request: Callable[..., Any]) -> None:
     queries = [{"mpn": "SN74S74N", "limit": 1}]
-    assert graphql_request(MATCH, q=queries)["data"]["supMultiMatch"][0]["parts"] == [{"mpn": "SN74S74N"}]
-    wrong = graphql_request(MATCH, "wrong-key", q=queries)
+    assert send(MATCH, q=queries)["data"]["supMultiMatch"][0]["parts"] == [{"mpn": "SN74S74N"}]
+    wrong = send(MATCH, "wrong-key", q=queries)
     assert (wrong["status"], wrong["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
-    assert "nothing" in graphql_request("{ nothing }")["errors"][0]["message"]
+    assert "nothing" in send("{ nothing }")["errors"][0]["message"]

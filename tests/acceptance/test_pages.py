@@ -4,7 +4,6 @@ Only ports are others, those of operators too, and `v3bridge init` gets its answ
 clone of the project, made of links.
 """
 
-import json
 import os
 import re
 import shlex
@@ -13,7 +12,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from acceptance import running
@@ -117,12 +115,13 @@ class Reader:
         assert "v3bridge: " not in done.stderr, (line, done.stderr)
 
     def _compare(self, text: str) -> None:
-        """Run the command of a console; its output, shortened by `...`, is the one shown. A command with curl is the
-        one that the service printed."""
+        """Run the command of a console, which the service has printed; the values shown are those of its output."""
         command, _, shown = self.local(text).removeprefix("$ ").partition("\n")
         assert command in self.output
         self._execute(f"{command} --silent --show-error")
-        assert differences(shortened(shown), json.loads(self.output)) == []
+        values = re.findall(r'"\w+": (?:"[^"]*"|\d+)|\[\d+, "[\d.]+"\]', shown)
+        assert len(values) > 5
+        assert [each for each in values if "".join(each.split()) not in "".join(self.output.split())] == []
 
     def stop(self, port: str = "") -> None:
         """Stop what has a port, or all."""
@@ -131,35 +130,6 @@ class Reader:
                 process = self._started.pop(each)
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-
-
-def shortened(text: str) -> Any:
-    """Read JSON in which `...` stands for members or elements that are left out, as the key or last element "..."."""
-    pieces: list[str] = []
-    inside: list[str] = []
-    for piece in re.findall(r'"(?:[^"\\]|\\.)*"|\.\.\.|.', text, re.DOTALL):
-        if piece in ("}", "]"):
-            inside.pop()
-        if piece in ("{", "["):
-            inside.append(piece)
-        pieces.append(('"...": 0' if inside[-1:] == ["{"] else '"..."') if piece == "..." else piece)
-    return json.loads("".join(pieces))
-
-
-def differences(shown: Any, real: Any, at: str = "") -> list[str]:
-    """Return where what is shown is not what is real, apart from what is left out."""
-    if isinstance(shown, dict) and isinstance(real, dict):
-        names = shown.keys() - {"..."}
-        wrong = [f"{at}.{name}" for name in (names - real.keys() if "..." in shown else names ^ real.keys())]
-        return wrong + [
-            line for name in names & real.keys() for line in differences(shown[name], real[name], f"{at}.{name}")
-        ]
-    if isinstance(shown, list) and isinstance(real, list):
-        kept = shown[:-1] if shown[-1:] == ["..."] else shown
-        if len(kept) > len(real) or (kept == shown and len(kept) != len(real)):
-            return [f"{at}: {len(kept)} of {len(real)}"]
-        return [line for n, one in enumerate(kept) for line in differences(one, real[n], f"{at}[{n}]")]
-    return [] if shown == real else [f"{at}: {shown!r}, really {real!r}"]
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import gql
 import pytest
-from acceptance import kicost_runs
 from gql.transport.exceptions import TransportQueryError, TransportServerError
 from gql.transport.requests import RequestsHTTPTransport
 from oauthlib.oauth2 import BackendApplicationClient
 from requests_oauthlib import OAuth2Session
+from support import kicost_runs
 from support.running_commands import Run
 
 import nexar_sandbox

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acceptance import kicost_runs
-from support import running_proxy
+from support import kicost_runs, running_proxy
 from together.graphql.conftest import Pair
 
 import nexar_sandbox
