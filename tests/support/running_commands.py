@@ -39,12 +39,6 @@ class RunningCommand:
                 return lines
         raise AssertionError(f"{word!r} was never printed; errors: {self.errors}")
 
-    def hang_up(self) -> None:
-        """Close the reading end of its output."""
-        assert self._process.stdout is not None
-        with open(os.devnull) as nothing:
-            os.dup2(nothing.fileno(), self._process.stdout.fileno())
-
     @property
     def pid(self) -> int:
         """Process id."""
