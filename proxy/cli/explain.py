@@ -71,12 +71,15 @@ explain = option_fields.command(ExplainOptions, run)
 
 def _explain(explainer: "Explainer", given: str, options: ExplainOptions) -> None:
     from proxy.cli import explained as output
-    from proxy.explain.explained_input import InputExplainer
-    from proxy.explain.explanation import Explanation
+    from proxy.explain import explained_input
+    from proxy.explain.explanation import ExplainedFile, Explanation
 
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if given == STDIN else given
-    reader = InputExplainer(explainer, options.application, options.kind)
-    explained = reader.file(Path(text)) if _is_file(text) else reader.text(text)
+    explained: Explanation | ExplainedFile
+    if _is_file(text):
+        explained = explained_input.explain_file(explainer, Path(text), options.application, options.kind)
+    else:
+        explained = explained_input.explain_text(explainer, text, options.application, options.kind)
     if options.as_json:
         shown.print_json(explained)
     elif isinstance(explained, Explanation):

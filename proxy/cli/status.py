@@ -15,7 +15,7 @@ from rich.text import Text
 from proxy import errors
 from proxy.cli import option_fields, shown
 from proxy.kit import shipped
-from proxy.kit.wording import duration, printable
+from proxy.kit.wording import counted, duration, printable
 
 if TYPE_CHECKING:
     from proxy.workers.control import ServiceDescription
@@ -100,7 +100,8 @@ def reasons(read: Status) -> Iterator[str]:
         if row["exhausted_until"]:
             yield f"{name} exhausted until {row['exhausted_until']}: the upstream refuses its requests"
         elif row["limit"] and used >= NEARLY_USED * row["limit"]:
-            yield f"{name} has used {used:,} of {row['limit']:,} parts ({row['period']}): {used / row['limit']:.0%}"
+            limit = counted(row["limit"], "part")
+            yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
 def _show(read: Status) -> None:

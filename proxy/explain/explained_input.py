@@ -114,38 +114,29 @@ def _query_keys(request: V3Request) -> tuple[tuple[str, ...], bool]:
 KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
 
 
-class InputExplainer:
-    """Explains texts and files as requests of one application. `kind` is that of a file, where it is not detected.
+def explain_text(
+    explainer: Explainer, text: str, application: str | None, kind: str | None
+) -> Explanation | ExplainedFile:
+    """Explain a request, or the content of a file, such as lines of an access log. Raises ConfigError, SourceError."""
+    try:
+        return explainer.explain_input(inputs.read_request(text), application)
+    except errors.SourceError as error:
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "input")
+            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            try:
+                return explain_file(explainer, file, application, kind)
+            except errors.SourceError:
+                raise error from None
 
-    Both methods raise SourceError for what cannot be read.
-    """
 
-    def __init__(self, explainer: Explainer, application: str | None, kind: str | None) -> None:
-        self._explainer = explainer
-        self._application = application
-        self._kind = kind
-
-    def text(self, text: str) -> Explanation | ExplainedFile:
-        """Explain a request, or the content of a file, such as lines of an access log."""
-        try:
-            return self._explainer.explain_input(inputs.read_request(text), self._application)
-        except errors.SourceError as error:
-            with TemporaryDirectory() as folder:
-                file = Path(folder, "input")
-                file.write_bytes(text.encode("utf-8", "surrogateescape"))
-                try:
-                    return self.file(file)
-                except errors.SourceError:
-                    raise error from None
-
-    def file(self, file: Path) -> ExplainedFile:
-        """Explain the requests of a file."""
-        clients = Clients()
-        source = sources.open_source(file, clients, kind=self._kind)
-        requests = ((each, clients.key(each.client, "baseline")) for each in source.requests())
-        keyless = source.kind in KEYLESS
-        explained = explain_kinds(file.name, requests, self._explainer, self._application, keyless)
-        skipped: Counter[str] = Counter()
-        for count in (*source.junk, *source.skipped):
-            skipped[count.reason] += count.times
-        return msgspec.structs.replace(explained, skipped=dict(skipped))
+def explain_file(explainer: Explainer, file: Path, application: str | None, kind: str | None) -> ExplainedFile:
+    """Explain the requests of a file, whose `kind` is detected where it is None. Raises ConfigError, SourceError."""
+    clients = Clients()
+    source = sources.open_source(file, clients, kind=kind)
+    requests = ((each, clients.key(each.client, "baseline")) for each in source.requests())
+    explained = explain_kinds(file.name, requests, explainer, application, source.kind in KEYLESS)
+    skipped: Counter[str] = Counter()
+    for count in (*source.junk, *source.skipped):
+        skipped[count.reason] += count.times
+    return msgspec.structs.replace(explained, skipped=dict(skipped))

@@ -28,13 +28,11 @@ from proxy.v3.parsing.request_parameters import RequestParameters
 class Explainer:
     """Explains requests under one configuration. Documents are compiled once for each projection."""
 
-    def __init__(self, settings: config.Config, mappings: loader.Mappings | None = None) -> None:
-        """Without `mappings` they are loaded. Raises MappingError."""
+    def __init__(self, settings: config.Config) -> None:
+        """Load the mappings. Raises MappingError."""
         self.settings = settings
-        if mappings is None:
-            site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
-            mappings = loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
-        self.mappings = mappings
+        site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
+        self.mappings = loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
         self._clients = Applications(settings.applications)
         self._planner = RequestPlanner(settings, self.mappings)
 

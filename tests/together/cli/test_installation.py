@@ -178,7 +178,6 @@ async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], 
 
 def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Path) -> None:
     (tmp_path / "list.har").write_text('{"log": {"entries": []}}', encoding="utf-8")
-    (tmp_path / "exchange.json").write_text('{"data": {}}', encoding="utf-8")
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
     samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
     extras = {
@@ -186,7 +185,6 @@ def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Pa
         "sandbox": "sandbox",
         f"compare --requests list.har --baseline {NOBODY} --candidate {NOBODY}": "compare",
         "record --output recording.zst --requests list.har": "compare",
-        "conform --from exchange.json": "conform",
         "sheet fill BOM.xlsx": "sheet",
         "sheet fill BOM.csv --columns price": "sandbox",
     }
