@@ -58,9 +58,8 @@ def documented_name(name: str) -> str:
     steps = name.split(".")
     if steps[0] == "applications" and len(steps) > 1:
         steps[1] = "NAME"
-    for place in (1, 2):
-        if len(steps) > place + 1 and steps[place] in ("apikeys", "webhooks", "commands"):
-            del steps[place + 1]
+    if len(steps) > 3 and steps[2] == "apikeys":
+        del steps[3]
     return ".".join(steps)
 
 

@@ -19,11 +19,10 @@ FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, to
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
-_SECRET_KEYS = ("client_secret", "token", "store_key", "secret")
+_SECRET_KEYS = ("client_secret", "token", "store_key")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
-_ADDRESS = re.compile(r"https?://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?(/[A-Za-z0-9._~:/!$&'()*+,;=%@-]*)?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
@@ -296,8 +295,6 @@ def _secrets(data: Any, key: object = None) -> Iterator[str]:
 def _is_secret(key: object, text: str) -> bool:
     if key == "apikeys":
         return text != KNOWN_TO_ALL and not text.lower().startswith("sha256:")
-    if key == "url":  # of a webhook; what is sent to this machine needs no secret in its path
-        return not text.startswith("http://")
     return key in _SECRET_KEYS or (key in _ADDRESS_KEYS and ("@" in text or text.startswith("file:")))
 
 

@@ -229,7 +229,7 @@ class ExhaustedQuotaStore(Protocol):
 
 
 class NoteStore(Protocol):
-    """Short texts by kind and owner, such as what a schema check found."""
+    """Short texts by kind and owner, such as the features that a plan has shown."""
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
         """Store an owner's note, replacing its last one of this kind."""
