@@ -49,9 +49,8 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Usual cause and remedy of what is wrong; diagnoses.yaml has the meaning of the fields."""
+    """Remedy of what is wrong; diagnoses.yaml has the meaning of the fields."""
 
-    cause: str
     remedy: str
     outcome: Literal["failed", "warning"] = "failed"
 

@@ -9,7 +9,6 @@ from docs import (
     citations,
     command_line,
     configuration,
-    diagnoses,
     first_minute,
     json_schema,
     man_page,
@@ -30,7 +29,6 @@ def _compatibility() -> str:
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
     "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
-    "docs/how-to/troubleshooting.md": (diagnoses.page, "python -m docs.diagnoses"),
     "docs/reference/sandbox.md": (sandbox_deviations.page, "python -m docs.sandbox_deviations"),
     "docs/reference/compare.schema.json": (
         lambda: json_schema.page("compare"),
