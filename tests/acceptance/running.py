@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -277,14 +276,10 @@ class Operation:
 
 @dataclass
 class ScriptedUpstream:
-    """Identity service and GraphQL API with scripted responses, in a thread. Tokens say whose they are.
+    """Identity service and GraphQL API in a thread. Tokens say whose they are. `answer` returns bodies, or responses of
+    aiohttp; it may be a coroutine function and wait."""
 
-    `script` has bodies, or responses of aiohttp, for each client id; each is used once, the last one always. With
-    `answer` a function gives them, which may be a coroutine function and wait.
-    """
-
-    script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    answer: Callable[[Operation], Any] | None = None
+    answer: Callable[[Operation], Any] = lambda _: {"data": None}
     operations: list[Operation] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)  # the client id of each token request
     token_seconds: float = 86_400
@@ -314,13 +309,9 @@ class ScriptedUpstream:
         names = body.get("operationName"), body["query"], body.get("variables") or {}
         operation = Operation(client_id, *names, headers)
         self.operations.append(operation)
-        value = self.answer(operation) if self.answer else self._next(client_id)
+        value = self.answer(operation)
         value = await value if isinstance(value, Coroutine) else value
         return value if isinstance(value, web.StreamResponse) else web.json_response(value)
-
-    def _next(self, client_id: str) -> Any:
-        script = self.script[client_id]
-        return script.pop(0) if len(script) > 1 else script[0]
 
 
 @contextlib.contextmanager

@@ -115,21 +115,15 @@ def cut(answer: Any, queries: int) -> Any:
 
 def configuration(upstream: str, group: list[Target]) -> str:
     """Return the configuration of the service of a group."""
-    settings = read(group[0].case, "settings.json", {})
-    names = [line for target in group for line in application(target)]
+    applications = {}
+    for target in group:
+        settings = read(target.case, "settings.json", {})
+        own = {"apikeys": [target.name], "client_id": target.name, "client_secret": "a-secret"}
+        applications[target.name] = {**own, **settings.get("application", {})}
     site = f", site: {settings['site']}" if "site" in settings else ""
     translation = {"single_query": "supSearchMpn", **settings.get("translation", {})}
-    return "\n".join([
-        f"{upstream[:-1]}{site}}}",
-        f"translation: {json.dumps(translation)}",
-        "applications:",
-        *names,
-    ])  # fmt: skip
-
-
-def application(target: Target) -> list[str]:
-    own = {"apikeys": [target.name], "client_id": target.name, "client_secret": "a-secret"}
-    return [f"  {target.name}: {json.dumps({**own, **read(target.case, 'settings.json', {}).get('application', {})})}"]
+    shared = f"{upstream[:-1]}{site}}}\ntranslation: {json.dumps(translation)}"
+    return f"{shared}\napplications: {json.dumps(applications)}"
 
 
 def digest(response: running.Response) -> str:

@@ -73,11 +73,8 @@ class Reader:
         elif line.startswith("make "):
             self._execute(line.replace("make", "make -n", 1))
         else:
-            self._execute(self.local(line).replace("v3bridge init", f"v3bridge {self._answers}"))
-
-    @property
-    def _answers(self) -> str:
-        return ANSWERS.format(**self._sandbox.ways)
+            answered = f"v3bridge {ANSWERS.format(**self._sandbox.ways)}"
+            self._execute(self.local(line).replace("v3bridge init", answered))
 
     def _serve(self, line: str) -> None:
         self._file = (re.findall(r"--config (\S+)", line) or ["config.yaml"])[0]
