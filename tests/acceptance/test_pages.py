@@ -103,7 +103,6 @@ class Reader:
                 return False
 
         running.until(responds, line)
-        self.output = log.read_text()
 
     def _execute(self, line: str) -> None:
         done = running.run(["sh", "-ec", line], self._folder, variables=self._env)
@@ -114,7 +113,7 @@ class Reader:
     def _compare(self, text: str) -> None:
         """Run the command of a console, which the service has printed; the values shown are those of its output."""
         command, _, shown = self.local(text).removeprefix("$ ").partition("\n")
-        assert command in self.output
+        running.until(lambda: command in (self._folder / "log-8080").read_text(), "the service prints this line")
         self._execute(f"{command} --silent --show-error")
         values = re.findall(r'"\w+": (?:"[^"]*"|\d+)|\[\d+, "[\d.]+"\]', shown)
         assert len(values) > 5
