@@ -27,7 +27,6 @@ COMMANDS = {
     "usage": "proxy.cli.usage.usage",
     "compare": "proxy.tools.compare.command.compare.compare",
     "conform": "proxy.tools.conform.command.conform",
-    "record": "proxy.tools.compare.command.compare.record",
     "warm": "proxy.tools.sheet.command.warm.warm",
     "sheet": "proxy.tools.sheet.command.sheet.app",
     "cache": "proxy.cli.cache.app",
@@ -79,7 +78,6 @@ class ProgramGroup(CommandGroup):
         "Migrate": {
             "explain": "show how a request is translated, and its cost",
             "compare": "replay requests on both services: may I switch?",
-            "record": "record responses, to compare without the old service",
             "conform": "test what is assumed about the Nexar services",
         },
         "Operate": {

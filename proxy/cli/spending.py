@@ -1,4 +1,4 @@
-"""Parts are spent by `compare`, `record`, `sheet fill` and `warm`: plan, confirmation and progress, on standard error.
+"""Parts are spent by `compare` and `sheet fill`: plan, confirmation and progress, on standard error.
 
 Standard output is reserved for results.
 """

@@ -112,15 +112,14 @@ async def build(
     clock: clocks.Clock,
     resources: AsyncExitStack,
     *,
-    client_factory: services.ClientFactory | None = None,
     cache_location: SharedCacheLocation | None = None,
     process: processes.ProcessState | None = None,
     previous: Gateway | None = None,
 ) -> Gateway:
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
 
-    `settings.upstream` must hold addresses. `client_factory` replaces the usual GraphQL client. A reload passes the
-    state of its process, and the gateway that it will replace. Raises MappingError and ConfigError.
+    `settings.upstream` must hold addresses. A reload passes the state of its process, and the gateway
+    that it will replace. Raises MappingError and ConfigError.
     """
     if settings.upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
@@ -137,7 +136,7 @@ async def build(
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features), known=application.known_features)
     quota = await _start_quota(base, store, served)
-    connected = await _connect(base, store, client_factory)
+    connected = await _connect(base, store)
     lists = await _open_lists(base, projections, connected)
     cache = await _open_cache(base, cache_location, store)
     reconciler = await _start_reconciler(base, store, connected)
@@ -261,7 +260,6 @@ async def _start_quota(base: _Base, store: Store, served: applications.Applicati
 async def _connect(
     base: _Base,
     store: Store,
-    client_factory: services.ClientFactory | None,
 ) -> services.UpstreamServices:
     async def connect(closing: AsyncExitStack) -> services.UpstreamServices:
         return services.connect(
@@ -274,7 +272,6 @@ async def _connect(
             metrics=base.metrics,
             activity=base.process.activity,
             resources=closing,
-            client_factory=client_factory,
         )
 
     connected = await base.obtain(("upstream", *base.connection), connect)

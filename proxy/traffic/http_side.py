@@ -5,9 +5,8 @@ Retry-After is honored up to a limit. Redirects to another origin are refused, b
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import aiohttp
@@ -61,14 +60,6 @@ class SideLimits(msgspec.Struct, frozen=True):
     bytes_max: int = 64 * 2**20
 
 
-class HttpCall(NamedTuple):
-    """HTTP request of a side: a GET, or a POST of a GraphQL document."""
-
-    url: str
-    headers: Mapping[str, str] = {}
-    document: bytes | None = None
-
-
 class HttpSide:
     """Service at `base`, whose v3 paths begin with /v3. `key` returns the API key of a client by its name."""
 
@@ -97,23 +88,15 @@ class HttpSide:
         """Send a request; a failure is returned as a response with its reason."""
         try:
             async with self._slots:
-                return await self._with_retries(await self.call(request), request_id)
+                return await self._with_retries(request.url(self.place, self._key(request.client)), request_id)
         except failures.SideError as failure:
             return SideResponse(0, b"", 0.0, parts=0 if failure.free else None, failure=str(failure))
 
-    async def call(self, request: V3Request) -> HttpCall:
-        """Return what is sent for a request. Raises SideError."""
-        key = self._key(request.client)
-        if not request.is_document:
-            return HttpCall(request.url(self.place, key))
-        headers = {"token": key} if key else {}
-        return HttpCall(request.url(self.place), headers, request.document())
-
-    async def _with_retries(self, call: HttpCall, request_id: str) -> SideResponse:
+    async def _with_retries(self, target: str, request_id: str) -> SideResponse:
         for wait in (*WAITS, None):
             # Retries take a turn, too: a side that limits the rate must not get them in addition.
             await self._pace.turn()
-            response, retry_after = await self._send_once(call, request_id)
+            response, retry_after = await self._send_once(target, request_id)
             # A 429 that names its cost, which is 0, is that of a quota: only its Retry-After says when it ends.
             usual = wait if response.parts is None else None
             # A response that has cost parts is final.
@@ -126,22 +109,14 @@ class HttpSide:
         failures.check_response(response)
         return response
 
-    async def _send_once(self, call: HttpCall, request_id: str) -> tuple[SideResponse, str]:
+    async def _send_once(self, target: str, request_id: str) -> tuple[SideResponse, str]:
         """Send once, following redirects within the side; return the response and its Retry-After."""
-        started, url = self._clock.monotonic(), yarl.URL(call.url, encoded=True)
-        headers = {**call.headers, "X-Request-Id": request_id}
-        if call.document is not None:
-            headers["Content-Type"] = "application/json"
+        started, url = self._clock.monotonic(), yarl.URL(target, encoded=True)
+        headers = {"X-Request-Id": request_id}
         try:
             for _ in range(REDIRECTS + 1):
-                async with self._session.request(
-                    # Redirects are followed here and not by aiohttp, which would send the API key to other servers.
-                    "GET" if call.document is None else "POST",
-                    url,
-                    headers=headers,
-                    data=call.document,
-                    allow_redirects=False,
-                ) as response:
+                # Redirects are followed here and not by aiohttp, which would send the API key to other servers.
+                async with self._session.get(url, headers=headers, allow_redirects=False) as response:
                     body = await read_body(response, self._limits.bytes_max)
                     if response.status not in REDIRECTED:
                         return self._response(response, body, started), response.headers.get("Retry-After", "")

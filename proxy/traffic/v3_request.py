@@ -1,28 +1,22 @@
-"""v3 requests, and those of GraphQL and v4, without their API keys: made by sources, sent to both sides, reported."""
+"""v3 requests without their API keys: made by sources, sent to both sides, reported."""
 
 import hashlib
 import re
 import shlex
-from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
 
-from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.redaction import Redaction
 from proxy.v3 import endpoints, parameters
 
 MONTH_SECONDS = 30 * 86_400.0  # to which the requests of a source are extrapolated
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
-_CREDENTIALS = ("customPricingCredentials", "custom_pricing_credentials")  # arguments of documents
-_KEYS = ("apikey",)
-_V4_KEYS = (*_KEYS, "token")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
 
 class V3Request(msgspec.Struct, frozen=True):
     """v3 request. `path` has no prefix; `query` holds the decoded parameters in the order sent, without the apikey.
-    Paths of GraphQL and v4 are whole; of a document, `query` holds the parameters of a GET (contract graphql.md §3.1).
 
     `client` is a name that replaces the key, never the key; `times` is the number of occurrences in the source;
     `origin` locates the first one, such as `access.log:17`.
@@ -43,28 +37,10 @@ class V3Request(msgspec.Struct, frozen=True):
     @property
     def endpoint(self) -> str:
         """Pattern of the path, such as `/parts/{uid}`. Raises LookupError for a path that v3 never had."""
-        if not self.is_v3:
-            return self.path
         endpoint = endpoints.of(self.path)
         if endpoint is None:
             raise LookupError(f"{self.path[:80]} is not a v3 path")
         return endpoint.alias_of or endpoint.path
-
-    @property
-    def is_v3(self) -> bool:
-        return not self.is_document and self.path != WRAPPER
-
-    @property
-    def is_document(self) -> bool:
-        """Whether the request is a GraphQL document, of today's API or of v4."""
-        return self.path in GRAPHQL_PATHS
-
-    def document(self) -> bytes:
-        """Return the body of a POST with the document."""
-        sent: dict[str, Any] = dict(self.query)
-        if "variables" in sent:
-            sent["variables"] = msgspec.Raw((sent["variables"] or "null").encode())
-        return msgspec.json.encode(sent)
 
     def values(self, name: str) -> list[str]:
         """Return the values of a parameter, with or without brackets after its name."""
@@ -76,39 +52,20 @@ class V3Request(msgspec.Struct, frozen=True):
         return frozenset((self.path.rpartition("/")[2], *self.values("uid"), *self.values("uids")))
 
     def target(self, apikey: str | None = None) -> str:
-        """Build path and query as they are sent, with the API key if one is given; a document as a GET has it."""
+        """Build path and query as they are sent, with the API key if one is given."""
         pairs = [*self.query, *([("apikey", apikey)] if apikey else [])]
         text = "&".join(f"{quote(name, safe=SAFE)}={quote(value, safe=SAFE)}" for name, value in pairs)
         path = quote(self.path, safe="/" + SAFE)
         return f"{path}?{text}" if text else path
 
     def url(self, base: str, apikey: str | None = None) -> str:
-        """Build the URL at a service whose v3 is at `base`; that of a document has no query."""
-        if self.is_v3:
-            return base + self.target(apikey)
-        origin = base.removesuffix("/v3").removesuffix("/api")
-        return origin + (self.path if self.is_document else self.target(apikey))
+        """Build the URL at a service whose v3 is at `base`."""
+        return base + self.target(apikey)
 
     def curl(self, base: str) -> str:
         """Build a curl command line; it reads the key from the environment."""
-        if self.is_document:
-            body = shlex.quote(self.document().decode())
-            url = shlex.quote(self.url(base))
-            return f"""curl {url} -H "token: $APIKEY" -H 'Content-Type: application/json' -d {body}"""
         mark = "&" if self.query else "?"
         return f"""curl -g {shlex.quote(self.url(base))}"{mark}apikey=$APIKEY\""""
-
-
-def parse_any_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
-    """Parse a request target or URL as `parse_target` does, also one of GraphQL or v4. Raises ValueError."""
-    address, _, query = _encodable(target).partition("?")
-    path = unquote(_without_host(address)).rstrip("/")
-    if path not in (*GRAPHQL_PATHS, WRAPPER):
-        return parse_target(target)
-    pairs, key = _without_key(query, _V4_KEYS)
-    if any(name in value for _, value in pairs for name in _CREDENTIALS):
-        raise ValueError("it has credentials of distributors, which are kept nowhere")
-    return path, pairs, key
 
 
 def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
@@ -122,17 +79,17 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     path = _without_prefix(_without_host(address))
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
-    return path, *_without_key(query, _KEYS)
+    return path, *_without_key(query)
 
 
-def _without_key(query: str, names: tuple[str, ...]) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """Return the parameters without the API key, which has one of some names, and the key."""
+def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
+    """Return the parameters without the API key, and the key."""
     pairs: list[tuple[str, str]] = []
     keys, unread = [""], [""]  # `apikey[a]` is ignored by the service, and must not be shown either
     for name, value in parameters.pairs(query):
-        if name.partition("[")[0].lower() not in names:
+        if name.partition("[")[0].lower() != "apikey":
             pairs.append((name, value))
-        elif parameters.bare(name).lower() in names:
+        elif parameters.bare(name).lower() == "apikey":
             keys.append(value)
         else:
             unread.append(value)

@@ -24,17 +24,12 @@ KEY_STATUSES = (401, 403)
 KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name
 MESSAGE_MAX = 200  # characters of a side's own message
 
-# Seller's id or name and SKU of the offers that a link belongs to, by link. Either is also empty, for offers of which
-# it is not known.
-ClickLinkOwners = dict[str, frozenset[tuple[str, str]]]
-
 
 class SideResponse(msgspec.Struct, frozen=True):
     """Response as received. `seconds` is the time to its last byte; `parts` the cost that the side states, if any.
 
-    `failure` is the reason why there is no response: then `status` is 0 and the body empty. `click_links` are those of
-    the GraphQL responses behind it; empty where these are not known. `unsupported` are the names that X-V3-Unsupported
-    lists.
+    `failure` is the reason why there is no response: then `status` is 0 and the body empty. `unsupported` are the names
+    that X-V3-Unsupported lists.
     """
 
     status: int
@@ -43,7 +38,6 @@ class SideResponse(msgspec.Struct, frozen=True):
     content_type: str = ""
     parts: int | None = None
     failure: str | None = None
-    click_links: ClickLinkOwners = {}
     unsupported: tuple[str, ...] = ()
 
     @property
@@ -205,14 +199,12 @@ _ERRORS = ("ClientErrorResponse", "ServerErrorResponse")
 
 class ResponseBody(msgspec.Struct, frozen=True):
     """Parsed body: a `document`, or the `problem` that prevented parsing. `function` is the JSONP callback; `refused`
-    marks an error response, by its status or by its content. Of a GraphQL response the document is its `data`, and path
-    and code of each of its `errors`; the keys of `data` have an order."""
+    marks an error response, by its status or by its content."""
 
     document: JsonDocument = JsonDocument(None)
     problem: str | None = None
     function: str | None = None
     refused: bool = False
-    ordered: bool = False
 
 
 def read_body(request: V3Request, response: SideResponse) -> ResponseBody:
@@ -224,25 +216,7 @@ def read_body(request: V3Request, response: SideResponse) -> ResponseBody:
         document = read_json(text)
     except ValueError as error:
         return ResponseBody(problem=str(error), function=function, refused=response.status >= 400)
-    if request.is_document:
-        shown = document._replace(value=_graphql_response(document.value))
-        has_data = isinstance(shown.value, dict) and shown.value["data"] is not None
-        return ResponseBody(shown, None, None, not has_data, ordered=True)
     return ResponseBody(document, None, function, response.status >= 400 or _is_error_document(document.value))
-
-
-def _graphql_response(value: Any) -> Any:
-    """Return what clients rely on in a GraphQL response: the words of errors are those of each service."""
-    if not isinstance(value, dict):
-        return value
-    listed = value.get("errors")
-    reported = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    errors = [{"path": each.get("path"), "code": _code(each.get("extensions"))} for each in reported]
-    return {"data": value.get("data"), "errors": sorted(errors, key=str)}
-
-
-def _code(extensions: Any) -> Any:
-    return extensions.get("code") if isinstance(extensions, dict) else None
 
 
 def _is_error_document(value: Any) -> bool:

@@ -4,7 +4,6 @@ Each service has a circuit breaker of its own; both share one connection pool.
 """
 
 import random
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import NamedTuple
 
@@ -16,8 +15,6 @@ from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests, token_store
-
-ClientFactory = Callable[..., graphql.GraphQLClient]  # takes the arguments of GraphQLClient
 
 
 class UpstreamServices(NamedTuple):
@@ -40,10 +37,8 @@ def connect(
     metrics: metering.Metrics,
     activity: activities.Activity,
     resources: AsyncExitStack,
-    client_factory: ClientFactory | None = None,
 ) -> UpstreamServices:
-    """Create the clients on the session, which `resources` closes. Sends nothing. `client_factory` replaces the GraphQL
-    client."""
+    """Create the clients on the session, which `resources` closes. Sends nothing."""
     resources.push_async_callback(http.close)
 
     def breaker(name: str, service: str) -> policies.CircuitBreaker:
@@ -64,7 +59,7 @@ def connect(
     resources.push_async_callback(tokens.close)
     graphql_breaker = breaker("graphql", classify.SERVICE)
     retry = policies.RetryPolicy(upstream.retries, upstream.timeouts.total_seconds, policies.RetryBudget(), rng)
-    client = (client_factory or graphql.GraphQLClient)(
+    client = graphql.GraphQLClient(
         http,
         upstream.graphql_url,
         tokens,

@@ -23,7 +23,6 @@ from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.mapping.loader import Mappings
 from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids
-from proxy.upstream import services
 from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
@@ -48,21 +47,14 @@ RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application st
 class ServiceBuilder:
     """Builds the application of each configuration of a process: the first one, and that of every reload.
 
-    `slot` is that of a worker among several; None: this process is the whole service. `client_factory` replaces the
-    usual GraphQL client.
+    `slot` is that of a worker among several; None: this process is the whole service.
     """
 
-    def __init__(
-        self,
-        clock: clocks.Clock,
-        slot: merging.WorkerSlot | None = None,
-        client_factory: services.ClientFactory | None = None,
-    ) -> None:
+    def __init__(self, clock: clocks.Clock, slot: merging.WorkerSlot | None = None) -> None:
         self._process = process.ProcessState(clock)
         self._ids = request_ids.RequestIds(self._process.redaction)
         self._failures = middleware.Failures()
         self._slot = slot
-        self._client_factory = client_factory
         self._service: service.RunningService | None = None
         self._current: service.ConfiguredApp | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -119,7 +111,6 @@ class ServiceBuilder:
                 settings,
                 state.clock,
                 resources,
-                client_factory=self._client_factory,
                 process=state,
                 previous=None if previous is None else previous.gateway,
             )

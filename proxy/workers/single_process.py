@@ -13,7 +13,6 @@ from proxy import config
 from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
 from proxy.telemetry import merging
-from proxy.upstream import services
 from proxy.web import app, connections, server, status
 from proxy.web.service import SERVICE, ConfiguredApp, RunningService
 from proxy.workers import inherited, listening, reloading
@@ -71,15 +70,13 @@ class ProcessService(reloading.Reloadable):
 async def running(
     settings: config.Config,
     slot: merging.WorkerSlot | None = None,
-    client: services.ClientFactory | None = None,
     sockets: inherited.InheritedSockets = inherited.NONE,
 ) -> AsyncIterator[ProcessService]:
     """Serve while the block runs. Raises ConfigError and MappingError.
 
-    `slot` is given to workers, which share the port; `client` replaces the GraphQL client. `sockets` of the service
-    manager are used instead of own ones.
+    `slot` is given to workers, which share the port. `sockets` of the service manager are used instead of own ones.
     """
-    builder = app.ServiceBuilder(clock.SystemClock(), slot, client)
+    builder = app.ServiceBuilder(clock.SystemClock(), slot)
     first = (await builder.build(settings)).app
     listen = settings.listen
     serving = server.listening(

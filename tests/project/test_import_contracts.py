@@ -65,7 +65,7 @@ INNER = [
     "tools.conform",
     "nexar_sandbox",
     *(f"tools.compare.{name}" for name in ("loader", "redaction", "reports", "results", "uid_learning")),
-    *(f"tools.compare.{name}" for name in ("generating", "judging", "running")),
+    *(f"tools.compare.{name}" for name in ("judging", "running")),
     *(f"traffic.{name}" for name in ("bom_columns", "v3_request", "v3_response")),
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",

@@ -58,7 +58,7 @@ class _Reader(Blocks):
         read["keys"] = [self._key(each, ("keys", at)) for at, each in self._listed(raw, "keys")]
         read["rules"] = [self._rule(each, ("rules", at)) for at, each in self._listed(raw, "rules")]
         read["fail_on"] = [self.value(thresholds.Threshold, each, ("fail_on", at)) for at, each in self._fail_on(raw)]
-        read |= {name: raw[name] for name in ("noise", "ready") if name in raw}
+        read |= {name: raw[name] for name in ("ready",) if name in raw}
         settings = self.block(ComparisonSettings, read, ())
         self._check_names("keys", [key.name for key in read["keys"]])
         self._check_names("rules", [rule.name or "" for rule in read["rules"]])

@@ -73,10 +73,7 @@ class DifferenceSample(msgspec.Struct, frozen=True):
 
 class DifferenceGroup(msgspec.Struct, frozen=True):
     """Differences with the same endpoint, path, kind and cause. `requests` have them, `differences` is their total
-    number.
-
-    `noise` is the share of requests in which the baseline differs from itself at this path, None where that was not
-    measured; a group `counts` against its requests only where it exceeds the noise.
+    number; it `counts` against its requests, or is only reported.
     """
 
     endpoint: str
@@ -86,7 +83,6 @@ class DifferenceGroup(msgspec.Struct, frozen=True):
     why: str
     requests: int
     differences: int
-    noise: float | None
     counts: bool
     first_seen: float
     last_seen: float

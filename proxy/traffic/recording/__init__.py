@@ -1,1 +1,1 @@
-"""Recordings: files with the responses of both sides and of the GraphQL API, and sides that replay them."""
+"""Recordings: files with the responses of both sides, and a baseline that replays them."""

@@ -1,11 +1,9 @@
 """Entries that readers yield, before they are parsed as v3 requests."""
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from io import BufferedReader
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import NamedTuple
 
 _LINE = re.compile(r"([A-Z]{2,10}) (\S.*?)(?: HTTP/\d(?:\.\d)?)?")
 
@@ -25,18 +23,6 @@ class RequestEntry(NamedTuple):
     client: str | None = None
     times: int = 1
     agent: str | None = None
-
-
-def with_document(target: str, sent: Mapping[str, Any]) -> str:
-    """Return the target of a GET with a GraphQL request, from that of a POST and its body."""
-    variables = sent.get("variables")
-    members = {
-        "query": sent["query"],
-        "variables": json.dumps(variables) if isinstance(variables, dict) else variables,
-        "operationName": sent.get("operationName"),
-    }
-    query = urlencode({name: value for name, value in members.items() if value}, errors="replace")
-    return f"{target}{'&' if '?' in target else '?'}{query}"
 
 
 class Unreadable(NamedTuple):

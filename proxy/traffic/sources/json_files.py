@@ -2,12 +2,10 @@
 
 Fields of a log line (nginx with escape=json, Caddy, Traefik, load balancers, ECS) have many names, which are compared
 without case and punctuation; fields inside `request`, `http` and `url` are found, too. HAR is parsed incrementally:
-responses are skipped, and of a truncated file everything before the truncation is used. A GraphQL request is a line, or
-has its body in one; of both kinds of files.
+responses are skipped, and of a truncated file everything before the truncation is used.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import Any
@@ -15,9 +13,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from proxy.model import GRAPHQL_PATHS
 from proxy.traffic.sources import files, text_lines
-from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line, with_document
+from proxy.traffic.sources.entries import Item, RequestEntry, Unreadable, request_line
 from proxy.traffic.v3_request import V3Request
 
 TARGETS = (
@@ -30,8 +27,6 @@ TIMES = (
     *("timestamp", "time", "ts", "at", "datetime", "date", "timeiso8601", "timelocal", "msec", "starttime"),
     *("startutc", "starteddatetime", "requesttime", "created"),
 )
-BODIES = ("requestbody", "postdata", "payload", "body")
-DOCUMENT = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:\{(?!\s*\")|(?:query|mutation|subscription|fragment)\b(?!\s*=))")
 AGENTS = ("useragent", "httpuseragent", "requestuseragent", "useragentoriginal", "agent")
 _INSIDE = {"request", "req", "http", "httprequest", "url"}
 _DEPTH = 3
@@ -55,40 +50,13 @@ def _line_entry(number: int, line: str) -> Item:
         return Unreadable(number, NO_OBJECT)
     fields = dict[str, Any]()
     _gather(value, "", fields, _DEPTH)
-    request, sent = _request_line_of(fields), _document(fields)
-    if request is None and sent is not None:
-        request = "GET", GRAPHQL_PATHS[0]
+    request = _request_line_of(fields)
     if request is None:
         return Unreadable(number, NO_TARGET)
     method = _first(fields, METHODS) or request[0]
-    if sent is not None:
-        method, request = "GET", (method, with_document(request[1], sent))
     at = next((at for name in TIMES if (at := text_lines.read_timestamp(fields.get(name))) is not None), None)
     target, key = _with_query(request[1], fields), _first(fields, ("apikey",))
     return RequestEntry(number, target, method.upper(), at, key, agent=_agent(fields))
-
-
-def _document(fields: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the GraphQL request in a line: its own members, or those of a body."""
-    for body in (fields, *(fields.get(name) for name in BODIES)):
-        if (sent := _sent(body)) is not None:
-            return sent
-    return None
-
-
-def _sent(body: Any) -> dict[str, Any] | None:
-    """Return a body, as JSON or text, if it is a GraphQL request."""
-    if isinstance(body, str) and body.lstrip().startswith("{"):
-        try:
-            body = parsed(body)
-        except ValueError:
-            return None
-    if not isinstance(body, dict):
-        return None
-    if "operationname" in body:  # of a line, whose names are without case
-        body = {"operationName": body["operationname"], **body}
-    query = body.get("query")
-    return body if isinstance(query, str) and DOCUMENT.match(query) else None
 
 
 def parsed(line: str) -> Any:
@@ -161,9 +129,7 @@ NO_RECORDED_REQUEST = "is not a recorded request, or is cut"
 class _RecordingLine(msgspec.Struct, rename={"version": RECORDING_HEADER, "request": "call"}):
     version: int | None = None
     request: V3Request | None = None
-    # These tell lines without a request of the source from unreadable ones.
-    document: msgspec.Raw = msgspec.Raw()
-    shared: msgspec.Raw = msgspec.Raw()
+    # Tells lines without a request of the source from unreadable ones.
     lookup: msgspec.Raw = msgspec.Raw()
 
 
@@ -177,26 +143,22 @@ def read_recording(stream: BufferedReader) -> Iterator[Item]:
             continue
         if found.request is not None:
             yield _recorded_entry(number, found.request)
-        elif found.version != RECORDING_VERSION and not any(map(bytes, (found.document, found.shared, found.lookup))):
+        elif found.version != RECORDING_VERSION and not bytes(found.lookup):
             yield Unreadable(
                 number, NO_RECORDED_REQUEST if found.version is None else "is of another version of v3bridge"
             )
 
 
 def _recorded_entry(number: int, request: V3Request) -> RequestEntry:
-    target = request.url("/v3") if request.is_v3 else request.target()
-    return RequestEntry(number, target, client=request.client, times=max(1, request.times))
+    return RequestEntry(number, request.url("/v3"), client=request.client, times=max(1, request.times))
 
 
 _HAR_ENTRY = "log.entries.item"
 _HAR_FIELDS = {
     f"{_HAR_ENTRY}.request.url": "url",
     f"{_HAR_ENTRY}.request.method": "method",
-    f"{_HAR_ENTRY}.request.postData.text": "body",
     f"{_HAR_ENTRY}.startedDateTime": "at",
 }
-_HAR_HEADER = f"{_HAR_ENTRY}.request.headers.item"
-_BEARER = "bearer "
 
 NO_HAR_REQUEST = "has no request with a URL"
 
@@ -205,15 +167,11 @@ def read_har(stream: BufferedReader) -> Iterator[Item]:
     """Yield an entry for each HAR entry."""
     import ijson  # here, because all other formats are read without it
 
-    number, header, fields = 0, "", dict[str, Any]()
+    number, fields = 0, dict[str, Any]()
     try:
         for prefix, event, value in ijson.parse(_Unmarked(stream)):
             if prefix in _HAR_FIELDS:
                 fields[_HAR_FIELDS[prefix]] = value
-            elif prefix == f"{_HAR_HEADER}.name":
-                header = str(value).lower()
-            elif prefix == f"{_HAR_HEADER}.value" and header in ("authorization", "token"):
-                fields["key"] = value
             elif prefix == _HAR_ENTRY and event == "end_map":
                 number += 1
                 yield _har_entry(f"entry {number}", fields)
@@ -228,12 +186,7 @@ def _har_entry(place: str, fields: dict[str, Any]) -> Item:
     url, method = fields.get("url"), fields.get("method", "GET")
     if not isinstance(url, str) or not isinstance(method, str):
         return Unreadable(place, NO_HAR_REQUEST)
-    at = text_lines.read_timestamp(fields.get("at"))
-    sent, key = _sent(fields.get("body")), str(fields.get("key", ""))
-    if sent is None:
-        return RequestEntry(place, url, method.upper(), at)
-    key = key[len(_BEARER) :] if key[: len(_BEARER)].lower() == _BEARER else key
-    return RequestEntry(place, with_document(url, sent), "GET", at, key or None)
+    return RequestEntry(place, url, method.upper(), text_lines.read_timestamp(fields.get("at")))
 
 
 class _Unmarked:

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import errors
-from proxy.model import GRAPHQL_PATHS, WRAPPER
 from proxy.traffic import bom_columns
 from proxy.traffic.sources import bom, files, json_files, text_lines
 from proxy.traffic.sources.clients import Clients
@@ -26,10 +25,6 @@ from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3 import endpoints, parameters
 
 OTHER_METHOD = "its method is not GET or HEAD"
-NO_DOCUMENT = "its GraphQL document is not in the file"
-
-# Returns path, parameters and API key of a request target. Raises ValueError.
-ParseTarget = Callable[[str], tuple[str, tuple[tuple[str, str], ...], str | None]]
 
 # JSONP parameters that differ in every request, and one that hides errors: responses are compared as JSON, by status.
 VOLATILE_PARAMETERS = {"callback", "_", "suppress_status_codes"}
@@ -50,13 +45,12 @@ class RequestSource:
     between the first and the last timestamp, None with fewer than two.
     """
 
-    def __init__(self, path: Path, kind: str, reader: Reader, clients: Clients, parse: ParseTarget) -> None:
+    def __init__(self, path: Path, kind: str, reader: Reader, clients: Clients) -> None:
         self.name = path.name
         self.kind = kind
         self._path = path
         self._reader = reader
         self._clients = clients
-        self._parse = parse
         self._begin()
 
     @property
@@ -108,11 +102,10 @@ class RequestSource:
         if item.at is not None:
             self._first, self._last = min(self._first, item.at), max(self._last, item.at)
         if item.method not in endpoints.READ_METHODS:
-            is_document = item.target.partition("?")[0].rstrip("/").endswith(GRAPHQL_PATHS)
-            self._note(self._skipped, item.place, NO_DOCUMENT if is_document else OTHER_METHOD)
+            self._note(self._skipped, item.place, OTHER_METHOD)
             return None
         try:
-            path, query, key = self._parse(item.target)
+            path, query, key = parse_target(item.target)
         except ValueError as error:
             self._note(self._skipped, item.place, str(error))
             return None
@@ -174,7 +167,6 @@ _SUFFIXES = {
     **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "xlsx"),
 }
 _ARCHIVE = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")  # ZIP (.xlsx), and OLE of the older .xls
-_PATHS = ("/v3/", WRAPPER, *(f"{path}?" for path in GRAPHQL_PATHS))
 _HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
 
 
@@ -184,9 +176,8 @@ def open_source(
     *,
     kind: str | None = None,
     named: bom_columns.Names = bom_columns.NONE,
-    parse: ParseTarget = parse_target,
 ) -> RequestSource:
-    """Open a source; `named` are the columns of a parts list by v3's keys, `parse` reads request targets.
+    """Open a source; `named` are the columns of a parts list by v3's keys.
 
     Raises SourceError for a missing file, an unknown format, and columns of a format that has none.
     """
@@ -195,10 +186,10 @@ def open_source(
     with files.open_file(path) as stream:
         found = kind or _kind(path, _head(stream), named)
     if not named:
-        return RequestSource(path, found, KINDS[found].read, clients, parse)
+        return RequestSource(path, found, KINDS[found].read, clients)
     if found not in TABLES:
         raise errors.SourceError(f"{path}: has no columns to be named with --column, read as {found}")
-    return RequestSource(path, found, partial(TABLES[found], named=named), clients, parse)
+    return RequestSource(path, found, partial(TABLES[found], named=named), clients)
 
 
 def _head(stream: io.BufferedReader) -> bytes:
@@ -253,7 +244,7 @@ def _kind_of(line: str) -> str | None:
         return "json" if _is_json(line) else None
     if text_lines.REQUEST.search(line):
         return "log"
-    if not any(path in line for path in _PATHS):
+    if "/v3/" not in line:
         return None
     return "urls" if text_lines.ADDRESS.match(text_lines.without_count(line)[0]) else None
 

@@ -12,7 +12,7 @@ from proxy import errors
 from proxy.config import digest
 from proxy.kit import shipped
 from proxy.tools.compare import loader
-from proxy.tools.compare.judging.settings import ComparisonSettings, NoiseSettings, ReadinessSettings
+from proxy.tools.compare.judging.settings import ComparisonSettings, ReadinessSettings
 from proxy.tools.compare.judging.tolerances import Tolerance
 
 RULE = "reason: because, expires: never"
@@ -33,7 +33,6 @@ keys:
     baseline: env:OLD
     candidate: file:new-key
 fail_on: [missing-part, price>1%]
-noise: {{share: 0.5, min_requests: 10}}
 ready: {{share: 0.95, min_requests: 20}}
 latency: 1.5
 budget: 500
@@ -43,7 +42,7 @@ budget: 500
     assert found.keys[0].source == digest("1a2b3c4d")
     assert (found.keys[0].baseline.reveal(), found.keys[0].candidate.reveal()) == ("0ld", "n3w")
     assert [each.text for each in found.fail_on] == ["missing-part", "price>1%"]
-    assert (found.noise, found.ready) == (NoiseSettings(0.5, 10), ReadinessSettings(0.95, 20))
+    assert found.ready == ReadinessSettings(0.95, 20)
     assert (found.latency, found.budget) == (1.5, 500)
 
 

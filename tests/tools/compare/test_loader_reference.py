@@ -14,7 +14,6 @@ from proxy.tools.compare.judging.findings import KINDS
 from proxy.tools.compare.judging.settings import (
     ComparisonSettings,
     IgnoreRule,
-    NoiseSettings,
     ReadinessSettings,
 )
 from proxy.tools.compare.judging.tolerances import Tolerance
@@ -45,7 +44,6 @@ def test_every_setting_is_in_the_shipped_file(uncommented_file: str) -> None:
     written = yaml.safe_load(uncommented_file)
     assert set(written) == set(ComparisonSettings.__struct_fields__)
     assert set(written["keys"][0]) == set(ClientKeys.__struct_fields__)
-    assert set(written["noise"]) == set(NoiseSettings.__struct_fields__)
     assert set(written["ready"]) == set(ReadinessSettings.__struct_fields__)
     shown = {name for rule in written["rules"] for name in rule} | {"tolerate"}
     assert shown == set(IgnoreRule.__struct_fields__)
@@ -60,7 +58,7 @@ def test_shipped_file_documents_every_rule_key(text: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [ComparisonSettings, ClientKeys, IgnoreRule, Tolerance, NoiseSettings, ReadinessSettings],
+    [ComparisonSettings, ClientKeys, IgnoreRule, Tolerance, ReadinessSettings],
     ids=lambda kind: kind.__name__,
 )
 def test_every_setting_documents_accepted_values(kind: Any) -> None:

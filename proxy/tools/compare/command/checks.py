@@ -1,4 +1,4 @@
-"""Checks of the options of `compare` and `record`: contradictions are refused before anything is sent or billed.
+"""Checks of the options of `compare`: contradictions are refused before anything is sent or billed.
 
 Every mistake is a BadParameter that names the option. Values that typer cannot parse are parsed here, too.
 """
@@ -13,7 +13,7 @@ import typer
 from proxy.kit import shipped
 from proxy.telemetry import log
 from proxy.tools.compare import loader
-from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, UPSTREAM, ComparisonOptions
+from proxy.tools.compare.command.options import SANDBOX, STANDARD_OUTPUT, ComparisonOptions
 from proxy.tools.compare.judging import rules, thresholds
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.traffic import http_side
@@ -21,13 +21,13 @@ from proxy.traffic.http_side import SideLimits
 from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
-READ = ("requests", "rules", "replay", "config", "baseline_file")
-REPORTS = ("html", "json", "markdown", "junit", "save_ignored")
-NOT_WITH_REPLAY = ("generate", "candidate", "record", "progress", "budget")
+READ = ("requests", "rules", "config", "baseline_file")
+REPORTS = ("html", "json", "save_ignored")
+NOT_WITHOUT_CANDIDATE = (*REPORTS, "progress", "fail_on", "ignored_limits")
 
 
-def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonOptions:
-    """Return the options, with the implied configuration. `comparing` is False for `record`.
+def checked(chosen: ComparisonOptions) -> ComparisonOptions:
+    """Return the options, with the implied configuration.
 
     Raises BadParameter for options that exclude each other, and for reports that could not be written once parts are
     spent.
@@ -36,32 +36,18 @@ def checked(chosen: ComparisonOptions, *, comparing: bool = True) -> ComparisonO
         raise typer.BadParameter(f"is none of {', '.join(log.LEVELS)}", param_hint="--log-level")
     if chosen.candidate is not None and chosen.config is not None:
         raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--candidate")
-    if chosen.baseline == UPSTREAM and chosen.config is None:
-        raise typer.BadParameter("needs --config, whose upstream is asked", param_hint="--baseline")
-    chosen = _with_bom(chosen)
     _check_source(chosen)
-    _check_values(chosen, comparing)
+    _check_values(chosen)
     if columns(chosen) and chosen.requests is None:
         raise typer.BadParameter("names columns of the parts list in --requests", param_hint="--column")
     if chosen.baseline != SANDBOX or chosen.config is not None:
         return chosen
-    if chosen.candidate is not None or chosen.replay is not None:
+    if chosen.candidate is not None:
         raise typer.BadParameter(
             "the embedded legacy service starts beside the service of --config, which has upstream: sandbox",
             param_hint="--baseline",
         )
     return dataclasses.replace(chosen, config=shipped.path("config.yaml"))
-
-
-def _with_bom(chosen: ComparisonOptions) -> ComparisonOptions:
-    """Return the options with a parts list of --bom as the file of requests. Raises BadParameter."""
-    if chosen.bom is None:
-        return chosen
-    if chosen.generate is None:
-        raise typer.BadParameter("is for --generate; a parts list itself is sent with --requests", param_hint="--bom")
-    if chosen.requests is not None:
-        raise typer.BadParameter("give either a parts list or --requests", param_hint="--bom")
-    return dataclasses.replace(chosen, requests=chosen.bom)
 
 
 def columns(chosen: ComparisonOptions) -> dict[str, str]:
@@ -79,7 +65,7 @@ def columns(chosen: ComparisonOptions) -> dict[str, str]:
 
 def baseline_limits(chosen: ComparisonOptions) -> SideLimits:
     """Return the limits of the baseline. v3 and services like it have a rate limit."""
-    usual = 0.0 if chosen.baseline in (SANDBOX, UPSTREAM) else V3_RATE
+    usual = 0.0 if chosen.baseline == SANDBOX else V3_RATE
     rate = usual if chosen.baseline_rate is None else chosen.baseline_rate
     return SideLimits(chosen.baseline_concurrency, rate, chosen.timeout)
 
@@ -113,40 +99,30 @@ def reports_to_output(chosen: ComparisonOptions) -> int:
 def _refuse(chosen: ComparisonOptions, names: tuple[str, ...], why: str) -> None:
     for name in names:
         if getattr(chosen, name) is not None:
-            raise typer.BadParameter(why, param_hint=f"--{name}")
+            raise typer.BadParameter(why, param_hint=f"--{name.replace('_', '-')}")
 
 
 def _check_source(chosen: ComparisonOptions) -> None:
-    if chosen.replay is not None:
-        _refuse(chosen, NOT_WITH_REPLAY, "cannot be combined with --replay, which sends nothing and costs nothing")
-    elif chosen.generate is not None:
-        _check_generate(chosen)
-    elif chosen.requests is None and chosen.baseline_file is None:
+    if chosen.requests is None and chosen.baseline_file is None:
         raise typer.BadParameter("is missing: a log, HAR, URLs or a parts list", param_hint="--requests")
 
 
-def _check_generate(chosen: ComparisonOptions) -> None:
-    _refuse(chosen, ("sample",), "cannot be combined with --generate, whose N is the number of requests")
-    if chosen.baseline_file is not None or chosen.baseline == UPSTREAM:
-        raise typer.BadParameter("must be a v3 service for --generate, whose requests are new", param_hint="--baseline")
-
-
-def _check_values(chosen: ComparisonOptions, comparing: bool) -> None:
+def _check_values(chosen: ComparisonOptions) -> None:
     if reports_to_output(chosen) > 1:
         raise typer.BadParameter("only one report can go to standard output", param_hint="-")
     used = {file.resolve(): f"--{name.removesuffix('_file')}" for name in READ if (file := getattr(chosen, name))}
     for name in (*REPORTS, "record"):
-        option = "output" if name == "record" and not comparing else name.replace("_", "-")
-        _check_file(getattr(chosen, name), f"--{option}", used)
-    is_named = chosen.baseline_file is not None or chosen.baseline in (SANDBOX, UPSTREAM)
+        _check_file(getattr(chosen, name), f"--{name.replace('_', '-')}", used)
+    is_named = chosen.baseline_file is not None or chosen.baseline == SANDBOX
     _check_url(None if is_named else chosen.baseline, "--baseline")
     _check_url(chosen.candidate, "--candidate")
-    if comparing and chosen.replay is None:
-        _check_sides(chosen)
+    _check_sides(chosen)
 
 
 def _check_sides(chosen: ComparisonOptions) -> None:
-    candidate = chosen.candidate or chosen.config or chosen.baseline == SANDBOX
+    if chosen.only_records:
+        _refuse(chosen, NOT_WITHOUT_CANDIDATE, "there is nothing to report on without a candidate")
+    candidate = chosen.candidate or chosen.config or chosen.baseline == SANDBOX or chosen.only_records
     for option, given in (("--baseline", chosen.baseline), ("--candidate", candidate)):
         if not given:
             raise typer.BadParameter(

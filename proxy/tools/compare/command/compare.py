@@ -1,11 +1,7 @@
-"""`v3bridge compare`: replay client requests against both services, report the differences, and give a verdict; and
-`v3bridge record`: record the responses of both services, without keys, to be compared later.
+"""`v3bridge compare`: replay client requests against both services, report the differences, and give a verdict.
 
 Exit code 0: equivalent, or recorded; 1: differences; 2: could not compare, or record.
 """
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -23,6 +19,9 @@ def _compare(chosen: options.ComparisonOptions) -> None:
         return
     chosen = checks.checked(chosen)
     settings = checks.comparison_settings(chosen.rules, chosen.fail_on)
+    if chosen.only_records:
+        ended = runs.run_to_end(runs.record(chosen, settings))
+        raise typer.Exit(0 if ended is not None and ended.complete and not ended.not_compared else verdict.NOT_COMPARED)
     result = runs.run_to_end(runs.compare(chosen, settings))
     if result is None:
         raise typer.Exit(verdict.NOT_COMPARED)
@@ -31,24 +30,3 @@ def _compare(chosen: options.ComparisonOptions) -> None:
 
 
 compare = option_fields.command(options.ComparisonOptions, _compare)
-
-OUTPUT = typer.Option("--output", metavar="FILE", help="The recording; an interrupted one is continued.")
-OPTIONS = (
-    *("record", "baseline", "candidate", "config", "requests", "kind", "column", "rules", "sample", "seed", "budget"),
-    *("yes", "baseline_key", "candidate_key", "baseline_rate", "candidate_rate", "baseline_concurrency"),
-    *("candidate_concurrency", "timeout", "log_level"),
-)
-
-
-def _record(chosen: options.ComparisonOptions) -> None:
-    """Send requests and record the responses. With neither --candidate nor --config, only the baseline is recorded,
-    at no cost."""
-    from proxy.tools.compare.command import checks, runs
-    from proxy.tools.compare.judging import verdict
-
-    chosen = checks.checked(chosen, comparing=False)
-    ended = runs.run_to_end(runs.record(chosen, checks.comparison_settings(chosen.rules, None)))
-    raise typer.Exit(0 if ended is not None and ended.complete and not ended.not_compared else verdict.NOT_COMPARED)
-
-
-record = option_fields.command(options.ComparisonOptions, _record, OPTIONS, record=Annotated[Path, OUTPUT])

@@ -1,6 +1,6 @@
-"""Options of `compare` and `record`, each declared once: name, type, default and help text.
+"""Options of `compare`, each declared once: name, type, default and help text.
 
-`ComparisonOptions` is the value that the commands work with; its fields become typer's parameters. Only
+`ComparisonOptions` is the value that the command works with; its fields become typer's parameters. Only
 typer is imported here, so that `--help` stays fast; `checks.py` refuses options that contradict each other.
 """
 
@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-SANDBOX = "sandbox"  # as --baseline: the embedded legacy service, and the sandbox itself for documents
-UPSTREAM = "upstream"  # as --baseline: the GraphQL service of the configuration, for documents
+SANDBOX = "sandbox"  # as --baseline: the embedded legacy service
 STANDARD_OUTPUT = Path("-")
 
 
@@ -21,9 +20,7 @@ class ComparisonOptions:
 
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox, upstream."
-        ),
+        typer.Option(metavar="URL|FILE", help="Baseline: the old service, or a file of its responses; or: sandbox."),
     ] = None
     candidate: Annotated[
         str | None, typer.Option(metavar="URL", help="Candidate: the new service, already running.")
@@ -40,13 +37,6 @@ class ComparisonOptions:
         list[str] | None,
         typer.Option(metavar="KEY=NAME", help="A column of a parts list: mpn=, sku=, manufacturer= or seller=NAME."),
     ] = None
-    generate: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Send N generated requests, about parts that the baseline has."),
-    ] = None
-    bom: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Parts list: --generate makes requests about its parts.")
-    ] = None
     rules: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Settings: ignore rules, keys, thresholds; default: the shipped file."),
@@ -54,7 +44,7 @@ class ComparisonOptions:
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Send at most N requests, a stratified sample.")
     ] = None
-    seed: Annotated[int, typer.Option(help="Seed of the sample, of the order and of --generate.")] = 1
+    seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 1
     budget: Annotated[int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost.")] = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
     baseline_key: Annotated[
@@ -81,10 +71,12 @@ class ComparisonOptions:
         Path | None, typer.Option(metavar="FILE", help="Progress file of the run; default: in the state directory.")
     ] = None
     fresh: Annotated[bool, typer.Option("--fresh", help="Start again, whatever progress was saved.")] = False
-    record: Annotated[Path | None, typer.Option(metavar="FILE", help="Record all responses, without keys.")] = None
-    replay: Annotated[
+    record: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Map a recording again and compare that. Costs no parts."),
+        typer.Option(
+            metavar="FILE",
+            help="Record the responses, without keys; without a candidate, only those of the baseline, at no cost.",
+        ),
     ] = None
     learn_uids: Annotated[
         Path | None,
@@ -98,12 +90,6 @@ class ComparisonOptions:
     ] = None
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JSON; - is standard output.")
-    ] = None
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown; - is standard output.")
-    ] = None
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the report as JUnit XML; - is standard output.")
     ] = None
     fail_on: Annotated[
         str | None,
@@ -121,7 +107,12 @@ class ComparisonOptions:
     )
 
     @property
+    def only_records(self) -> bool:
+        """Whether the responses of the baseline are recorded and compared with nothing."""
+        return self.record is not None and not (self.candidate or self.config or self.baseline == SANDBOX)
+
+    @property
     def baseline_file(self) -> Path | None:
         """File of baseline responses; None if the baseline is a service."""
-        is_file = self.baseline and "://" not in self.baseline and self.baseline not in (SANDBOX, UPSTREAM)
+        is_file = self.baseline and "://" not in self.baseline and self.baseline != SANDBOX
         return Path(self.baseline) if self.baseline and is_file else None

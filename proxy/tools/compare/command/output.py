@@ -1,4 +1,4 @@
-"""Output of `compare` and `record`: plan, cost and progress on standard error, and the reports.
+"""Output of `compare`: plan, cost and progress on standard error, and the reports.
 
 Standard output is reserved for a report.
 """
@@ -18,12 +18,10 @@ from proxy.kit.wording import counted
 from proxy.tools.compare import results
 from proxy.tools.compare.command import checks, options
 from proxy.tools.compare.judging import rules
-from proxy.tools.compare.reports import html, junit, markdown, terminal
+from proxy.tools.compare.reports import html, terminal
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running.run import RunProgress
 from proxy.traffic.estimate import Estimate
-
-MOVED = "a request whose data changes during the run is billed twice"
 
 
 def show_plan(
@@ -44,7 +42,7 @@ def show_plan(
     for row in left.rows:
         table.add_row(row.endpoint, f"{row.requests}", f"{row.occurrences}", f"{row.parts}")
     screen.print(table)
-    limit = f"no budget: {MOVED}" if budget is None else f"budget {counted(budget, 'part')}"
+    limit = "no budget" if budget is None else f"budget {counted(budget, 'part')}"
     cost = f"{counted(left.parts, 'part')} at most; {limit}"
     before = f", {spent} already spent" if spent else ""
     screen.print(
@@ -78,8 +76,6 @@ def write_reports(result: ComparisonResult, chosen: options.ComparisonOptions) -
     wanted: tuple[tuple[Path | None, Callable[[ComparisonResult], str]], ...] = (
         (chosen.html, html.render),
         (chosen.json, results.render_json),
-        (chosen.markdown, markdown.render),
-        (chosen.junit, junit.render),
         (chosen.save_ignored, rules.render_ignored_counts),
     )
     # All are written before an error is raised: the parts are spent already.

@@ -1,4 +1,4 @@
-"""Runs of `compare` and `record`, from options to result: resumable, recorded on request.
+"""Runs of `compare`, from options to result: resumable, recorded on request.
 
 The order of requests and the budget are decided in proxy/tools/compare. Exit codes: compare/judging/verdict.py.
 """
@@ -19,16 +19,14 @@ from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping
 from proxy.stores import open as stores
 from proxy.tools.compare.command import checks, options, setup
-from proxy.tools.compare.generating import exercised, shrinking
-from proxy.tools.compare.judging import summary, v3_fields, verdict
-from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging import summary, verdict
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.tools.compare.judging.tally import Tally
 from proxy.tools.compare.results import ComparisonResult
 from proxy.tools.compare.running import judgement, plan, run
 from proxy.tools.compare.running.progress import ProgressFile, ProgressHeader
+from proxy.traffic import estimate
 from proxy.traffic.recording.recorder import Recorder, RecordingHeader
-from proxy.traffic.v3_request import V3Request
 
 T = TypeVar("T")
 
@@ -54,24 +52,16 @@ def open_recorder(ready: setup.ComparisonSetup, path: Path | None, stack: ExitSt
 
 
 async def record(chosen: options.ComparisonOptions, settings: ComparisonSettings) -> run.RunOutcome | None:
-    """Record without comparing. Returns None if the user declined."""
+    """Record the responses of the baseline without comparing. Returns None if the user declined."""
     async with setup.open_setup(chosen, settings) as ready:
-        if ready.ready.sides == (None, None):
-            raise typer.BadParameter(
-                "there is no service to send requests to: --baseline, --candidate or --config is missing",
-                param_hint="--baseline",
-            )
         with ExitStack() as stack:
             recorder = open_recorder(ready, chosen.record, stack)
             known = recorder.known if recorder else set()
-            costs = ready.costs
-            requests, worst = plan.remaining(
-                ready.source.plan, known, costs.both if ready.ready.sides.candidate else costs.baseline
-            )
+            requests, _ = plan.remaining(ready.source.plan, known)
             if known:
                 spending.say(f"resuming: {counted(len(known), 'request was', 'requests were')} recorded before")
-            left = setup.RemainingRequests(requests, worst)
-            ended = await setup.execute(ready, left, run.RunSinks(recorder=recorder))
+            free = estimate.estimate_requests(requests, lambda _: 0)
+            ended = await setup.execute(ready, setup.RemainingRequests(requests, free), run.RunSinks(recorder=recorder))
             if ended is not None:
                 _say_recorded(ended, chosen)
             return ended
@@ -85,15 +75,11 @@ def _say_recorded(ended: run.RunOutcome, chosen: options.ComparisonOptions) -> N
         spending.say(f"stopped: {ended.stopped}")
     if ended.not_compared:
         spending.say(f"{counted(ended.not_compared, 'request was', 'requests were')} not recorded: {ended.failure}")
-    if ended.left_out:
-        spending.say(f"{counted(ended.left_out, 'request is', 'requests are')} not covered by the budget")
     spending.say(f"progress is saved: run the same command again to resume ({chosen.record})")
 
 
-NAMED = 3  # clients that a note names
 LACKING = "request that was compared before is", "requests that were compared before are"
 BEFORE = "request was compared before", "requests were compared before"
-NOT_SHRUNK = "difference of fewer requests is not shrunk", "differences of fewer requests are not shrunk"
 LEFT_OUT = (
     "request was left out: the budget does not cover what it may cost",
     "requests were left out: the budget does not cover what they may cost",
@@ -112,70 +98,32 @@ async def compare(chosen: options.ComparisonOptions, settings: ComparisonSetting
         tally = Tally()
         with ExitStack() as stack:
             progress = _progress(ready, stack)
-            for comparison in progress.comparisons() if progress else ():
+            for comparison in progress.comparisons():
                 tally.add(comparison)
             tally.drop_ended(started)
             left = _remaining(ready, progress)
             recorder = open_recorder(ready, ready.chosen.record, stack)
             # Such requests are not sent again, because their comparison is saved and parts would be spent twice.
-            if progress and recorder and (lacking := progress.done - recorder.known):
+            if recorder and (lacking := progress.done - recorder.known):
                 spending.say(f"{counted(len(lacking), *LACKING)} not recorded; with --fresh all are")
-            notes = run.RunSinks(note=progress.note if progress else None, add=tally.add, recorder=recorder)
-            generated = GeneratedRun(ready, judged, tally) if ready.chosen.generate is not None else None
-            if generated is not None:
-                notes = notes._replace(seen=generated.exercised.add)
-            after = None if generated is None else generated.shrink
-            ended = await setup.execute(ready, left, notes, judged.judge, progress, after=after)
+            notes = run.RunSinks(note=progress.note, add=tally.add, recorder=recorder)
+            ended = await setup.execute(ready, left, notes, judged.judge, progress)
             if ended is None:
                 return None
             _say_ended(ready, progress, ended, tally)
-        about = _about(ready, started, ended, tally, generated.notes if generated else ())
-        return judged.summary.result(tally, about)
+        return judged.summary.result(tally, _about(ready, started, ended, tally))
 
 
-class GeneratedRun:
-    """What a run of generated requests does besides: notes what it exercised, and shrinks what it found."""
-
-    def __init__(self, ready: setup.ComparisonSetup, judged: judgement.Judgement, tally: Tally) -> None:
-        self.exercised = exercised.Exercised(v3_fields.load(ready.site or judgement.SITE))
-        self._at_once = ready.chosen.candidate_concurrency
-        self._judged = judged
-        self._tally = tally
-        self._left = 0
-
-    async def shrink(self, running: run.ComparisonRun) -> None:
-        """Replace the samples of the differences that count by shrunk ones."""
-
-        async def examine(request: V3Request) -> Comparison:
-            comparison = await running.examine(request)
-            self._tally.spent += comparison.parts
-            return comparison
-
-        groups = {key: self._tally.groups[key] for key in self._judged.summary.counting(self._tally)}
-        most = sorted(groups, key=lambda key: (-groups[key].requests, key))
-        self._left = len(most[shrinking.GROUPS :])
-        chosen = {key: groups[key] for key in most[: shrinking.GROUPS]}
-        self._tally.groups |= await shrinking.Shrinker(examine, self._at_once).shrink(chosen)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        left = [counted(self._left, *NOT_SHRUNK)] if self._left else []
-        return (*left, *self.exercised.never())
+def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile) -> setup.RemainingRequests:
+    requests, worst = plan.remaining(ready.source.plan, progress.done)
+    if progress.done:
+        spending.say(f"resuming: {len(progress.done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
+    return setup.RemainingRequests(requests, worst, progress.spent)
 
 
-def _remaining(ready: setup.ComparisonSetup, progress: ProgressFile | None) -> setup.RemainingRequests:
-    done, spent = (progress.done, progress.spent) if progress else (set(), 0)
-    requests, estimate = plan.remaining(ready.source.plan, done, ready.costs.both)
-    if done:
-        spending.say(f"resuming: {len(done)} of {counted(len(ready.source.plan.requests), *BEFORE)}")
-    return setup.RemainingRequests(requests, estimate, spent)
-
-
-def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | None:
-    """Open the progress file; None for a replay, which costs nothing, takes seconds, and is not resumable."""
+def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile:
+    """Open the progress file."""
     chosen = ready.chosen
-    if chosen.replay is not None:
-        return None
     header = ProgressHeader(
         baseline=str(ready.baseline),
         candidate=str(ready.candidate),
@@ -190,10 +138,10 @@ def _progress(ready: setup.ComparisonSetup, stack: ExitStack) -> ProgressFile | 
 
 
 def _digest(chosen: ComparisonSettings, config_file: Path | None) -> str:
-    """Return a digest of everything that a judgement depends on: rules, noise, latency and, if the service is
+    """Return a digest of everything that a judgement depends on: rules, latency and, if the service is
     started here, its configuration and mappings."""
     files = () if config_file is None else (config_file, *shipped.mapping_files())
-    parts = (chosen.rules, chosen.noise, chosen.latency, shipped.digest(files))
+    parts = (chosen.rules, chosen.latency, shipped.digest(files))
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -208,33 +156,26 @@ def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
             checks.columns(chosen),
             chosen.sample,
             chosen.seed,
-            chosen.generate,
         )
     )
     name = hashlib.blake2b(message + repr(chosen.rules).encode(), digest_size=8).hexdigest()
     return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"
 
 
-def _say_ended(
-    ready: setup.ComparisonSetup, progress: ProgressFile | None, ended: run.RunOutcome, tally: Tally
-) -> None:
+def _say_ended(ready: setup.ComparisonSetup, progress: ProgressFile, ended: run.RunOutcome, tally: Tally) -> None:
     """Print how the run ended. The progress file is removed once every request is compared."""
     if ended.stopped is not None:
         spending.say(f"stopped: {ended.stopped}")
     if ended.left_out:
         spending.say(counted(ended.left_out, *LEFT_OUT))
-    if progress is None:
-        return
     if not ended.complete or tally.failures:
         spending.say(f"progress is saved: run the same command again to resume ({progress.path})")
     elif ready.chosen.progress is None:
         progress.remove()
 
 
-def _about(
-    ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally, more: tuple[str, ...]
-) -> summary.RunInfo:
-    notes = [*ready.source.notes, *more]
+def _about(ready: setup.ComparisonSetup, started: float, ended: run.RunOutcome, tally: Tally) -> summary.RunInfo:
+    notes = [*ready.source.notes]
     if ended.stopped is not None:
         notes.append(f"the run was stopped: {ended.stopped}")
     if ended.left_out:

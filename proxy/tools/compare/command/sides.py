@@ -8,28 +8,20 @@ from proxy import config
 from proxy.cli import option_fields
 from proxy.kit.clock import Clock
 from proxy.tools.compare.command import checks, local_service, options
-from proxy.tools.compare.running import upstream_side
 from proxy.tools.compare.running.exchange import Sides
 from proxy.traffic import http_side
-from proxy.traffic.recording.recorded import RecordedSide, Recording, ReplayedSide
+from proxy.traffic.recording.recorded import RecordedSide, Recording
 from proxy.traffic.sources.clients import Clients
 from proxy.traffic.v3_response import ComparedSide, SideName
-from proxy.upstream.replay import ResponseRecorder, ResponseReplayer
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 
 
 class ReadySides(NamedTuple):
-    """Open sides, the recorder of upstream responses, and the function from a client to its application if the
-    service runs here.
-
-    `free`: the requests cost nothing.
-    """
+    """Open sides. `free`: the requests cost nothing."""
 
     sides: Sides
     free: bool
-    upstream_recorder: ResponseRecorder | None = None
-    application: upstream_side.Application = lambda _: None
 
 
 class SideKeys:
@@ -62,18 +54,15 @@ class SideKeys:
 async def open_sides(
     chosen: options.ComparisonOptions,
     keys: SideKeys,
-    recorded: tuple[Recording | None, Recording | None],
+    baseline: Recording | None,
     settings: config.Config | None,
     clock: Clock,
 ) -> AsyncIterator[ReadySides]:
-    """Open the chosen sides. `recorded` are responses of the baseline, and those of the GraphQL API, which are mapped
-    again; None for a side that is sent requests. `settings` are those of the service to be started here."""
-    baseline, candidate = recorded
+    """Open the chosen sides. `baseline` are its recorded responses; None if it is sent requests. `settings` are those
+    of the service to be started here."""
     async with AsyncExitStack() as stack:
         opening = _Opening(chosen, keys, baseline, clock, stack)
-        if candidate is not None and settings is not None:
-            yield await opening.replayed(candidate, settings)
-        elif settings is not None:
+        if settings is not None:
             yield await opening.started(settings)
         else:
             old, new = await opening.baseline(None), None
@@ -99,19 +88,11 @@ class _Opening:
         self._clock = clock
         self._stack = stack
 
-    async def baseline(
-        self, service: local_service.LocalService | None, application: upstream_side.Application = lambda _: None
-    ) -> ComparedSide | None:
-        """Open the baseline; None if none was chosen. `service` is the one that was started, `application` names the
-        application of a client there."""
-        chosen, limits = self._chosen.baseline, checks.baseline_limits(self._chosen)
-        if service is not None and chosen in (options.SANDBOX, options.UPSTREAM):
-            legacy = None
-            if service.legacy is not None and chosen == options.SANDBOX:
-                legacy = await self._side(service.legacy, limits, lambda _: EXAMPLE_KEY)
-            return await self._stack.enter_async_context(
-                upstream_side.opened(service.settings, limits, application, others=legacy, clock=self._clock)
-            )
+    async def baseline(self, service: local_service.LocalService | None) -> ComparedSide | None:
+        """Open the baseline; None if none was chosen. `service` is the one that was started."""
+        chosen = self._chosen.baseline
+        if service is not None and service.legacy is not None and chosen == options.SANDBOX:
+            return await self._side(service.legacy, checks.baseline_limits(self._chosen), lambda _: EXAMPLE_KEY)
         if chosen is not None and self._chosen.baseline_file is None:
             return await self.service(chosen, "baseline")
         return None if self._baseline is None else RecordedSide(self._baseline)
@@ -123,9 +104,8 @@ class _Opening:
 
     async def started(self, settings: config.Config) -> ReadySides:
         """Start the service of a configuration, and open it."""
-        upstream_recorder = ResponseRecorder()
         free = settings.upstream == "sandbox"
-        service = await self._stack.enter_async_context(local_service.running(settings, upstream_recorder))
+        service = await self._stack.enter_async_context(local_service.running(settings))
         self._keys.add_secrets(service.keys.values())
         alone = next(iter(service.keys.values())) if len(service.keys) == 1 else None
 
@@ -134,21 +114,8 @@ class _Opening:
             # one.
             return self._keys.key(client, "candidate") or alone
 
-        def application(client: str) -> str | None:
-            return service.application(key(client))
-
         candidate = await self._side(service.url, checks.candidate_limits(self._chosen), key)
-        baseline = await self.baseline(service, application)
-        return ReadySides(Sides(baseline, candidate), free, upstream_recorder, application)
-
-    async def replayed(self, recorded: Recording, settings: config.Config) -> ReadySides:
-        """Start the service of a configuration, which gets recorded responses of the GraphQL API."""
-        player, upstream_recorder = ResponseReplayer(), ResponseRecorder()
-        service = await self._stack.enter_async_context(local_service.replaying(settings, player))
-        self._keys.add_secrets(service.keys.values())
-        side = await self._side(service.url, checks.candidate_limits(self._chosen), service.keys.get)
-        candidate = ReplayedSide(recorded, side, player, service.keys, upstream_recorder)
-        return ReadySides(Sides(await self.baseline(None), candidate), True, upstream_recorder)
+        return ReadySides(Sides(await self.baseline(service), candidate), free)
 
     async def _side(
         self, base: str, limits: http_side.SideLimits, key: Callable[[str], str | None]

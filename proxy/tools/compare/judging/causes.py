@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from proxy.model import GRAPHQL_PATHS
 from proxy.tools.compare.judging import paths, unknown_uids, v3_fields
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Difference, Kind
 from proxy.v3 import endpoints
@@ -25,7 +24,7 @@ COUNTS = ("hits", "count")  # numbers of parts: of a query, and of one facet val
 QUERY_ERROR = "results[*].error"
 FOUND, NOT_FOUND = 200, 404
 EXPLANATIONS: dict[Cause, str] = {
-    "moved": "the data has moved: repeated responses agree, or both sides have changed",
+    "moved": "a price or stock that changed within the run: the repeated baseline agrees",
     "order": "the same elements in another order",
     "format": "the same value in another format",
     "error shape": "both sides reject the request, with different messages",
@@ -158,8 +157,6 @@ class Causes:
         if kind == "unreadable":
             return "the body of the baseline or of the candidate is not JSON: a sample says which"
         found = self.field(endpoint, path)
-        if endpoint in GRAPHQL_PATHS:
-            return "v3bridge and the service that it asks do not agree"
         if found is None:
             return "the field stands around v3's objects, or v3 had none of that name"
         row, entry = found.row, found.row.entry

@@ -134,17 +134,6 @@ class RowCount(msgspec.Struct, frozen=True):
         )
 
 
-class FlakyFieldCount(msgspec.Struct, frozen=True):
-    """Count of the requests in which the baseline differed from itself at a path."""
-
-    endpoint: str
-    path: str
-    requests: int
-
-    def __add__(self, other: "FlakyFieldCount") -> "FlakyFieldCount":
-        return FlakyFieldCount(self.endpoint, self.path, self.requests + other.requests)
-
-
 class FailureCount(msgspec.Struct, frozen=True):
     """Count of the requests that could not be compared for one reason; `at` and `origin` are of the first."""
 

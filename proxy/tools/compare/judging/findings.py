@@ -27,7 +27,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Cause = Literal[
     "no source",  # the Nexar API has no such data (v3_fields.yaml)
     "derived",  # derived from other data (v3_fields.yaml)
-    "moved",  # the data changed during the run: repeated responses agree, or both sides have changed
+    "moved",  # a price or stock that changed within the run: the repeated baseline agrees
     "order",
     "format",
     "error shape",
@@ -73,13 +73,12 @@ class Finding(msgspec.Struct, frozen=True):
 class Comparison(msgspec.Struct, frozen=True):
     """Judgement of the two responses to one request.
 
-    `findings` count. `moved` (data changed during the run) and `unknown_uids` (objects whose v3 uid is not on record)
-    are reported and do not count. `ignored` is the number of ignored differences by rule name. `flaky_fields` are the
-    paths at which the baseline differs from itself, None for a request outside the noise sample.
+    `findings` count. `moved` (a price or stock that changed within the run) and `unknown_uids` (objects whose v3 uid is
+    not on record) are reported and do not count. `ignored` is the number of ignored differences by rule name.
 
     `failure` is the reason why the responses could not be compared, and names the side. Seconds are of each side's
-    first response, None without one. `parts` is the cost of all responses of the candidate, `price` the cost of its
-    first one, None where the response does not state it. `succeeded`: both services responded with 200. `at` is in
+    first response, None without one. `parts` is the cost that is booked, `price` the one that the candidate states,
+    None where it does not. `succeeded`: both services responded with 200. `at` is in
     seconds since 1970.
     """
 
@@ -88,7 +87,6 @@ class Comparison(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     moved: tuple[Finding, ...] = ()
     ignored: dict[str, int] = {}
-    flaky_fields: tuple[str, ...] | None = None
     failure: str | None = None
     baseline_seconds: float | None = None
     candidate_seconds: float | None = None

@@ -1,16 +1,13 @@
 """Judge: turns the two responses to one request into a comparison.
 
-Finds the differences, applies the rules, separates data that changed during the run, and names the causes of the rest.
-Pure: the redaction and repeated responses are passed in.
+Finds the differences, applies the rules, separates prices and stock that changed during the run, and names the causes
+of the rest. Pure: the redaction and repeated responses are passed in.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-import msgspec
-
-from proxy.tools.compare.judging import diff, paths, relations, unknown_uids, unsupported_uses, verdict
+from proxy.tools.compare.judging import diff, paths, relations, unknown_uids, unsupported_uses
 from proxy.tools.compare.judging.causes import Causes, is_refused_query
 from proxy.tools.compare.judging.findings import Cause, Comparison, Difference, Finding
 from proxy.tools.compare.judging.rules import RuleOutcome, RuleSet
@@ -22,8 +19,7 @@ from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import ResponseBody, SideResponse
 from proxy.v3 import endpoints
 
-DATA = "data"  # of a GraphQL response, whose keys have an order
-_KEY = re.compile(r'"((?:[^"\\]|\\.)*)":')
+CHANGING = frozenset(("price", "stock"))  # subjects of differences that may have changed within one run
 
 
 class ParsedResponse(NamedTuple):
@@ -79,20 +75,13 @@ class Judge:
         self._uids = UnknownUids(uids)
         self._has_table = bool(uids)
 
-    def is_in_noise_sample(self, request: V3Request) -> bool:
-        """Return true if the baseline gets this request twice in any case, for the measurement of noise."""
-        return verdict.in_noise_sample(request.id, self._settings.noise.share)
-
-    def differences(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> list[Difference]:
-        """Return the differences that no rule ignores, latency excluded.
-
-        Where there are any, the caller repeats the request to detect data that changed meanwhile. Empty where the
-        responses cannot be compared.
-        """
+    def may_have_moved(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> bool:
+        """Return true if a price or stock differs: the caller repeats the request, to detect one that changed
+        meanwhile."""
         sides = parse_response(request, baseline), parse_response(request, candidate)
         if _failure(*sides):
-            return []
-        return self._ruled(request, self._found(*sides), *sides).left
+            return False
+        return any(map(_is_changing, self._ruled(request, self._found(*sides), *sides).left))
 
     def compare(
         self,
@@ -101,21 +90,18 @@ class Judge:
         pair: ResponsePair,
         *,
         baseline_again: SideResponse | None = None,
-        candidate_again: SideResponse | None = None,
         names: Mapping[str, str] = unknown_uids.NO_NAMES,
     ) -> Comparison:
-        """Judge one request, sent at `at`; either side's response to a repetition may be given, and the names of the
+        """Judge one request, sent at `at`; the baseline's response to a repetition may be given, and the names of the
         objects that uids denote.
         """
-        paid = (pair.candidate.parts or 0) + ((candidate_again.parts or 0) if candidate_again else 0)
+        paid = pair.candidate.parts or 0
         baseline, candidate = parse_response(request, pair.baseline, names), parse_response(request, pair.candidate)
         if failure := _failure(baseline, candidate):
             return Comparison(request, at, failure=self._trimming.text(failure, 300), parts=paid)
-        later = tuple(
-            parse_response(request, again, names) if again else None for again in (baseline_again, candidate_again)
-        )
         applied = self._applied(request, baseline, candidate)
-        moved = self._moved((baseline, candidate), later, applied.left)
+        again = parse_response(request, baseline_again, names) if baseline_again else None
+        moved = self._moved(baseline, candidate, again, applied.left)
         refused = baseline.body.refused and candidate.body.refused
         used = unsupported_uses.UnsupportedUses(
             request,
@@ -138,7 +124,6 @@ class Judge:
             unknown_uids=tuple(each for each in found if each.cause == "uid not known"),
             moved=tuple(self._finding(each, "moved") for each in applied.left if _key(each) in moved),
             ignored=applied.ignored,
-            flaky_fields=self._flaky_fields(request, baseline, later[0]) if self.is_in_noise_sample(request) else None,
             baseline_seconds=pair.baseline.seconds,
             candidate_seconds=pair.candidate.seconds,
             parts=paid,
@@ -159,8 +144,7 @@ class Judge:
         self, request: V3Request, found: list[Difference], baseline: ParsedResponse, candidate: ParsedResponse
     ) -> RuleOutcome:
         bodies = baseline.body.document.value, candidate.body.document.value
-        foreign = relations.foreign(found, *bodies, candidate.response.click_links)
-        return self.rules.apply(request.endpoint, found, request.uids, foreign)
+        return self.rules.apply(request.endpoint, found, request.uids, relations.foreign(found, *bodies))
 
     def _found(self, baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
         """Return all differences of two comparable responses, before rules."""
@@ -170,61 +154,26 @@ class Judge:
             return self._uids.explained(differences, baseline.requested_uids, baseline.names)
         if baseline.body.problem is None and candidate.body.problem is None:
             differences += _without_refused(diff.diff_documents(baseline.body.document, candidate.body.document))
-            if not differences and baseline.body.ordered and _keys(baseline) != _keys(candidate):
-                differences.append(Difference("order", DATA, DATA, _keys(baseline), _keys(candidate)))
         return self._uids.explained(differences, baseline.requested_uids, baseline.names)
-
-    def _flaky_fields(
-        self, request: V3Request, baseline: ParsedResponse, again: ParsedResponse | None
-    ) -> tuple[str, ...] | None:
-        """Return the paths at which the baseline differs from itself; None without a second comparable response."""
-        if again is None or _failure(baseline, again):
-            return None
-        left = self._applied(request, baseline, again).left
-        return tuple(sorted({self._trimming.difference(each).path for each in left}))
-
-    def _changed(self, side: ParsedResponse, again: ParsedResponse | None) -> set[tuple[str, str, str]]:
-        """Return the keys of differences between a side's first and second response."""
-        return {_key(each) for each in self._found(side, again)} if again and not _failure(side, again) else set()
 
     def _moved(
         self,
-        first: tuple[ParsedResponse, ParsedResponse],
-        later: tuple[ParsedResponse | None, ...],
-        differences: Sequence[Difference],
+        baseline: ParsedResponse,
+        candidate: ParsedResponse,
+        again: ParsedResponse | None,
+        differences: list[Difference],
     ) -> set[tuple[str, str, str]]:
-        """Return the keys of differences that are explained by changed data.
-
-        A difference has moved if it is absent between later responses, or if both sides have changed there. A change of
-        the baseline alone proves nothing about the candidate, which may be wrong both times. Status and body are not
-        data: for these, a change of the baseline is enough.
-        """
-        (baseline, candidate), (again, candidate_again) = first, later
-        by_baseline, by_candidate = self._changed(baseline, again), self._changed(candidate, candidate_again)
-        moved = {
-            _key(each)
-            for each in differences
-            if _key(each) in by_baseline and (_key(each) in by_candidate or paths.is_whole(each.path))
-        }
-        for one, other in _pairs(first, later):
-            # An error would seem to have no difference left.
-            if not (_is_like(one, baseline) and _is_like(other, baseline)):
-                continue
-            there = {_key(each) for each in self._found(one, other)}
-            moved |= {_key(each) for each in differences if not paths.is_whole(each.path)} - there
-        return moved
+        """Return the keys of the differences in prices and stock that the repeated baseline does not have: the data has
+        changed, and the candidate shows it as it is now."""
+        changing = {_key(each) for each in differences if _is_changing(each)}
+        # An error would seem to have no difference left.
+        if not changing or again is None or not _is_like(again, baseline):
+            return set()
+        return changing - {_key(each) for each in self._found(again, candidate)}
 
 
-def _pairs(
-    first: tuple[ParsedResponse, ParsedResponse], later: tuple[ParsedResponse | None, ...]
-) -> list[tuple[ParsedResponse, ParsedResponse]]:
-    """Return the later pairs to compare; where a side was not repeated, its first response is used."""
-    (baseline, candidate), (baseline_again, candidate_again) = first, later
-    if baseline_again and candidate_again:
-        return [(baseline_again, candidate_again), (baseline_again, candidate)]
-    if baseline_again:
-        return [(baseline_again, candidate)]
-    return [(baseline, candidate_again)] if candidate_again else []
+def _is_changing(difference: Difference) -> bool:
+    return paths.subject(difference.path) in CHANGING
 
 
 def _is_like(side: ParsedResponse, first: ParsedResponse) -> bool:
@@ -255,7 +204,7 @@ def _failure(baseline: ParsedResponse, candidate: ParsedResponse) -> str | None:
 
 def _status(side: ParsedResponse) -> int | str:
     """Return the HTTP status; the class of an error whose status is suppressed."""
-    is_suppressed = side.body.refused and side.response.status == 200 and not side.body.ordered
+    is_suppressed = side.body.refused and side.response.status == 200
     return str(side.body.document.value["__class__"]) if is_suppressed else side.response.status
 
 
@@ -288,11 +237,6 @@ def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Differen
     if one.problem is not None and baseline.response.body != candidate.response.body:
         return [_body("value", one.problem, other.problem)]
     return [_body("format", one.function, other.function)] if one.function != other.function else []
-
-
-def _keys(side: ParsedResponse) -> list[str]:
-    """Return the keys of a response's objects in their order."""
-    return _KEY.findall(msgspec.json.encode(side.body.document.value).decode())
 
 
 def _body(kind: Literal["unreadable", "value", "format"], baseline: str | None, candidate: str | None) -> Difference:

@@ -12,7 +12,6 @@ from typing import Any
 
 from proxy.tools.compare.judging import identity
 from proxy.tools.compare.judging.findings import Difference
-from proxy.traffic.v3_response import ClickLinkOwners
 
 LINKS = (".product_url", ".listing_url")
 SNIPPET = "results[*].snippet"
@@ -22,15 +21,10 @@ _WORD = re.compile(r"[^\s,;()]+")
 Words = frozenset[str]
 
 
-def foreign(
-    differences: Sequence[Difference], baseline: Any, candidate: Any, owners: ClickLinkOwners
-) -> frozenset[str]:
+def foreign(differences: Sequence[Difference], baseline: Any, candidate: Any) -> frozenset[str]:
     """Return the texts of the candidate's response that belong to another element, given all differences of the two
-    bodies and the owners of click links, as far as known.
-    """
+    bodies."""
     found = _shared_links(differences)
-    if owners and any(each.path.endswith(LINKS) for each in differences):
-        found |= _misplaced_links(candidate, owners)
     if any(each.path == SNIPPET for each in differences):
         found |= _foreign_snippets(baseline, candidate)
     return found
@@ -43,33 +37,6 @@ def _shared_links(differences: Sequence[Difference]) -> frozenset[str]:
         if each.kind == "value" and each.path.endswith(LINKS):
             targets[each.candidate].add(each.baseline)
     return frozenset(link for link, leading in targets.items() if len(leading) > 1)
-
-
-def _misplaced_links(candidate: Any, owners: ClickLinkOwners) -> frozenset[str]:
-    """Return the links of offers that belong to other offers.
-
-    An offer without an owned link is left out: another defect than a misplaced link changed its seller or SKU.
-    """
-    known = frozenset(owner for each in owners.values() for owner in each)
-    return frozenset(
-        link for owner, link in _links(candidate) if owner in known and owner not in owners.get(link, known)
-    )
-
-
-def _links(body: Any) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield owner and link of each offer and broker listing of a response."""
-    left = [body]
-    while left:
-        node = left.pop()
-        if type(node) is list:
-            left += node
-        elif type(node) is dict:
-            left += node.values()
-            link, seller = node.get("product_url") or node.get("listing_url"), node.get("seller")
-            if type(link) is str:
-                named = seller if type(seller) is dict else {}
-                company = identity.text(named.get("id")) or identity.text(named.get("name"))
-                yield (company or "", identity.text(node.get("sku")) or ""), link
 
 
 def _foreign_snippets(baseline: Any, candidate: Any) -> frozenset[str]:

@@ -48,13 +48,6 @@ class ShippedRule(IgnoreRule, frozen=True):
     """Ignore rule that ships with the program; not reported when unused."""
 
 
-class NoiseSettings(Block, frozen=True):
-    """Settings of the baseline noise measurement."""
-
-    share: Annotated[float, Meta(ge=0, le=1, description="a share of all requests, 0 (off) to 1")] = 0.2
-    min_requests: Annotated[int, Meta(ge=1, le=1_000_000, description="requests, 1 to 1000000")] = 30
-
-
 class ReadinessSettings(Block, frozen=True):
     """Conditions for the verdict "ready" of a client at an endpoint."""
 
@@ -71,7 +64,6 @@ class ComparisonSettings(Block, frozen=True):
     rules: Annotated[tuple[IgnoreRule, ...], Meta(description="a list of blocks with path, reason and expires")] = ()
     shipped_rules: Annotated[bool, Meta(description="true or false")] = True
     fail_on: Annotated[tuple[Threshold, ...], Meta(description="a list of thresholds such as missing-part")] = ()
-    noise: NoiseSettings = NoiseSettings()
     ready: ReadinessSettings = ReadinessSettings()
     ignored_margin: Annotated[float, Meta(ge=0, le=10, description="a share, 0 to 10")] = 0.0
     latency: Annotated[Annotated[float, Meta(ge=0, le=3600)] | None, Meta(description="seconds, 0 to 3600")] = None

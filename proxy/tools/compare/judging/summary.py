@@ -72,8 +72,8 @@ class Summary:
 
     def result(self, tally: Tally, run: RunInfo) -> ComparisonResult:
         """Compute the result."""
-        counting_groups = self.counting(tally)
-        rows = self._rows(tally, run, counting_groups)
+        counting_groups = self._counting(tally)
+        rows = self._rows(tally, run)
         failed = (*self._broken(tally, counting_groups), *self._expired(), *self._exceeding_rules(tally))
         return ComparisonResult(
             started=run.started,
@@ -98,41 +98,19 @@ class Summary:
             complete=run.complete,
         )
 
-    def counting(self, tally: Tally) -> frozenset[str]:
-        """Return the groups that count against their requests: no changed data, no noise, no unknown uids."""
-        compared = _compared(tally)
-        return frozenset(
-            key
-            for key, group in tally.groups.items()
-            if group.cause not in UNCOUNTED and self._exceeds(tally, group, compared[group.endpoint])
-        )
+    def _counting(self, tally: Tally) -> frozenset[str]:
+        """Return the groups that count against their requests: no changed data, no unknown uids."""
+        return frozenset(key for key, group in tally.groups.items() if group.cause not in UNCOUNTED)
 
-    def _exceeds(self, tally: Tally, group: GroupCount, compared: int) -> bool:
-        flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
-        sample, least = tally.noise_sample.get(group.endpoint, 0), self._settings.noise.min_requests
-        return verdict.exceeds_noise(
-            group.requests, compared, flaky_field.requests if flaky_field else 0, sample, least
-        )
-
-    def _rows(self, tally: Tally, run: RunInfo, counts: frozenset[str]) -> tuple[EndpointResult, ...]:
+    def _rows(self, tally: Tally, run: RunInfo) -> tuple[EndpointResult, ...]:
         rows_by_place = {(row.client, row.endpoint): row for row in tally.rows.values()}
         for client, endpoint in run.source_counts or ():
             rows_by_place.setdefault((client, endpoint), RowCount(client, endpoint))
         succeeded = {row.client for row in rows_by_place.values() if row.succeeded}
-        return tuple(
-            self._row(row, run, tally, counts, succeeded=row.client in succeeded)
-            for _, row in sorted(rows_by_place.items())
-        )
+        return tuple(self._row(row, run, succeeded=row.client in succeeded) for _, row in sorted(rows_by_place.items()))
 
-    def _row(
-        self, row: RowCount, run: RunInfo, tally: Tally, counts: frozenset[str], *, succeeded: bool
-    ) -> EndpointResult:
-        excused = sum(
-            pattern.requests
-            for pattern in row.patterns.values()
-            if not any(key in counts or key not in tally.groups for key in pattern.groups)
-        )
-        equivalent = row.compared - row.differing + excused
+    def _row(self, row: RowCount, run: RunInfo, *, succeeded: bool) -> EndpointResult:
+        equivalent = row.compared - row.differing
         in_source = (run.source_counts or {}).get((row.client, row.endpoint))
         whole = in_source is not None and in_source.requests == row.compared
         return EndpointResult(
@@ -161,11 +139,9 @@ class Summary:
             tally.groups.items(),
             key=lambda item: (item[0] not in counts, -item[1].requests, item[1].endpoint, item[1].path, item[0]),
         )
-        return tuple(self._group(group, run, tally, key in counts) for key, group in ordered)
+        return tuple(self._group(group, run, key in counts) for key, group in ordered)
 
-    def _group(self, group: GroupCount, run: RunInfo, tally: Tally, counts: bool) -> DifferenceGroup:
-        sample = tally.noise_sample.get(group.endpoint, 0)
-        flaky_field = tally.flaky_fields.get(counting.digest(group.endpoint, group.path))
+    def _group(self, group: GroupCount, run: RunInfo, counts: bool) -> DifferenceGroup:
         return DifferenceGroup(
             group.endpoint,
             group.path,
@@ -174,7 +150,6 @@ class Summary:
             self._causes.why(group.endpoint, group.path, group.kind, group.cause),
             group.requests,
             group.differences,
-            (flaky_field.requests if flaky_field else 0) / sample if sample else None,
             counts,
             group.first_seen,
             group.last_seen,

@@ -13,7 +13,6 @@ import msgspec
 from proxy.tools.compare.judging import counting
 from proxy.tools.compare.judging.counting import (
     FailureCount,
-    FlakyFieldCount,
     GroupCombination,
     GroupCount,
     KeptSample,
@@ -26,7 +25,7 @@ from proxy.tools.compare.judging.counting import (
 from proxy.tools.compare.judging.findings import ABSENT, Comparison, Finding
 from proxy.traffic.v3_response import SideName
 
-ROWS, GROUPS, GROUPS_OF_A_SORT, FLAKY_FIELDS, FAILURES = 500, 1000, 100, 1000, 100
+ROWS, GROUPS, GROUPS_OF_A_SORT, FAILURES = 500, 1000, 100, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets
 SAMPLE_SECONDS = 23 * 3600.0  # dropped once an hour, they end within the day that the vendor's terms allow
 OTHERS = "others"  # name of the clients beyond ROWS, counted as one
@@ -37,8 +36,8 @@ _json = msgspec.json.Encoder(decimal_format="number")
 class Tally(msgspec.Struct):
     """Counters by digest.
 
-    `rest` counts differences of groups beyond the bounds. `noise_sample` is the number of requests in the noise
-    sample, by endpoint. `first` and `last` are when the first and the last request were sent, in seconds since 1970.
+    `rest` counts differences of groups beyond the bounds. `first` and `last` are when the first and the last request
+    were sent, in seconds since 1970.
     """
 
     rows: dict[str, RowCount] = {}
@@ -46,8 +45,6 @@ class Tally(msgspec.Struct):
     rest: int = 0
     ignored: dict[str, int] = {}
     failures: dict[str, FailureCount] = {}
-    noise_sample: dict[str, int] = {}
-    flaky_fields: dict[str, FlakyFieldCount] = {}
     times: dict[str, LatencyCount] = {}
     spent: int = 0
     first: float | None = None
@@ -64,10 +61,6 @@ class Tally(msgspec.Struct):
         self.rest += other.rest
         self.ignored = _sum(self.ignored, other.ignored)
         self.failures = _failures(added(self.failures, other.failures, FailureCount.__add__))
-        self.noise_sample = _sum(self.noise_sample, other.noise_sample)
-        self.flaky_fields = smallest(
-            added(self.flaky_fields, other.flaky_fields, FlakyFieldCount.__add__), FLAKY_FIELDS
-        )
         self.times = added(self.times, other.times, LatencyCount.__add__)
         self.spent += other.spent
         self.first = min((at for at in (self.first, other.first) if at is not None), default=None)
@@ -148,10 +141,6 @@ def _tally_of(comparison: Comparison) -> Tally:
         last=comparison.at,
     )
     tally._take_groups({**groups, **grouped(comparison, (*comparison.moved, *comparison.unknown_uids))})
-    if comparison.flaky_fields is not None:
-        tally.noise_sample = {endpoint: 1}
-        flaky_fields = {digest(endpoint, path): FlakyFieldCount(endpoint, path, 1) for path in comparison.flaky_fields}
-        tally.flaky_fields = smallest(flaky_fields, FLAKY_FIELDS)
     return tally
 
 

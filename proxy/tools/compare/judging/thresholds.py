@@ -1,6 +1,6 @@
 """Thresholds that fail a run: `missing-part`, `price>1%`, `latency`. Given in compare.yaml and with `--fail-on`.
 
-A threshold is about differences that count: ignored ones, changed data and noise are excluded before.
+A threshold is about differences that count: ignored ones and changed data are excluded before.
 """
 
 import difflib

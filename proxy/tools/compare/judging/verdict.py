@@ -1,7 +1,5 @@
-"""Verdicts (ready, not ready, inconclusive) for one client at one endpoint and for a run; confidence and noise.
+"""Verdicts (ready, not ready, inconclusive) for one client at one endpoint and for a run, with their confidence.
 
-Requests to the baseline are free, so a sample of requests is sent to it twice. The share of these in which it differs
-from itself at a path is the noise there; differences count only where they are significantly more frequent.
 docs/reference/comparison.md has the table of verdicts in words.
 """
 
@@ -12,7 +10,6 @@ from proxy.tools.compare.judging.settings import ReadinessSettings
 from proxy.tools.compare.results import ComparisonResult, EndpointResult, Interval, Verdict
 
 Z = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
-_IDS = 1 << 64
 
 
 def wilson_interval(hits: int, of: int) -> Interval:
@@ -24,27 +21,6 @@ def wilson_interval(hits: int, of: int) -> Interval:
     half = Z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
     low = 0.0 if hits == 0 else max(0.0, middle - half)
     return Interval(low, 1.0 if hits == of else min(1.0, middle + half))
-
-
-def exceeds_noise(requests: int, of: int, flaky_fields: int, sample: int, least: int) -> bool:
-    """Return true if differences in `requests` of `of` exceed the noise at their path: `flaky_fields` of `sample`
-    repeated ones.
-
-    With fewer than `least` repeated requests, or with no flaky one, there is no measurable noise and any difference
-    exceeds it.
-    """
-    # A small sample has such a wide interval that it would excuse every difference.
-    if flaky_fields == 0 or sample < least:
-        return True
-    # The intervals must not overlap: otherwise chance explains the difference.
-    return wilson_interval(requests, of).low > wilson_interval(flaky_fields, sample).high
-
-
-def in_noise_sample(request_key: str, share: float) -> bool:
-    """Return true if a request is in the noise sample: a hash decides, so every run and every worker selects the same
-    ones.
-    """
-    return int(request_key, 16) < share * _IDS
 
 
 EQUIVALENT, DIFFERENT, NOT_COMPARED = 0, 1, 2

@@ -144,8 +144,6 @@ def _body(group: DifferenceGroup) -> Table:
     table.add_column(overflow="fold")
     table.add_row("path", Text(visible.line(group.path), style="cyan"))
     table.add_row("cause", Text.assemble((group.cause, "bold"), f": {visible.line(group.why)}"))
-    if group.noise is not None:
-        table.add_row("noise", Text(words.noise(group)))
     clients = ", ".join(map(visible.line, group.clients))
     table.add_row("clients", Text(visible.line(clients)))
     for sample in group.samples[:1]:

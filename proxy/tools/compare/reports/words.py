@@ -8,7 +8,6 @@ from proxy.tools.compare.results import (
     ComparisonCost,
     ComparisonResult,
     DifferenceGroup,
-    EndpointResult,
     Interval,
     RuleUse,
     Verdict,
@@ -93,11 +92,6 @@ def moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def headline(result: ComparisonResult) -> str:
-    """Format the verdict and its reasons in one line."""
-    return f"{VERDICTS[result.verdict]}: {because(result)}"
-
-
 def because(result: ComparisonResult) -> str:
     """Format the reasons of the verdict."""
     failed, few = not_compared(result), [row for row in result.rows if row.verdict == "inconclusive"]
@@ -152,14 +146,6 @@ def equivalence(equivalent: int, requests: int) -> str:
     return f"equivalent on {share(equivalent / requests)} of {count(requests, 'request')}"
 
 
-def row(value: EndpointResult) -> str:
-    """Format the result of one client at one endpoint."""
-    message = equivalence(value.equivalent, value.requests)
-    if value.interval is not None:
-        message += f" (95{GAP}% interval {interval(value.interval)})"
-    return message + (f"; {number(value.not_compared)} could not be compared" if value.not_compared else "")
-
-
 def seen_on(group: DifferenceGroup, result: ComparisonResult) -> str:
     """Format how many of the endpoint's requests have the difference."""
     requests = sum(row.requests for row in result.rows if row.endpoint == group.endpoint)
@@ -174,16 +160,7 @@ def effect(group: DifferenceGroup) -> str:
         return "counts"
     if group.cause == "moved":
         return "does not count: the data changed during the run"
-    if group.cause == "uid not known":
-        return "does not count: v3's uid is not on record"
-    return "does not count: within the noise" if group.noise is not None else "does not count"
-
-
-def noise(group: DifferenceGroup) -> str:
-    """Format the noise at a path."""
-    if group.noise is None:
-        return "not measured"
-    return f"{share(group.noise)} of repeated requests"
+    return "does not count: v3's uid is not on record"
 
 
 def used(rule: RuleUse) -> str:

@@ -7,7 +7,7 @@ Equal requests are sent once; a sample takes some of each stratum, and is the sa
 import hashlib
 import heapq
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -166,9 +166,7 @@ def make_plan(requests: Iterable[V3Request], most: int | None, rng: Random, held
     )
 
 
-def remaining(
-    plan: RequestPlan, done: set[str], worst: Callable[[V3Request], int] | None = None
-) -> tuple[list[V3Request], estimate.Estimate]:
-    """Return the requests that are not done, and their cost as `worst` estimates it."""
+def remaining(plan: RequestPlan, done: set[str]) -> tuple[list[V3Request], estimate.Estimate]:
+    """Return the requests that are not done, and what they may cost at most."""
     requests = [request for request in plan.requests if request.id not in done]
-    return requests, estimate.estimate_requests(requests, worst)
+    return requests, estimate.estimate_requests(requests)

@@ -39,8 +39,7 @@ _WORDS = {
     "candidate": "the candidate was {}",
     "source": "the requests were of {}",
     "settings": "the rules were others",
-    "requests": "other requests were chosen: the file of requests has changed, or --sample, --seed, --kind or "
-    "--generate",
+    "requests": "other requests were chosen: the file of requests has changed, or --sample, --seed or --kind",
 }
 
 

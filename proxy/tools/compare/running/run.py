@@ -25,7 +25,6 @@ from proxy.traffic import v3_response
 from proxy.traffic.recording.recorder import RecordedExchange, Recorder
 from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideName, SideResponse
-from proxy.upstream.replay import ResponseRecorder
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
 
@@ -60,17 +59,12 @@ class RunOutcome(NamedTuple):
 
 
 class RunSinks(NamedTuple):
-    """Outputs of a run; each may be absent. `application` returns the name of the application that serves a client;
-    `tell` is called after every request, `seen` with the baseline's response to it.
-    """
+    """Outputs of a run; each may be absent. `tell` is called after every request."""
 
     note: Callable[[str, Comparison], None] | None = None
     add: Callable[[Comparison], None] | None = None
     recorder: Recorder | None = None
-    upstream_recorder: ResponseRecorder | None = None
-    application: Callable[[str], str | None] = lambda _: None
     tell: Callable[[RunProgress], None] = lambda _: None
-    seen: Callable[[V3Request, SideResponse], None] = lambda *_: None
 
 
 class NameLookups:
@@ -173,19 +167,10 @@ class ComparisonRun:
             await self._one(request)
             self._notes.tell(self._progress())
 
-    async def examine(self, request: V3Request) -> Comparison:
-        """Compare a request that is none of the run's, within its budget: it is neither saved nor counted."""
-        at = self._clock.now()
-        try:
-            return await self._judged(request, at, await self._exchanger.exchange(request))
-        except exchanging.OutOfBudgetError:
-            return Comparison(request, at, failure="the budget does not cover it")
-
     async def _one(self, request: V3Request) -> None:
-        twice = self._judge is not None and self._judge.is_in_noise_sample(request)
         at = self._clock.now()
         try:
-            exchange = await self._exchanger.exchange(request, twice=twice)
+            exchange = await self._exchanger.exchange(request)
         except exchanging.OutOfBudgetError:
             self._counts["left out"] += 1
             return
@@ -194,8 +179,6 @@ class ComparisonRun:
         self._counts["not_compared" if exchange.failure else "done"] += 1
         if exchange.failure is None:
             self._record(request, exchange)  # recorded first: a request that is saved as done is never sent again
-            if exchange.baseline is not None:
-                self._notes.seen(request, exchange.baseline)
         if self._judge is not None:
             self._note(request, await self._judged(request, at, exchange))
 
@@ -223,14 +206,7 @@ class ComparisonRun:
             return Comparison(request, at, failure=exchange.failure)
         pair = ResponsePair(exchange.baseline, exchange.candidate)
         try:
-            return self._judge.compare(
-                request,
-                at,
-                pair,
-                baseline_again=exchange.baseline_again,
-                candidate_again=exchange.candidate_again,
-                names=names,
-            )
+            return self._judge.compare(request, at, pair, baseline_again=exchange.baseline_again, names=names)
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
             return Comparison(request, at, failure=f"the two responses cannot be compared ({type(error).__name__})")
@@ -243,14 +219,12 @@ class ComparisonRun:
             self._notes.add(comparison)
 
     def _record(self, request: V3Request, exchange: exchanging.Exchange, *, lookup: bool = False) -> None:
-        recorder, upstream_recorder = self._notes.recorder, self._notes.upstream_recorder
+        recorder = self._notes.recorder
         # A resumed run may repeat requests that an earlier run has recorded already.
         if recorder is None or request.id in recorder.known:
             return
-        baseline, candidate = exchange.freshest
-        application = self._notes.application(request.client)
-        answers = RecordedExchange(request, baseline, candidate, exchange.notes, application, lookup)
-        recorder.keep(answers, upstream_recorder.take_shared() if upstream_recorder else ())
+        baseline = exchange.baseline_again or exchange.baseline
+        recorder.keep(RecordedExchange(request, baseline, exchange.candidate, lookup))
 
     def _stop_if_failing(self, exchange: exchanging.Exchange) -> None:
         """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""

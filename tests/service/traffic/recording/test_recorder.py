@@ -14,21 +14,12 @@ from proxy.redaction import Redaction
 from proxy.traffic.recording.line_files import WholeLines
 from proxy.traffic.recording.recorded import RecordedSide, Recording
 from proxy.traffic.recording.recorder import RecordedExchange, Recorder, RecordingHeader
-from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideResponse
-from proxy.upstream.replay import RecordedGraphQLResponse
 
 NOW = 1_700_000_000.0  # of the recorded data
 
 KEY = "c4n4ry-key-of-a-client"
 HEADER = RecordingHeader(made=1.0, baseline="http://old/v3", candidate="own.yaml", source="access.log")
-DOCUMENT = "query supMultiMatch { supMultiMatch { hits } }"
-
-
-def note(
-    variables: str = '{"q":1}', body: bytes = b'{"data":{"n":1.10}}', status: int = 200, document: Any = DOCUMENT
-) -> Any:
-    return RecordedGraphQLResponse("supMultiMatch", variables, document, status, body)
 
 
 def recorded_request(n: Any, **fields: Any) -> Any:
@@ -37,8 +28,6 @@ def recorded_request(n: Any, **fields: Any) -> Any:
             200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode(), 0.25, "application/json"
         ),
         "candidate": SideResponse(404, b'{"message": "\xc3\xa4"}', 0.5, "application/json", 3),
-        "notes": (note(f'{{"q":{n}}}'),),
-        "application": "demo",
     }
     return RecordedExchange(request_from_target(f"/v3/brands/search?q={n}&start=0", client="erp"), **usual | fields)
 
@@ -52,10 +41,10 @@ def file(tmp_path: Path) -> Any:
 def record(file: Any) -> Any:
     """Writes requests into the file."""
 
-    def write(*kept: Any, shared: Any = (), header: Any = HEADER, at: float = NOW) -> Any:
+    def write(*kept: Any, header: Any = HEADER, at: float = NOW) -> Any:
         recorder = Recorder(file, header, Redaction([KEY]), lambda: at)
         for each in kept:
-            recorder.keep(each, shared)
+            recorder.keep(each)
         recorder.close()
         return recorder
 
@@ -76,19 +65,16 @@ def read() -> Any:
 
 
 def test_recording_is_read_back_equal(file: Any, record: Any, read: Any) -> None:
-    record(recorded_request(1), recorded_request(2, notes=(), application=None), shared=[note("{}", b'{"data":[]}')])
+    record(recorded_request(1), recorded_request(2))
     recorded = read(file)
     assert recorded.header == HEADER
     assert list(recorded.requests()) == [recorded_request(1).request, recorded_request(2).request]
     line = recorded.line(recorded_request(1).request)
-    assert line.application == "demo"
     assert line.baseline.response() == SideResponse(
         200, '{"price": 1.10, "link": "https://x/?apikey=…"}'.encode(), 0.25, "application/json", 0
     )
     assert line.candidate.response().body == b'{"message": "\xc3\xa4"}'
-    assert recorded.notes(line) == (note('{"q":1}'),)
-    assert recorded.shared == [note("{}", b'{"data":[]}')] * 2
-    assert (recorded.upstream, recorded.cut, recorded.junk.lines) == (1, False, 0)
+    assert (recorded.cut, recorded.junk.lines) == (False, 0)
 
 
 def test_equivalent_request_of_any_client_finds_its_response(file: Any, record: Any, read: Any) -> None:
@@ -106,7 +92,6 @@ def test_lookup_is_found_and_is_no_request_of_the_recording(file: Any, record: A
     recorded = read(file)
     assert [request.id for request in recorded.requests()] == [recorded_request(2).request.id]
     line = recorded.line(lookup.request)
-    assert (recorded.notes(line), recorded.upstream) == ((note('{"q":1}'),), 2)
     assert line.candidate.response().body == b'{"message": "\xc3\xa4"}'
 
 
@@ -118,13 +103,10 @@ def test_request_is_preferred_to_a_lookup(file: Any, record: Any, read: Any) -> 
 def test_recording_holds_no_api_key(file: Any, record: Any) -> None:
     request = request_from_target(f"/v3/brands/search?q={KEY}", client="erp")
     body = json.dumps({"data": {"click": f"https://x/?key={KEY}"}}).encode()
-    record(
-        RecordedExchange(request, SideResponse(200, KEY.encode(), 0.1), None, (note(f'{{"q":"{KEY}"}}', body),)),
-        shared=[note("{}", body)],
-    )
+    record(RecordedExchange(request, SideResponse(200, KEY.encode(), 0.1), SideResponse(200, body, 0.1)))
     text = b"\n".join(WholeLines(file))
     assert KEY.encode() not in text
-    assert text.count("…".encode()) >= 4
+    assert text.count("…".encode()) >= 3
     assert file.stat().st_mode & 0o777 == 0o600
 
 
@@ -132,11 +114,6 @@ def test_binary_bodies_are_read_back_unchanged(file: Any, record: Any, read: Any
     record(recorded_request(1, baseline=SideResponse(200, b'{"a": "\xff\xfe"}', 0.1)))
     recorded = read(file)
     assert recorded.line(recorded_request(1).request).baseline.response().body == b'{"a": "\xff\xfe"}'
-
-
-def test_document_is_written_once(file: Any, record: Any) -> None:
-    record(*(recorded_request(n) for n in range(5)))
-    assert sum(b'"document":{' in line for line in WholeLines(file)) == 1
 
 
 @pytest.mark.parametrize("off", [1, 10, 100])
@@ -151,7 +128,6 @@ def test_truncated_recording_is_read_to_the_cut_and_resumed(file: Any, record: A
     whole = read(file)
     assert not whole.cut
     assert [request.values("q") for request in whole.requests()] == [["0"], ["1"], ["2"], ["3"]]
-    assert whole.notes(whole.line(recorded_request(3).request)) == (note('{"q":3}'),)
 
 
 def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
@@ -233,15 +209,6 @@ async def test_response_file_is_the_baseline(tmp_path: Path, read: Any) -> None:
     assert not side.live
 
 
-def test_request_without_its_document_is_junk(file: Any, read: Any) -> None:
-    header = b'{"v3bridge-recording":1,"made":1.0,"old":null,"new":null,"source":"x"}'
-    lost = b'{"call":{"path":"/brands/a"},"upstream":[{"operation":"a","variables":{},"document":"1","body":"{}"}]}'
-    file.write_bytes(b"\n".join((header, lost, b'{"call":{"path":"/brands/b"}}', b"")))
-    recorded = read(file)
-    assert [request.path for request in recorded.requests()] == ["/brands/b"]
-    assert (recorded.junk.lines, recorded.junk.first) == (1, 2)
-
-
 async def test_request_missing_in_the_file_is_a_failure(tmp_path: Path, read: Any) -> None:
     (tmp_path / "own.jsonl").write_bytes(OWN)
     response = await RecordedSide(read(tmp_path / "own.jsonl")).fetch(request_from_target("/v3/brands/search?q=9"), "1")
@@ -266,44 +233,32 @@ def test_address_without_scheme_gets_an_explanation(tmp_path: Path) -> None:
 
 
 def test_data_of_the_new_service_ends_after_a_day(file: Any, record: Any, read: Any) -> None:
-    record(recorded_request(1), at=NOW, shared=[note("{}", b'{"data":{"lists":"secret-lists"}}')])
+    record(recorded_request(1), at=NOW)
     record(recorded_request(2), at=NOW + 3600)
     recording = read(file, NOW + 86_400)
     first, second = (recording.line(request_from_target(f"/v3/brands/search?q={n}&start=0")) for n in (1, 2))
-    assert (recording.ended, recording.oldest, recording.shared) == (2, NOW + 3600, [])
+    assert recording.ended == 1
     assert (first.baseline.body, first.candidate.status) == (second.baseline.body, 404)
-    assert (first.candidate.body, first.upstream) == ("", ())
+    assert first.candidate.body == ""
     assert (len(first.candidate.digest), second.candidate.digest) == (32, "")
-    assert (second.candidate.body, len(second.upstream)) == ('{"message": "ä"}', 1)
+    assert second.candidate.body == '{"message": "ä"}'
     # Of the file, too, which is as private as before and can be continued.
     text = b"\n".join(WholeLines(file)).decode()
-    assert "secret-lists" not in text
     assert text.count('{"message') + text.count('{\\"message') == 1
     assert file.stat().st_mode & 0o777 == 0o600
     assert record(recorded_request(3)).known == {recorded_request(n).request.id for n in (1, 2, 3)}
 
 
-def test_document_of_which_both_responses_are_the_vendors_ends_after_a_day(file: Any, record: Any, read: Any) -> None:
-    request = V3Request("/graphql", (("query", "{ supSearch { hits } }"),))
-    response = SideResponse(200, b'{"data": "secret-data"}', 0.1)
-    record(RecordedExchange(request, response, response), at=NOW)
-    assert read(file, NOW + 3600).line(request).baseline.body == '{"data": "secret-data"}'
-    recording = read(file, NOW + 86_400)
-    assert (recording.ended, recording.line(request).baseline.body) == (1, "")
-    assert b"secret-data" not in b"".join(WholeLines(file))
-    assert read(file, NOW + 90_000).ended == 0
-
-
 def test_data_of_a_sandbox_does_not_end(file: Any, record: Any, read: Any) -> None:
     record(recorded_request(1), at=0.0)
     recording = read(file, NOW)
-    assert (recording.ended, recording.upstream) == (0, 1)
+    assert recording.ended == 0
 
 
 def test_recording_that_a_run_writes_to_is_left_and_its_ended_data_not_used(file: Any, read: Any) -> None:
     recorder = Recorder(file, HEADER, Redaction([KEY]), lambda: NOW)
     recorder.keep(recorded_request(1))
     before = file.read_bytes()
-    assert read(file, NOW + 86_400).upstream == 0
+    assert read(file, NOW + 86_400).line(recorded_request(1).request).candidate.body == ""
     assert file.read_bytes() == before
     recorder.close()

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -16,9 +15,8 @@ from proxy.traffic.recording.recorder import RecordedExchange, Recorder, Recordi
 from proxy.traffic.sources import json_files
 from proxy.traffic.sources.clients import Clients
 from proxy.traffic.sources.source import open_source
-from proxy.traffic.v3_request import V3Request, parse_any_target
+from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import SideResponse
-from proxy.upstream.replay import RecordedGraphQLResponse
 
 WANTED = ("/parts/match", (("queries", '[{"mpn":"X 1"}]'),))
 TARGET = "/v3/parts/match?queries=%5B%7B%22mpn%22%3A%22X+1%22%7D%5D"
@@ -46,67 +44,6 @@ def test_request_is_found_in_every_structure(read_source: Any, line: Any) -> Non
     found = read_source("requests.jsonl", json.dumps(line))
     assert [(request.path, request.query) for request in found.requests] == [WANTED]
     assert found.source.kind == "json"
-
-
-DOCUMENT = "query Q($q: String) { supSearch(q: $q) { hits } }"
-SENT = {"query": DOCUMENT, "variables": {"q": "1 %+&"}, "operationName": "Q"}
-DOCUMENT_LINES = [
-    SENT,
-    {"url": "https://api.nexar.com/graphql/", "request": SENT, "body": {"data": None}},
-    {"method": "POST", "path": "/graphql", "request_body": json.dumps(SENT)},  # nginx
-    {"request": {"method": "POST", "uri": "/graphql", "body": SENT}},
-    {"url": "/graphql?" + urlencode({**SENT, "variables": '{"q": "1 %+&"}'})},
-]
-
-
-@pytest.mark.parametrize("line", DOCUMENT_LINES)
-def test_document_is_found_with_its_variables(tmp_path: Path, line: Any) -> None:
-    (tmp_path / "r.jsonl").write_text(json.dumps(line))
-    source = open_source(tmp_path / "r.jsonl", Clients(), kind="json", parse=parse_any_target)
-    (request,) = source.requests()
-    assert (request.endpoint, json.loads(request.document())) == ("/graphql", SENT)
-
-
-@pytest.mark.parametrize("query", ["query=1&q=x", '{"q": "x"}'])
-def test_query_of_a_log_is_no_document(read_source: Any, query: str) -> None:
-    found = read_source("r.jsonl", json.dumps({"path": "/v3/parts/search", "query": query}), kind="json")
-    assert [name for name, _ in found.requests[0].query] in ([], ["query", "q"])
-
-
-def test_document_of_v4_has_its_path_and_no_key(tmp_path: Path) -> None:
-    line = {"path": "/api/v4/endpoint?token=the-key", "query": "# all\n{ search { hits } }"}
-    clients = Clients()
-    (tmp_path / "r.jsonl").write_text(json.dumps(line))
-    (request,) = open_source(tmp_path / "r.jsonl", clients, parse=parse_any_target).requests()
-    assert (request.path, json.loads(request.document())) == ("/api/v4/endpoint", {"query": line["query"]})
-    assert clients.key(request.client, "candidate") == "the-key"
-    assert "the-key" not in request.curl("http://x/api/v3")
-
-
-@pytest.mark.parametrize("name", ["customPricingCredentials", "custom_pricing_credentials"])
-def test_document_with_credentials_is_skipped(tmp_path: Path, name: str) -> None:
-    secret = {"query": f'{{ supSearch({name}: [{{apiName: "x", password: "pass-word"}}]) {{ hits }} }}'}
-    (tmp_path / "r.jsonl").write_text(f"{json.dumps(SENT)}\n{json.dumps(secret)}")
-    source = open_source(tmp_path / "r.jsonl", Clients(), parse=parse_any_target)
-    assert len(list(source.requests())) == 1
-    assert "credentials of distributors" in source.skipped[0].reason
-
-
-def test_har_has_documents_and_their_keys(tmp_path: Path) -> None:
-    posted = {
-        "url": "https://api.nexar.com/graphql",
-        "method": "POST",
-        "headers": [{"name": "Accept", "value": "*/*"}, {"name": "authorization", "value": "bearer the-key"}],
-        "postData": {"mimeType": "application/json", "text": json.dumps(SENT)},
-    }
-    entries = [{"request": posted}, {"request": {"url": "https://api.nexar.com/graphql", "method": "POST"}}]
-    (tmp_path / "r.har").write_text(json.dumps({"log": {"entries": entries}}))
-    clients = Clients()
-    source = open_source(tmp_path / "r.har", clients, parse=parse_any_target)
-    (request,) = source.requests()
-    assert json.loads(request.document()) == SENT
-    assert clients.key(request.client, "candidate") == "the-key"
-    assert [(each.reason, each.times) for each in source.skipped] == [("its GraphQL document is not in the file", 1)]
 
 
 def test_separate_key_belongs_to_the_client(read_source: Any) -> None:
@@ -295,10 +232,8 @@ def test_every_request_of_a_run_recording_is_read(tmp_path: Path) -> None:
         file, RecordingHeader(made=1.0, baseline="a", candidate="b", source="c"), Redaction([]), lambda: 0.0
     )
     requests = [request_from_target(f"/v3/brands/search?q={n}", client="erp", times=n + 1) for n in range(3)]
-    shared = RecordedGraphQLResponse("supManufacturers", "{}", "query a { b }", 200, b'{"data": []}')
     for request in requests:
-        notes = (RecordedGraphQLResponse("supSearch", '{"q":1}', "query c { d }", 200, b"{}"),)
-        recorder.keep(RecordedExchange(request, SideResponse(200, b"{}", 0.1), None, notes), [shared])
+        recorder.keep(RecordedExchange(request, SideResponse(200, b"{}", 0.1)))
     lookup = request_from_target("/v3/brands/b4a2d0000000001e", client="erp")
     recorder.keep(RecordedExchange(lookup, None, SideResponse(200, b"{}", 0.1), lookup=True))
     recorder.close()

@@ -26,9 +26,6 @@ UPSTREAM = {
     "legacy": nexar_sandbox.LegacySettings(requests_per_second=None),
     "applications": (dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
-NOISE = """
-noise: {share: %s, min_requests: 10}
-"""
 LISTS = ("brands", "sellers", "categories")
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
@@ -77,7 +74,7 @@ async def learned_environment(
 
 
 async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
-    """Return the table that `record` and `compare --learn-uids` produce from all lists and parts."""
+    """Return the table that `compare --record` and `compare --learn-uids` produce from all lists and parts."""
     lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
     # Offers and specs, three quarters of a response, have no uid that the lists and the other fields do not have.
     including = "&hide[]=offers"
@@ -85,15 +82,8 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
     asked = [f"/v3{target}&apikey={generated_requests.KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
-    sides = (
-        "--baseline",
-        environment.sandbox.legacy_url + "/v3",
-        "--candidate",
-        environment.proxy.url,
-        "--baseline-rate",
-        "0",
-    )
-    recording = ("record", *sides, "--requests", "lists.txt", "--yes", "--output", "lists.zst")
+    baseline = ("--baseline", environment.sandbox.legacy_url + "/v3", "--baseline-rate", "0")
+    recording = ("compare", *baseline, "--requests", "lists.txt", "--record", "lists.zst")
     for arguments in (recording, ("compare", "--learn-uids", "lists.zst")):
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
         assert found.code == 0, found
@@ -132,10 +122,9 @@ def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment
     ) -> dict[str, Any]:
         lines = [f"/v3{request.target(generated_requests.KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
-        (tmp_path / "own.yaml").write_text(NOISE % (1 if disturbed else 0.1))
         environment.sandbox.legacy.disturbances.replace(disturbed)
         sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")
-        options = ("--requests", "calls.txt", "--rules", "own.yaml", "--yes", "--json", "result.json")
+        options = ("--requests", "calls.txt", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         environment.sandbox.legacy.disturbances.replace(())  # the next test reads the catalog there
         assert (tmp_path / "result.json").exists(), found

@@ -1,23 +1,15 @@
 """A disturbed baseline: each difference is found with its cause, and nothing else is."""
 
-import itertools
-from collections import Counter
 from typing import Any
 
 import pytest
-from together.tools.compare.comparison import (
-    CompareRequests,
-    GenerateRequests,
-    last_field,
-    reported_differences,
-)
+from together.tools.compare.comparison import CompareRequests, GenerateRequests, reported_differences
 
 from nexar_sandbox.legacy_v3 import disturbances
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")  # of the environment, which is that of the file
 
 Sorts = set[tuple[str, str, str]]  # last field, kind and cause
-Moving = disturbances.PriceDrift | disturbances.StockDrift | disturbances.Flapping
 EXTRA: Sorts = {
     (at, kind, "extra part") for at, kind in (("hits", "value"), ("items[*]", "extra"), ("results[*]", "extra"))
 }
@@ -32,36 +24,6 @@ UPPER_BOUND: Sorts = {("hits", "value", "unsupported")}  # of a number with `*`
 def cache() -> dict[str, Any]:
     """The candidate keeps its responses: every test sends it the same requests, and disturbs the baseline only."""
     return {"seconds": 3600}
-
-
-@pytest.mark.parametrize(
-    "moved",
-    [
-        {
-            "prices": disturbances.PriceDrift(seconds=0, share=0.2),
-            "in_stock_quantity": disturbances.StockDrift(seconds=0, share=0.2),
-        },
-        # By itself: where it moves, a price that moves too may be taken for one of another offer.
-        {"packaging": disturbances.Flapping(share=0.5)},
-    ],
-)
-async def test_moved_data_is_reported_and_does_not_count(
-    generate_requests: GenerateRequests, compare: CompareRequests, moved: dict[str, Moving]
-) -> None:
-    """A value disturbed again in the repeated request may not have moved; baseline noise excuses it. Its share is the
-    share of disturbed responses.
-    """
-    result = await compare(await generate_requests(200, seed=1, whole=True), *moved.values())
-    causes = itertools.product(moved, ("moved", "unexplained"))
-    assert reported_differences(result) == {(field, cause, False) for field, cause in causes}
-    assert all(group["noise"] for group in result["groups"])
-    found: dict[str, Counter[str]] = {field: Counter() for field in moved}
-    for group in result["groups"]:
-        found[last_field(group["path"])][group["cause"]] += group["differences"]
-    for field, disturbance in moved.items():
-        share = found[field]["unexplained"] / found[field].total()
-        assert share == pytest.approx(disturbance.share, abs=0.1), field
-    assert (result["code"], result["failures"]) == (0, [])
 
 
 async def test_reordered_offers_are_reported_and_count(

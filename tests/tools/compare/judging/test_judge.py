@@ -9,12 +9,17 @@ from support import cases
 from proxy.tools.compare.judging.judge import ResponsePair
 from proxy.traffic.v3_request import V3Request
 
-ALWAYS_TWICE = "shipped_rules: false\nnoise: {share: 1}"
-
 
 def parts(*mpns: Any, **more: Any) -> Any:
     items = [{"__class__": "Part", "uid": f"{at:016}", "mpn": mpn} for at, mpn in enumerate(mpns)]
     return {"__class__": "PartsMatchResponse", "msec": 1, "results": [{"items": items, **more}]}
+
+
+def stock(count: int) -> Any:
+    offers = [
+        {"__class__": "PartOffer", "sku": "S", "in_stock_quantity": count, "prices": {"USD": [[1, f"{count}.0"]]}}
+    ]
+    return {"results": [{"items": [{"__class__": "Part", "uid": "1" * 16, "mpn": "X1", "offers": offers}]}]}
 
 
 def found(comparison: Any) -> Any:
@@ -43,7 +48,6 @@ def test_ignored_difference_is_counted_and_no_finding(judge: Any, v3_request: An
     comparison = judge("shipped_rules: true").compare(v3_request, 0, ResponsePair(baseline, candidate))
     assert comparison.equivalent
     assert comparison.ignored == {"msec": 1}
-    assert judge("shipped_rules: true").differences(v3_request, baseline, candidate) == []
 
 
 @cases.parametrize("baseline, candidate, findings")
@@ -75,7 +79,6 @@ def test_incomparable_response_is_a_failure_of_its_side(
     )
     assert (comparison.failure, comparison.findings, comparison.parts) == (failure, (), 2)
     assert not comparison.equivalent
-    assert judge().differences(v3_request, response(parts("X1"), **baseline), response(parts("X2"), **candidate)) == []
 
 
 def test_jsonp_is_read_as_its_json(judge: Any, response: Any) -> None:
@@ -100,103 +103,37 @@ def test_slowness_counts_if_configured(judge: Any, v3_request: Any, response: An
     assert found(strict.compare(v3_request, 0, ResponsePair(baseline, candidate))) == [
         ("latency", "(latency)", "latency")
     ]
-    assert strict.differences(v3_request, baseline, candidate) == []
     assert judge("latency: 1.7").compare(v3_request, 0, ResponsePair(baseline, candidate)).equivalent
 
 
-def test_difference_gone_on_repetition_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response(parts("X2"), parts=1))
-    again = {"baseline_again": response(parts("X2")), "candidate_again": response(parts("X2"), parts=1)}
-    comparison = judge().compare(v3_request, 0, pair, **again)
-    assert comparison.equivalent
-    assert [(each.difference.path, each.cause) for each in comparison.moved] == [("results[*].items[*].mpn", "moved")]
-    assert (comparison.parts, comparison.price) == (2, 1)
-
-
-def test_difference_with_both_sides_changed_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response(parts("X2")))
-    comparison = judge().compare(
-        v3_request, 0, pair, baseline_again=response(parts("X3")), candidate_again=response(parts("X4"))
-    )
-    assert len(comparison.moved) == 1
-    assert comparison.equivalent
-
-
-def test_stable_candidate_value_is_a_finding_despite_a_changed_baseline(
+def test_price_and_stock_that_the_repeated_baseline_agrees_on_have_moved(
     judge: Any, v3_request: Any, response: Any
 ) -> None:
-    """The candidate may be wrong about both baseline values."""
-    pair = ResponsePair(response(parts("X1")), response(parts("wrong")))
-    for again in ({}, {"candidate_again": response(parts("wrong"))}):
-        comparison = judge().compare(v3_request, 0, pair, baseline_again=response(parts("X2")), **again)
-        assert (len(comparison.findings), comparison.moved) == (1, ())
+    pair = ResponsePair(response(stock(5)), response(stock(7)))
+    assert judge().may_have_moved(v3_request, *pair)
+    comparison = judge().compare(v3_request, 0, pair, baseline_again=response(stock(7)))
+    assert comparison.equivalent
+    assert {(each.difference.path.rpartition(".")[2], each.cause) for each in comparison.moved} == {
+        ("in_stock_quantity", "moved"),
+        ("USD[*]", "moved"),
+    }
 
 
-def test_difference_confirmed_on_repetition_is_a_finding(judge: Any, v3_request: Any, response: Any) -> None:
+def test_other_data_have_not_moved(judge: Any, v3_request: Any, response: Any) -> None:
     pair = ResponsePair(response(parts("X1")), response(parts("X2")))
-    comparison = judge().compare(
-        v3_request, 0, pair, baseline_again=response(parts("X1")), candidate_again=response(parts("X2"))
-    )
+    assert not judge().may_have_moved(v3_request, *pair)
+    comparison = judge().compare(v3_request, 0, pair, baseline_again=response(parts("X2")))
     assert (len(comparison.findings), comparison.moved) == (1, ())
 
 
-def test_repetition_of_one_side_is_sufficient(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response(parts("X2")))
-    assert judge().compare(v3_request, 0, pair, baseline_again=response(parts("X2"))).equivalent
-    assert judge().compare(v3_request, 0, pair, candidate_again=response(parts("X1"))).equivalent
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        {"status": 503},
-        {"failure": "no connection"},
-        {"body": b"<html>"},
-        {"body": b'{"__class__":"ServerErrorResponse"}'},
-    ],
-)
-def test_fields_missing_in_an_error_have_not_moved(judge: Any, v3_request: Any, response: Any, again: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response(parts("X2")))
-    broken = msgspec.structs.replace(response(parts("X2")), **again)
-    comparison = judge().compare(v3_request, 0, pair, baseline_again=broken, candidate_again=broken)
-    assert len(comparison.findings) == 1
-    assert len(judge().compare(v3_request, 0, pair, candidate_again=broken).findings) == 1
-
-
-def test_changed_candidate_status_has_not_moved(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response({"message": "closed"}, 410))
-    same = {"baseline_again": response(parts("X1")), "candidate_again": response(parts("X1"))}
-    assert found(judge().compare(v3_request, 0, pair, **same)) == [("status", "(status)", "status")]
-
-
-def test_changed_baseline_status_has_moved(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response({"message": "closed"}, 410), response(parts("X1")))
-    comparison = judge().compare(
-        v3_request, 0, pair, baseline_again=response(parts("X1")), candidate_again=response(parts("X1"))
-    )
-    assert comparison.equivalent
-    assert comparison.moved[0].difference.kind == "status"
-
-
-def test_baseline_noise_is_recorded_for_sampled_requests_only(judge: Any, v3_request: Any, response: Any) -> None:
-    pair, again = ResponsePair(response(parts("X1")), response(parts("X1"))), response(parts("X2"))
-    sampled, other = judge(ALWAYS_TWICE), judge("shipped_rules: false\nnoise: {share: 0}")
-    assert sampled.is_in_noise_sample(v3_request)
-    assert not other.is_in_noise_sample(v3_request)
-    assert sampled.compare(v3_request, 0, pair, baseline_again=again).flaky_fields == ("results[*].items[*].mpn",)
-    assert sampled.compare(v3_request, 0, pair, baseline_again=pair.baseline).flaky_fields == ()
-    assert sampled.compare(v3_request, 0, pair).flaky_fields is None
-    assert other.compare(v3_request, 0, pair, baseline_again=again).flaky_fields is None
-
-
-def test_failed_repetition_gives_no_baseline_noise(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = ResponsePair(response(parts("X1")), response(parts("X1")))
-    assert (
-        judge(ALWAYS_TWICE)
-        .compare(v3_request, 0, pair, baseline_again=response(parts("X1"), failure="gone"))
-        .flaky_fields
-        is None
-    )
+@pytest.mark.parametrize("again", [{}, {"status": 503}, {"failure": "no connection"}, {"body": b"<html>"}])
+def test_difference_that_a_repetition_does_not_explain_is_a_finding(
+    judge: Any, v3_request: Any, response: Any, again: Any
+) -> None:
+    pair = ResponsePair(response(stock(5)), response(stock(7)))
+    repeated = msgspec.structs.replace(response(stock(6)), **again)
+    comparison = judge().compare(v3_request, 0, pair, baseline_again=repeated)
+    assert (len(comparison.findings), comparison.moved) == (2, ())
 
 
 def test_api_keys_are_redacted_in_samples_and_not_in_the_comparison(judge: Any, v3_request: Any, response: Any) -> None:
@@ -228,7 +165,6 @@ def test_response_that_proves_nothing_is_a_failure(
     pair = ResponsePair(*(response({} if status == 200 else refusal, status) for status in (baseline, candidate)))
     found = judge().compare(v3_request, 0.0, pair)
     assert (found.failure, found.findings) == (failure, ())
-    assert judge().differences(v3_request, *pair) == []
 
 
 def test_status_difference_has_the_message_of_the_refusing_side(judge: Any, v3_request: Any, response: Any) -> None:

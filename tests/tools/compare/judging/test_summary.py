@@ -1,4 +1,4 @@
-"""Tests of the summary of a run: counted differences, noise, and broken thresholds."""
+"""Tests of the summary of a run: counted differences, and broken thresholds."""
 
 from datetime import date
 from typing import Any
@@ -93,7 +93,7 @@ def test_client_never_compared_has_a_row(summarize: Any) -> None:
 
 def test_group_has_cause_and_samples(summarize: Any) -> None:
     (group,) = summarize(requests(3, (MPN, MPN))).groups
-    assert (group.requests, group.differences, group.counts, group.noise) == (3, 6, True, None)
+    assert (group.requests, group.differences, group.counts) == (3, 6, True)
     assert group.why == "Part.mpn is read from SupPart.mpn"
     sample = group.samples[0]
     assert (sample.request, sample.place, sample.baseline, sample.candidate) == (
@@ -107,33 +107,6 @@ def test_response_file_has_no_curl_line(summarize: Any) -> None:
     run = RunInfo(started=0, ended=1, source="log", baseline="answers.jsonl", candidate="http://127.0.0.1/v3")
     sample = summarize(requests(1, (MPN,)), run=run).groups[0].samples[0]
     assert (sample.baseline_curl, bool(sample.candidate_curl)) == ("", True)
-
-
-def test_baseline_noise_does_not_count(summarize: Any) -> None:
-    wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
-    calm = requests(180, (), 6000, flaky_fields=())
-    result = summarize([*requests(760, ()), *requests(40, (MPN,), 1000), *wavering, *calm])
-    (group,) = result.groups
-    assert (group.noise, group.counts) == (0.1, False)
-    assert (result.rows[0].equivalent, result.verdict) == (1000, "ready")
-
-
-def test_differences_beyond_baseline_noise_count(summarize: Any) -> None:
-    wavering = requests(20, (), 5000, flaky_fields=(MPN.difference.path,))
-    calm = requests(180, (), 6000, flaky_fields=())
-    result = summarize([*requests(500, ()), *requests(300, (MPN,), 1000), *wavering, *calm])
-    assert result.groups[0].counts
-    assert result.rows[0].equivalent == 700
-
-
-def test_request_with_noise_and_another_difference_is_not_equivalent(summarize: Any) -> None:
-    noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
-    result = summarize([*noisy, *requests(5, (MPN, PRICE)), *requests(5, (MPN,), 100)])
-    assert {group.path: group.counts for group in result.groups} == {
-        MPN.difference.path: False,
-        PRICE.difference.path: True,
-    }
-    assert result.rows[0].equivalent == 205
 
 
 def test_moved_differences_are_shown_and_do_not_count(summarize: Any) -> None:
@@ -156,11 +129,6 @@ def test_exceeded_threshold_is_explained(summarize: Any) -> None:
         "value: 3 of 100 requests have it (3.00%)",
     )
     assert result.verdict == "not ready"
-
-
-def test_noise_exceeds_no_threshold(summarize: Any) -> None:
-    noisy = requests(200, (), 5000, flaky_fields=(MPN.difference.path,))
-    assert summarize([*noisy, *requests(5, (MPN,))], "shipped_rules: false\nfail_on: value").failed == ()
 
 
 def test_expired_rule_fails_the_run(summarize: Any) -> None:

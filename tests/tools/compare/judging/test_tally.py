@@ -58,7 +58,6 @@ comparisons = st.builds(
     findings,
     findings,
     st.dictionaries(st.sampled_from(["r1", "r2"]), st.integers(1, 3)),
-    st.none() | st.lists(st.sampled_from("abc"), unique=True).map(tuple),
     st.none() | st.sampled_from(["baseline: gone", "candidate: HTML"]),
     st.floats(0, 100),
     st.floats(0, 100),
@@ -167,14 +166,6 @@ def test_excess_reasons_are_merged() -> None:
     assert whole == merged(of(*made[150:]), of(*made[:150]))
     assert len(whole.failures) == tally.FAILURES + 1
     assert sum(each.requests for each in whole.failures.values()) == 300
-
-
-def test_flaky_paths_are_bounded() -> None:
-    whole = of(
-        *(Comparison(request(n), 1.0, flaky_fields=tuple(f"p{n * 100 + at}" for at in range(100))) for n in range(15))
-    )
-    assert len(whole.flaky_fields) == tally.FLAKY_FIELDS
-    assert whole.noise_sample == {"/parts/match": 15}
 
 
 def test_times_are_precise_to_their_buckets() -> None:

@@ -19,7 +19,6 @@ from proxy.tools.compare.results import (
     SideInfo,
     Verdict,
 )
-from proxy.traffic import v3_request
 
 READY = ReadinessSettings(share=0.99, min_requests=100)
 
@@ -56,8 +55,7 @@ ONE = (row(),)
 
 def result(*, rows: Any = ONE, counts: Any = (), failed: Any = (), complete: bool = True) -> Any:
     groups = tuple(
-        DifferenceGroup("/parts/match", "p", "value", "unexplained", "", 1, 1, None, each, 0, 0, (), ())
-        for each in counts
+        DifferenceGroup("/parts/match", "p", "value", "unexplained", "", 1, 1, each, 0, 0, (), ()) for each in counts
     )
     return ComparisonResult(
         started=0,
@@ -134,29 +132,3 @@ def test_interval_of_the_complement_is_mirrored(counts: Any) -> None:
     found, rest = verdict.wilson_interval(hits, of), verdict.wilson_interval(of - hits, of)
     assert found.low == pytest.approx(1 - rest.high)
     assert found.high == pytest.approx(1 - rest.low)
-
-
-def test_difference_as_frequent_as_baseline_noise_is_noise() -> None:
-    assert not verdict.exceeds_noise(requests=100, of=1000, flaky_fields=20, sample=200, least=30)
-
-
-def test_difference_more_frequent_than_noise_counts() -> None:
-    assert verdict.exceeds_noise(requests=300, of=1000, flaky_fields=20, sample=200, least=30)
-
-
-def test_stable_path_has_no_noise() -> None:
-    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=0, sample=200, least=30)
-
-
-def test_too_few_repetitions_excuse_nothing() -> None:
-    assert verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, sample=29, least=30)
-    assert not verdict.exceeds_noise(requests=1, of=1000, flaky_fields=5, sample=30, least=30)
-
-
-def test_noise_sample_is_stable_and_of_the_configured_size() -> None:
-    ids = [v3_request.V3Request("/parts/match", (("q", str(each)),)).id for each in range(4000)]
-    chosen = [each for each in ids if verdict.in_noise_sample(each, 0.2)]
-    assert chosen == [each for each in ids if verdict.in_noise_sample(each, 0.2)]
-    assert 650 < len(chosen) < 950
-    assert all(verdict.in_noise_sample(each, 1.0) for each in ids)
-    assert not any(verdict.in_noise_sample(each, 0.0) for each in ids)

@@ -30,40 +30,33 @@ def test_interval_names_its_bounds() -> None:
     assert plain(words.interval(Interval(0.992, 0.995))) == "99.2–99.5 %"
 
 
-def test_headline_has_verdict_and_its_basis() -> None:
-    assert plain(words.headline(comparison_result.result())) == (
-        "Not ready: 17 requests could not be compared, equivalent on 98.8 % of 12 480 requests, 3 kinds of difference "
+def test_reason_has_verdict_and_its_basis() -> None:
+    assert plain(words.because(comparison_result.result())) == (
+        "17 requests could not be compared, equivalent on 98.8 % of 12 480 requests, 3 kinds of difference "
         "remain, rules ignored 100 684 differences (click links 88 204, msec 12 480), "
         "a month will cost 1 240 000 parts."
     )
 
 
-def test_headline_names_an_empty_run() -> None:
+def test_reason_names_an_empty_run() -> None:
     nothing = comparison_result.result(rows=(), groups=(), verdict="inconclusive", cost=ComparisonCost(0, None, None))
-    assert words.headline(nothing) == "Inconclusive: no request could be compared."
+    assert words.because(nothing) == "no request could be compared."
 
 
-def test_headline_names_an_incomplete_run() -> None:
+def test_reason_names_an_incomplete_run() -> None:
     cut_off = comparison_result.result(complete=False)
-    assert words.headline(cut_off).endswith(", but the run is not complete.")
+    assert words.because(cut_off).endswith(", but the run is not complete.")
 
 
-def test_headline_names_the_absence_of_differences() -> None:
-    assert "no difference remains" in words.headline(comparison_result.ready_result())
+def test_reason_names_the_absence_of_differences() -> None:
+    assert "no difference remains" in words.because(comparison_result.ready_result())
 
 
-def test_headline_counts_differences_that_do_not_count() -> None:
+def test_reason_counts_differences_that_do_not_count() -> None:
     group = msgspec.structs.replace(comparison_result.result().groups[0], counts=False, cause="uid not known")
-    headline = plain(words.headline(msgspec.structs.replace(comparison_result.ready_result(), groups=(group,))))
-    assert ", 1 kind of difference, none counts, " in headline
-    assert "no difference remains" not in headline
-
-
-def test_row_has_share_interval_and_missing_requests() -> None:
-    row = comparison_result.result().rows[0]
-    assert plain(words.row(row)) == (
-        "equivalent on 98.1 % of 6 240 requests (95 % interval 97.7–98.4 %); 9 could not be compared"
-    )
+    reason = plain(words.because(msgspec.structs.replace(comparison_result.ready_result(), groups=(group,))))
+    assert ", 1 kind of difference, none counts, " in reason
+    assert "no difference remains" not in reason
 
 
 def test_group_has_its_share_of_the_endpoint() -> None:

@@ -53,22 +53,10 @@ class _Judge(Judge):
     def __init__(self, broken: Any = ()) -> None:
         self.broken = broken
 
-    def is_in_noise_sample(self, request: Any) -> Any:
+    def may_have_moved(self, request: Any, baseline: Any, candidate: Any) -> Any:
         return False
 
-    def differences(self, request: Any, baseline: Any, candidate: Any) -> Any:
-        return []
-
-    def compare(
-        self,
-        request: Any,
-        at: Any,
-        pair: Any,
-        *,
-        baseline_again: Any = None,
-        candidate_again: Any = None,
-        names: Any = None,
-    ) -> Any:
+    def compare(self, request: Any, at: Any, pair: Any, *, baseline_again: Any = None, names: Any = None) -> Any:
         if int(request.values("q")[0]) in self.broken:
             raise RecursionError
         return Comparison(request, at, baseline_seconds=pair.baseline.seconds)
@@ -188,7 +176,7 @@ async def test_successful_requests_are_recorded_once(run: Any, tmp_path: Path) -
     for _ in range(2):
         recorder = Recorder(file, header, Redaction([]), lambda: NOW)
         baseline = Side(lambda q: failure("…") if q == 3 else SideResponse(200, b'{"q": %d}' % q, 0.1))
-        await run(baseline, Side(), notes=RunSinks(recorder=recorder, application=lambda client: f"app of {client}"))
+        await run(baseline, Side(), notes=RunSinks(recorder=recorder))
         recorder.close()
     recorded = Recording(file, NOW)
     requests = list(recorded.requests())
@@ -199,7 +187,7 @@ async def test_successful_requests_are_recorded_once(run: Any, tmp_path: Path) -
     assert line is not None
     assert line.baseline is not None
     assert line.candidate is not None
-    assert (line.baseline.body, line.candidate.body, line.application) == ('{"q": 5}', "{}", "app of default")
+    assert (line.baseline.body, line.candidate.body) == ('{"q": 5}', "{}")
     recorded.close()
 
 

@@ -1,6 +1,5 @@
 """Fixtures of comparisons: the command, two scripted services, and a file of requests."""
 
-import shutil
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -74,21 +73,3 @@ def make_request_file(tmp_path: Path) -> Any:
         return "urls.txt"
 
     return of
-
-
-@pytest.fixture
-def program_copy(tmp_path: Path) -> Any:
-    """The program by itself: gives the folder to run it from, and what changes a file there."""
-    folder = tmp_path / "copy"
-    for name in ("proxy", "mappings"):
-        shutil.copytree(commands.ROOT / name, folder / name)  # with what is compiled, which is most of a start
-    for name in ("config.yaml", "compare.yaml"):
-        shutil.copy(commands.ROOT / name, folder / name)
-
-    def change(name: Any, before: Any, after: Any) -> None:
-        file = folder / name
-        text = file.read_text(encoding="utf-8")
-        assert text.count(before) == 1
-        file.write_text(text.replace(before, after), encoding="utf-8")
-
-    return folder, change
