@@ -25,6 +25,4 @@ async def main(size: int) -> None:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(main(int(sys.argv[1])))
+    asyncio.run(main(int(sys.argv[1])))

@@ -155,11 +155,9 @@ def fork() -> None:
 
 
 if __name__ == "__main__":
-    import uvloop
-
     shared = None
     if "forked" in sys.argv:
         shared = socket.create_server(("127.0.0.1", 0), backlog=256)
         print(shared.getsockname()[1], flush=True)
         fork()
-    uvloop.run(main(sys.argv[1], whole="whole" in sys.argv, listener=shared))
+    asyncio.run(main(sys.argv[1], whole="whole" in sys.argv, listener=shared))

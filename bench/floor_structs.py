@@ -3,6 +3,7 @@
 Run as `python -m bench.floor_structs GRAPHQL_URL`; prints its port.
 """
 
+import asyncio
 import sys
 import time
 from typing import Any
@@ -192,6 +193,4 @@ async def match(request: web.Request) -> web.Response:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(floor.main(sys.argv[1], match))
+    asyncio.run(floor.main(sys.argv[1], match))

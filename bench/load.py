@@ -78,7 +78,7 @@ class LoadConnection(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
+        self._transport = cast(asyncio.Transport, transport)
         self._next()
 
     def data_received(self, data: bytes) -> None:
@@ -144,6 +144,4 @@ async def main(port: int, seconds: float, connections: int, target: str, every: 
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4], float(sys.argv[5])))
+    asyncio.run(main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4], float(sys.argv[5])))

@@ -3,6 +3,7 @@
 Run as `python -m bench.pass_through GRAPHQL_URL`; prints its port. It has one constant token, and keeps nothing.
 """
 
+import asyncio
 import sys
 from typing import Any
 
@@ -27,6 +28,4 @@ async def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(main(sys.argv[1]))
+    asyncio.run(main(sys.argv[1]))

@@ -63,7 +63,7 @@ class CannedUpstream(asyncio.Protocol):
         return parts * len(numbers), response(canned.search_body(numbers, names, parts, whole))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop has a class of its own
+        self._transport = cast(asyncio.Transport, transport)
         self._received = b""
 
     def data_received(self, data: bytes) -> None:
@@ -111,6 +111,4 @@ async def main(
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(main(*map(float, sys.argv[1:])))
+    asyncio.run(main(*map(float, sys.argv[1:])))

@@ -4,6 +4,7 @@ Run as `python -m bench.team_day.floor GRAPHQL_URL [BYTES]`; prints its port. Wi
 cache of this size, by request target: what a good engineer adds in the evening.
 """
 
+import asyncio
 import re
 import sys
 from typing import Any
@@ -91,6 +92,4 @@ async def main(url: str, size: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(main(sys.argv[1], *map(int, sys.argv[2:])))
+    asyncio.run(main(sys.argv[1], *map(int, sys.argv[2:])))

@@ -4,6 +4,7 @@ Run as `python -m bench.team_day.upstream`; prints its port. `GET /count` return
 bench/upstream.py does.
 """
 
+import asyncio
 from typing import Any
 
 from bench import canned, upstream
@@ -63,6 +64,4 @@ def _data(name: bytes, value: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    import uvloop
-
-    uvloop.run(upstream.main(connection=DayUpstream))
+    asyncio.run(upstream.main(connection=DayUpstream))

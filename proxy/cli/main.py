@@ -190,7 +190,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    # The number of a closed stream would be given to a socket, and uvloop aborts the process that closes such a one.
+    # The number of a closed stream would be given to a socket, which would then get what is printed.
     for number in range(3):
         try:
             os.fstat(number)

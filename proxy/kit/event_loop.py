@@ -1,4 +1,4 @@
-"""Running the main coroutine of a command, on uvloop where it is installed, its signals, and long computations."""
+"""Running the main coroutine of a command, its signals, and long computations."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run to the end; exit with code 1 if a second signal cancels it."""
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner() as runner:
         try:
             return runner.run(main)
         except asyncio.CancelledError:
@@ -65,11 +65,3 @@ def on_hangup(stop: asyncio.Event, action: Callable[[], None]) -> None:
             action()
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop

@@ -2,12 +2,33 @@
 
 import socket
 
+BACKLOG = 128  # connections that wait to be accepted
+
 
 def check(host: str, port: int) -> None:
     """Raise OSError if the port cannot be bound. 0 stands for any free port."""
     for family, kind, protocol, _, address in addresses(host):
         with socket.socket(family, kind, protocol) as bound_socket:
             bind(bound_socket, address, port)
+
+
+def listen(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+    """Return listening sockets for all addresses of a host, 0 for any free port. Other processes may listen on a
+    `shared` port, too. Raises OSError."""
+    opened: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in addresses(host):
+            opened.append(socket.socket(family, kind, protocol))
+            if shared:
+                opened[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            bind(opened[-1], address, port)
+            opened[-1].listen(BACKLOG)
+            port = opened[-1].getsockname()[1]
+    except OSError:
+        for each in opened:
+            each.close()
+        raise
+    return opened
 
 
 def addresses(host: str) -> list[tuple[int, int, int, str, tuple[object, ...]]]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import redis.asyncio as client
 from redis import exceptions
 from redis.asyncio.retry import Retry
@@ -110,7 +110,7 @@ class RedisStore:
             for id_, owner, parts, limits, entries in reservations
         ]
         # For each reservation the number of the limit that it exceeds, from 1; 0 if it is held (as Lua counts).
-        exceeded = await self._script("reserve", "", orjson.dumps(records))
+        exceeded = await self._script("reserve", "", msgspec.json.encode(records))
         return [
             each.limits[number - 1].entry if number else None
             for each, number in zip(reservations, exceeded, strict=True)
@@ -119,7 +119,7 @@ class RedisStore:
     async def settle(self, settlement: Settlement) -> None:
         owner, sequence, reservations, increments = settlement
         released_and_booked = reservations, [(_text(entry), used, uncertain) for entry, used, uncertain in increments]
-        await self._script("settle", "", owner, sequence, SEQUENCES_KEPT, orjson.dumps(released_and_booked))
+        await self._script("settle", "", owner, sequence, SEQUENCES_KEPT, msgspec.json.encode(released_and_booked))
 
     def journal(self, owner: str) -> None:  # noqa: ARG002 - none: another machine could not read it
         return None
@@ -163,14 +163,16 @@ class RedisStore:
         await self._script("prune", "", DAY, days, MONTH, months)
 
     async def mark_exhausted(self, quota: ExhaustedQuota) -> None:
-        await _response(self._redis.hset(f"{PREFIX}exhausted_quotas", quota.account, orjson.dumps(quota[1:]).decode()))
+        await _response(
+            self._redis.hset(f"{PREFIX}exhausted_quotas", quota.account, msgspec.json.encode(quota[1:]).decode())
+        )
 
     async def clear_exhausted(self, account: str) -> None:
         await _response(self._redis.hdel(f"{PREFIX}exhausted_quotas", account))
 
     async def exhausted_quotas(self) -> list[ExhaustedQuota]:
         stored = await _response(self._redis.hgetall(f"{PREFIX}exhausted_quotas"))
-        quotas = [ExhaustedQuota(account, *orjson.loads(text)) for account, text in stored.items()]
+        quotas = [ExhaustedQuota(account, *msgspec.json.decode(text)) for account, text in stored.items()]
         return [quota for quota in quotas if quota.until > self._clock.now()]
 
     async def put_note(self, kind: str, owner: str, text: str) -> None:
@@ -196,32 +198,34 @@ class RedisStore:
         # Counts name their callers by position, so that no text is sent twice.
         place = {each.caller: number for number, each in enumerate(seen, 1)}
         written = (
-            [(orjson.dumps(tuple(caller)).decode(), first, last) for caller, first, last in seen],
+            [(msgspec.json.encode(tuple(caller)).decode(), first, last) for caller, first, last in seen],
             [
                 (each.day, place[each.caller], each.requests, each.errors, each.parts, each.hits, each.ms)
                 for each in counts
             ],
             [tuple(each) for each in unknown],
             [
-                (month, orjson.dumps((application, key)).decode(), *numbers)
+                (month, msgspec.json.encode((application, key)).decode(), *numbers)
                 for month, application, key, *numbers in months
             ],
-            [(orjson.dumps(each[:3]).decode(), *each[3:]) for each in unsupported],
-            [(each.day, orjson.dumps(each[1:3]).decode(), each.buckets) for each in durations],
+            [(msgspec.json.encode(each[:3]).decode(), *each[3:]) for each in unsupported],
+            [(each.day, msgspec.json.encode(each[1:3]).decode(), each.buckets) for each in durations],
         )
-        values = int(BATCH_SECONDS), _CALLERS_LIFE, orjson.dumps(written), KEYS_MAX, ADDRESS_KEYS_MAX
+        values = int(BATCH_SECONDS), _CALLERS_LIFE, msgspec.json.encode(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
 
     async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
         stored = await _response(self._redis.hgetall(f"{PREFIX}monthly_requests:{month}"))
         return sorted(
-            MonthlyRequests(month, *orjson.loads(names), *map(int, numbers.split()))
+            MonthlyRequests(month, *msgspec.json.decode(names), *map(int, numbers.split()))
             for names, numbers in stored.items()
         )
 
     async def unsupported_uses(self) -> list[UnsupportedUse]:
         stored = await _response(self._redis.hgetall(f"{PREFIX}unsupported_uses"))
-        uses = [UnsupportedUse(*orjson.loads(names), *map(int, numbers.split())) for names, numbers in stored.items()]
+        uses = [
+            UnsupportedUse(*msgspec.json.decode(names), *map(int, numbers.split())) for names, numbers in stored.items()
+        ]
         return sorted(uses, key=lambda each: (each.application, each.key, -each.requests, each.name))
 
     async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
@@ -231,10 +235,10 @@ class RedisStore:
             if first_day <= day <= last_day
         ]
         return [
-            KeyDurations(day, application, key, tuple(orjson.loads(buckets)))
+            KeyDurations(day, application, key, tuple(msgspec.json.decode(buckets)))
             for day, hashed in stored
             for names, buckets in hashed.items()
-            for application, key in [orjson.loads(names)]
+            for application, key in [msgspec.json.decode(names)]
         ]
 
     async def callers(self) -> list[CallerSeen]:
@@ -263,7 +267,7 @@ class RedisStore:
 
     async def unknown_keys(self) -> list[UnknownKey]:
         stored = await _response(self._redis.hgetall(f"{PREFIX}unknown_keys"))
-        keys = [UnknownKey(digest, *orjson.loads(text)) for digest, text in stored.items()]
+        keys = [UnknownKey(digest, *msgspec.json.decode(text)) for digest, text in stored.items()]
         return sorted(keys, key=lambda each: (-each.last, each.digest))
 
     async def prune_callers(self, first_day: int) -> None:
@@ -390,7 +394,7 @@ def _text(entry: LedgerEntry) -> str:
 
 
 def _parse_callers(stored: Mapping[str, str]) -> dict[str, CallerSeen]:
-    rows = ((Caller(*orjson.loads(text)), numbers.split()) for text, numbers in stored.items())
+    rows = ((Caller(*msgspec.json.decode(text)), numbers.split()) for text, numbers in stored.items())
     return {id_: CallerSeen(caller, int(first), int(last)) for caller, (id_, first, last) in rows}
 
 

@@ -8,14 +8,14 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
-import orjson
 
 from proxy.traffic.v3_request import V3Request
 
 TOO_DEEP = "JSON that is nested too deeply"
-DEPTH_MAX = 254  # nesting limit of orjson; v3's own responses have 12 levels
+DEPTH_MAX = 254  # v3's own responses have 12 levels
 DIGITS = 4000  # below Python's default limit for conversions between int and str
 FAST = msgspec.json.Decoder(float_hook=Decimal)
+WRITER = msgspec.json.Encoder(decimal_format="number")
 SPACED = re.compile(rb"[\[{,:]\s")
 
 SideName = Literal["baseline", "candidate"]
@@ -118,8 +118,8 @@ def _read_fast(body: bytes) -> JsonDocument | None:
         return None  # whitespace: the comparison of bytes would fail anyway
     try:
         value = FAST.decode(body)
-        return JsonDocument(value) if orjson.dumps(value, _digits) == body else None
-    except (msgspec.DecodeError, orjson.JSONEncodeError, UnicodeDecodeError, ArithmeticError, RecursionError):
+        return JsonDocument(value) if WRITER.encode(value) == body and not _is_too_deep(value) else None
+    except (msgspec.DecodeError, UnicodeDecodeError, ArithmeticError, RecursionError):
         return None
 
 
@@ -140,10 +140,7 @@ def _read_carefully(body: bytes) -> JsonDocument:
 
 def _is_too_deep(value: Any) -> bool:
     """Return true if there are more than DEPTH_MAX levels, which other functions could not walk or serialize."""
-    try:
-        return not orjson.dumps(value, _digits)  # orjson rejects deep values
-    except orjson.JSONEncodeError:  # and other values, so the depth is measured
-        level = [value]
+    level = [value]
     for _ in range(DEPTH_MAX + 1):
         containers = [each for each in level if type(each) in (dict, list)]
         level = [each for whole in containers for each in (whole.values() if type(whole) is dict else whole)]
@@ -172,10 +169,6 @@ def _integer(text: str) -> int | Decimal:
     if len(text) > DIGITS:
         raise ValueError(f"a whole number of more than {DIGITS} digits")
     return Decimal(text) if text == "-0" else int(text)
-
-
-def _digits(number: Decimal) -> orjson.Fragment:
-    return orjson.Fragment(str(number))
 
 
 def _no_number(text: str) -> Any:

@@ -15,6 +15,7 @@ import structlog
 from aiohttp import web
 
 from proxy import config, errors
+from proxy.kit import ports
 from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
 from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
 from proxy.v3 import bounds, encoding
@@ -125,11 +126,8 @@ async def listening(
     listener = Listener(runner, limiter, drain_seconds, stop_seconds)
     await runner.setup()
     try:
-        sites: list[web.BaseSite] = [
-            SharedSocketSite(runner, listening, counts, limiter.open_connections) for listening in sockets
-        ]
-        for site in sites or [web.TCPSite(runner, host, port, reuse_port=shared or None)]:
-            await site.start()
+        for opened in sockets or ports.listen(host, port, shared=shared):
+            await SharedSocketSite(runner, opened, counts, limiter.open_connections).start()
         name = f"[{host}]" if ":" in host else host
         listener.url = f"http://{name}:{runner.addresses[0][1]}"
         yield listener

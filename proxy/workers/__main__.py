@@ -4,7 +4,7 @@ from proxy.kit import hangup
 
 
 def main() -> None:
-    """Run the worker. It does not inherit that its supervisor ignores SIGHUP: uvloop resets the signals of children."""
+    """Run the worker."""
     hangup.ignore()
     from proxy.workers import worker
 

@@ -1,7 +1,7 @@
 """Accepting connections from a listening socket that other processes have, too, so that each gets its share.
 
-The servers of asyncio and uvloop call listen() again, which changes the length of the queue for all. asyncio's also
-forgets connections that it accepts as it is closed, which no other process could serve any more.
+asyncio's server calls listen() again, which changes the length of the queue for all. It also forgets connections that
+it accepts as it is closed, which no other process could serve any more.
 
 Whoever wakes first accepts, and event loops accept all that wait: of 64 connections to four idle processes one got 31
 and another 1. So a process with more connections than another one leaves it a moment to accept.

@@ -4,7 +4,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +124,6 @@ def test_depth_limit_is_independent_of_formatting(levels: Any) -> None:
 
 def test_compact_response_uses_the_fast_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxy.traffic.v3_response.json.loads", None)
-    assert v3_response.read_json(orjson.dumps({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
+    assert v3_response.read_json(msgspec.json.encode({"a": [1, "Ω"]})).value == {"a": [1, "Ω"]}
     with pytest.raises(TypeError):
         v3_response.read_json(b'{"a": 1}')

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from support.running_commands import Run
 
-WITHOUT_UVLOOP = "import sys; sys.modules['uvloop'] = None; from proxy.cli.main import main; main()"
 CONFIG = """
 listen: {port: 0}
 applications:
@@ -41,9 +40,8 @@ def _address(lines: Any) -> Any:
     return words[2]
 
 
-@pytest.mark.parametrize("python", [("-m", "proxy"), ("-c", WITHOUT_UVLOOP)], ids=["as it comes", "without uvloop"])
-def test_printed_curl_line_returns_parts(start_command: Any, python: Any) -> None:
-    serving = start_command("serve", "--port", "0", python=python)
+def test_printed_curl_line_returns_parts(start_command: Any) -> None:
+    serving = start_command("serve", "--port", "0")
     lines = serving.until("curl")
     status, reply = _get(_address(lines))
     url = next(word for word in lines[0].split() if word.startswith("http://"))

@@ -1,7 +1,7 @@
 """Equality of JSON values to the last digit, and of texts that spell the same number or time.
 
-Python's == treats True and 1, and 1 and 1.0, as equal; clients in other languages do not. `same` mostly runs in C. It
-does not depend on field names: callers decide which texts are names.
+Python's == treats True and 1, and 1 and 1.0, as equal; clients in other languages do not. `same` does not depend on
+field names: callers decide which texts are names.
 """
 
 import re
@@ -10,30 +10,27 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import orjson
-
-PLAIN = frozenset((str, int, bool, type(None)))  # types whose == is already exact
-
 
 def same(baseline: Any, candidate: Any) -> bool:
     """Compare two JSON values exactly, including number types. The order of an object's keys is ignored."""
+    return bool(baseline == candidate) and _are_exact(baseline, candidate)
+
+
+def _are_exact(baseline: Any, candidate: Any) -> bool:
+    """Return whether values that Python considers equal have the same types and digits."""
     kind = type(baseline)
-    if kind is not type(candidate) or baseline != candidate:
+    if kind is not type(candidate):
         return False
-    return kind in PLAIN or canonical(baseline) == canonical(candidate)
+    if kind is dict:
+        return all(_are_exact(value, candidate[key]) for key, value in baseline.items())
+    if kind is list:
+        return all(map(_are_exact, baseline, candidate))
+    return kind is not Decimal or str(baseline) == str(candidate)
 
 
-def canonical(value: Any) -> bytes | str:
+def canonical(value: Any) -> str:
     """Return a canonical form: equal exactly for values that are `same`."""
-    try:
-        return orjson.dumps(value, _digits, orjson.OPT_SORT_KEYS)
-    # integers beyond 64 bits and lone surrogates are legal JSON that orjson does not write
-    except orjson.JSONEncodeError:
-        return repr(_sorted(value))
-
-
-def _digits(number: Decimal) -> orjson.Fragment:
-    return orjson.Fragment(f"d{number}")  # no JSON text begins with d, so 1e0 is neither 1 nor "1"
+    return repr(_sorted(value))
 
 
 def _sorted(value: Any) -> Any:

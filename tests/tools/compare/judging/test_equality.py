@@ -1,4 +1,4 @@
-"""Tests of exact equality, including values that Python considers equal and values that orjson cannot write."""
+"""Tests of exact equality, including values that Python considers equal and values that few libraries write."""
 
 import itertools
 from decimal import Decimal

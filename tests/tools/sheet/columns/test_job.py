@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 from support import cases
 from support.workbooks import hostile
@@ -320,7 +320,7 @@ def _fill(file: Path, target: Path) -> int:
     """Fill every line with the same part; return the number of lines."""
     filling = job.ColumnsJob(csv_table.CsvTable(file), COLUMNS, now=1e9)
     for query in filling.queries:
-        assert orjson.loads(orjson.dumps(query._asdict())) == query._asdict()
+        assert msgspec.json.decode(msgspec.json.encode(query._asdict())) == query._asdict()
         filling.add(PartResult(query, PART, 1, None, 1e9))
     counts = filling.write(target)
     assert counts["found"] + counts["no value"] == filling.lines
