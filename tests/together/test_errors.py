@@ -1,11 +1,9 @@
 """Tests of error responses: contract v3-rest.md §5, row by row."""
 
-import pytest
 from support import cases
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
 
 ONE = {"mpn": "SN74S74N"}
-FORBIDDEN = b'{\n  "__class__": "ClientErrorResponse",\n  "message": "Forbidden request"\n}'
 
 
 def shape(reply: RawResponse) -> tuple[int, str]:
@@ -13,20 +11,6 @@ def shape(reply: RawResponse) -> tuple[int, str]:
     assert isinstance(reply.json["message"], str)
     assert reply.json["message"]
     return reply.status, reply.json["__class__"]
-
-
-@pytest.mark.parametrize("key", ["unknown", "example_key", "EXAMPLE_KEY%20", "EXAMPLE_KEY&apikey=other"])
-async def test_unknown_api_key_gets_the_recorded_body(environment: ProxyEnvironment, key: str) -> None:
-    failure = await environment.failure(ONE, key=key)
-    assert (failure.status, failure.body, len(failure.body)) == (403, FORBIDDEN, 74)
-    assert failure.headers["content-type"] == "application/json"
-
-
-@pytest.mark.parametrize("path", ["/v3/parts/match", "/v3/parts/match?apikey=", "/api/v3/parts/match/?queries=[]"])
-async def test_missing_api_key_is_a_400(environment: ProxyEnvironment, path: str) -> None:
-    failure = await environment.get(path)
-    assert shape(failure) == (400, "ClientErrorResponse")
-    assert failure.json["message"] == "apikey argument missing"
 
 
 @cases.parametrize(
