@@ -13,25 +13,6 @@ async def send(caller: SandboxClient, method: str, path: str, **options: Any) ->
         return JsonResponse(response.status, await response.json(), response.headers, b"")
 
 
-async def test_faults_are_declared_listed_and_removed_at_run_time(caller: SandboxClient) -> None:
-    assert (await send(caller, "GET", "/admin/faults")).body == {"faults": []}
-    put = await send(caller, "PUT", "/admin/faults", json=[{"kind": "5xx", "body": "json", "count": 2}, "quota at=7"])
-    trouble = {"kind": "5xx", "on": "graphql", "share": 1.0, "count": 2, "status": 503, "body": "json"}
-    quota = {"kind": "quota", "on": "graphql", "at": 7}
-    listed = [{"fault": trouble | {"retry_after": None}, "left": 2}, {"fault": quota, "left": None}]
-    assert (put.status, put.body) == (200, {"faults": listed})
-    assert (await caller.ask(FREE)).status == 503
-    assert (await send(caller, "GET", "/admin/faults")).body["faults"][0]["left"] == 1
-    assert (await send(caller, "DELETE", "/admin/faults")).body == {"faults": []}
-    assert (await caller.ask(FREE)).status == 200
-
-
-async def test_a_fault_list_can_be_declared_again(caller: SandboxClient) -> None:
-    first = await send(caller, "PUT", "/admin/faults", json=["mixed", "no-expiry", "missing-field field=SupPart.mpn"])
-    again = [one["fault"] for one in first.body["faults"]]
-    assert (await send(caller, "PUT", "/admin/faults", json=again)).body == first.body
-
-
 @pytest.mark.parametrize(
     "body, complaint",
     [
@@ -97,10 +78,3 @@ async def test_admin_requests_have_no_faults_and_are_not_journalled(caller: Sand
     await send(caller, "PUT", "/admin/faults", json=["reset on=both"])
     assert (await send(caller, "DELETE", "/admin/faults")).status == 200
     assert caller.sandbox.journal.totals.requests == {"token": 1}
-
-
-async def test_the_index_lists_the_admin_urls(caller: SandboxClient) -> None:
-    body = (await send(caller, "GET", "/")).body
-    for name in ("faults", "journal"):
-        async with caller.session.get(body[name]) as response:
-            assert response.status == 200

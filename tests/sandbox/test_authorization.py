@@ -16,20 +16,6 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
 
 
 @cases.parametrize(
-    "changes, code",
-    ({"redirect_uri": CALLBACK + "/"}, "invalid_request"),
-    ({"redirect_uri": CALLBACK + "?next=1"}, "invalid_request"),
-)
-async def test_an_unregistered_redirect_uri_is_not_redirected_to(
-    flow: CodeFlow, changes: dict[str, str | None], code: str
-) -> None:
-    await flow.visitor.sign_in(await flow.ask())
-    response_page = await flow.ask(**changes)
-    assert (response_page.status, response_page.address.origin()) == (400, flow.visitor.url.origin())
-    assert f"<code>{code}</code>" in response_page.page
-
-
-@cases.parametrize(
     "changes, error",
     ({"client_id": OTHER.client_id, "scope": "openid design.domain"}, "invalid_scope"),
     ({"client_id": PLAIN.client_id, "scope": "supply.domain"}, "unauthorized_client"),

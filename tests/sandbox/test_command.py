@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import cases, html_forms
+from support import cases
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ("-m", "nexar_sandbox")
@@ -145,26 +145,6 @@ def _parts_in_all(shown: Any) -> Any:
     return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
 
 
-def test_printed_credentials_get_a_token(start_sandbox: Any) -> None:
-    shown = start_sandbox()
-    answer = shown.token()
-    assert (answer["token_type"], answer["expires_in"]) == ("Bearer", 86_400)
-    assert _parts_in_all(shown) >= 300
-
-
-def test_printed_user_can_sign_in(start_sandbox: Any) -> None:
-    shown = start_sandbox()
-    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    with browser.open(shown.values["account_url"], timeout=30) as page:
-        address, form = page.url, html_forms.first_form(page.read().decode())
-    filled = form.fields | {"email": shown.values["user_email"], "password": shown.values["user_password"]}
-    with browser.open(
-        urllib.parse.urljoin(address, form.action), urllib.parse.urlencode(filled).encode(), timeout=30
-    ) as page:
-        assert page.url == shown.values["account_url"]
-        assert shown.values["user_email"] in page.read().decode()
-
-
 def test_parts_are_generated_up_to_the_given_number(start_sandbox: Any) -> None:
     assert _parts_in_all(start_sandbox("--parts", "1500")) == 1500
 
@@ -207,13 +187,6 @@ def test_interrupted_catalog_creation_leaves_no_file(start_command: Any, tmp_pat
     assert list(file.parent.iterdir()) == []
 
 
-def test_returned_parts_stay_within_the_part_limit(start_sandbox: Any) -> None:
-    shown = start_sandbox("--part-limit", "1")
-    query = 'query { supMultiMatch(queries: [{mpn: "1N4007", limit: 1}]) { parts { mpn } } }'
-    assert len(shown.ask(query)["supMultiMatch"][0]["parts"]) == 1
-    assert shown.ask(query) is None
-
-
 def test_plan_of_the_first_application_can_be_chosen(start_sandbox: Any) -> None:
     counts = "{ admOrganizations { applications { supplyCounts { partLimit } } } }"
     gated = '{ supParts(ids: ["54445"]) { bestDatasheet { url } cad { hasKicad } } }'
@@ -244,17 +217,6 @@ def test_plan_of_the_first_application_can_be_chosen(start_sandbox: Any) -> None
 def test_add_on_without_its_plan_is_refused(run_command: RunCommand, options: str, complaint: str) -> None:
     done = run_command("--port", "0", *options.split(), python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
-
-
-def test_faults_are_active_from_the_start_and_can_be_cleared(start_sandbox: Any) -> None:
-    shown = start_sandbox("--fault", "5xx status=502", "--fault", "latency ms=1")
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        shown.ask(COUNT)
-    with refused.value:
-        assert refused.value.code == 502
-    lift = urllib.request.Request(shown.values["sandbox"] + "/admin/faults", method="DELETE")
-    with urllib.request.urlopen(lift, timeout=30):
-        assert _parts_in_all(shown) >= 300
 
 
 def _strikes(shown: Any) -> Any:

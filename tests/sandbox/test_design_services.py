@@ -5,7 +5,7 @@ import json
 import aiohttp
 import pytest
 import yarl
-from sandbox.design_client import AURORA, DesignClient, StartDesignSandbox
+from sandbox.design_client import DesignClient, StartDesignSandbox
 
 from nexar_sandbox.design import rest
 
@@ -59,26 +59,6 @@ async def test_design_services_reject_public_tokens(designer: DesignClient) -> N
                     assert json.loads(await response.read()) == {
                         "error": "this service accepts requests of the query service only"
                     }
-
-
-async def test_design_requests_are_journalled_without_ids(designer: DesignClient) -> None:
-    query = '{ desProjectById(id: "a-secret-id") { name } }'
-    await designer.get(query)
-    entries = [one for one in designer.sandbox.journal.last(10) if one.service == rest.JOURNALLED]
-    assert ("projects GET /projects", 200, True) in [(one.operation, one.status, one.whole) for one in entries]
-    assert "a-secret-id" not in repr(entries)
-    assert designer.sandbox.journal.totals.requests["design"] == len(entries)
-
-
-async def test_two_sandboxes_do_not_see_each_other(start_design: StartDesignSandbox) -> None:
-    query = "query($u: String!) { desWorkspaceTasks(workspaceUrl: $u, last: 1) { totalCount nodes { name } } }"
-    asked = {"workspaceUrl": AURORA, "task": {"name": "Only here", "description": ""}}
-    async with start_design() as one, start_design() as other:
-        before = await other.get(query, u=AURORA)
-        await one.change("desCreateWorkspaceTask", "task { id }", **asked)
-        assert (await one.get(query, u=AURORA))["desWorkspaceTasks"]["nodes"] == [{"name": "Only here"}]
-        assert await other.get(query, u=AURORA) == before
-        assert not set(one.sandbox.design_urls.values()) & set(other.sandbox.design_urls.values())
 
 
 async def test_design_services_stop_with_the_sandbox(start_design: StartDesignSandbox) -> None:

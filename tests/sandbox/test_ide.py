@@ -19,14 +19,6 @@ async def _page(caller: SandboxClient) -> str:
         return await response.text()
 
 
-@pytest.mark.parametrize("path", ["/graphql", "/graphql/", "/graphql?code=a&state=b"])
-async def test_the_ide_is_at_the_url_of_the_query_service(caller: SandboxClient, path: str) -> None:
-    async with caller.session.get(caller.sandbox.url + path, headers=HTML) as response:
-        assert (response.status, response.content_type) == (200, "text/html")
-        assert response.headers["Cache-Control"] == "no-store"
-        assert 'id="ide"' in await response.text()
-
-
 async def test_a_query_gets_its_response_instead_of_the_ide(caller: SandboxClient) -> None:
     params = {"query": "{ __typename }"}
     async with caller.session.get(caller.sandbox.graphql_url, params=params) as response:
@@ -100,23 +92,6 @@ async def test_ide_files_are_compressed_if_accepted(caller: SandboxClient) -> No
 async def test_other_ide_paths_get_404(caller: SandboxClient, name: str) -> None:
     async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
         assert response.status == 404
-
-
-async def test_the_schema_text_needs_no_token(caller: SandboxClient) -> None:
-    url = caller.sandbox.graphql_url + "?sdl"
-    async with caller.session.get(url) as response:
-        assert response.headers["Content-Type"] == "application/graphql; charset=utf-8"
-        assert 'filename="schema.graphql"' in response.headers["Content-Disposition"]
-        built = graphql.build_schema(await response.text())
-    async with caller.session.get(url, headers={"If-None-Match": response.headers["ETag"]}) as again:
-        assert again.status == 304
-    asked = graphql.get_introspection_query(
-        input_value_deprecation=True, specified_by_url=True, directive_is_repeatable=True
-    )
-    introspected = graphql.build_client_schema((await caller.ask(asked)).data)
-    assert graphql.print_schema(graphql.lexicographic_sort_schema(built)) == graphql.print_schema(
-        graphql.lexicographic_sort_schema(introspected)
-    )
 
 
 async def test_the_schema_text_lacks_fields_removed_by_a_fault(start: StartSandbox) -> None:

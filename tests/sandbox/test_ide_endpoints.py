@@ -63,30 +63,6 @@ async def test_the_ide_session_before_sign_in_has_links_only(page: IdePageClient
     assert (await page.authorization(csrf="")).status == 401
 
 
-async def test_a_sign_in_from_the_ide_returns_to_the_ide(page: IdePageClient) -> None:
-    seen = await page.sign_in()
-    assert (seen.status, seen.address.path) == (200, "/graphql")
-    assert 'id="ide"' in seen.page
-
-
-async def test_the_ide_uses_the_first_application_of_the_organization(
-    caller: SandboxClient, page: IdePageClient
-) -> None:
-    await page.sign_in()
-    state = await page.state()
-    assert (state["user"]["name"], state["organization"]) == ("Ada Sandbox", "Sandbox")
-    assert state["application"]["name"] == applications.DEFAULT_APPLICATION.name
-    response = await page.token()
-    assert (response.status, response.body["by_user"], response.body["scope"]) == (200, False, "supply.domain")
-    assert response.headers["Cache-Control"].startswith("no-store")
-    caller.token = response.body["access_token"]
-    assert (await caller.ask(PARTS)).status == 200
-    assert (await page.state())["application"]["parts_used"] == 0
-    await caller.ask('{ supSearchMpn(q: "LM358", limit: 2) { results { part { mpn } } } }')
-    state = await page.state()
-    assert (state["application"]["parts_used"], state["application"]["part_limit"]) == (2, 1000)
-
-
 async def test_the_ide_does_not_use_an_application_of_another_organization(
     caller: SandboxClient, page: IdePageClient
 ) -> None:
@@ -152,28 +128,6 @@ async def test_ide_token_requests_count_against_the_rate_limit(start: StartSandb
         response = await page.token(renew="1")
         assert (response.status, response.body["error"]) == (429, "slow_down")
         assert 0 < int(response.headers["Retry-After"]) <= 60
-
-
-async def test_the_ide_uses_the_application_chosen_in_the_portal(caller: SandboxClient, page: IdePageClient) -> None:
-    await page.sign_in()
-    await page.token()
-    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    chosen = (await page.state())["application"]
-    assert (chosen["name"], chosen["grant"], chosen["needs_user"]) == (
-        applications.DEFAULT_DESIGN_APPLICATION.name,
-        "authorization_code",
-        True,
-    )
-    assert chosen["settings"] == {
-        "authorize_url": f"{caller.sandbox.url}/connect/authorize",
-        "token_url": caller.sandbox.token_url,
-        "client_id": applications.DEFAULT_DESIGN_APPLICATION.client_id,
-        "redirect_uri": caller.sandbox.graphql_url + "/",
-        "scope": "openid profile email user.access offline_access supply.domain design.domain",
-        "code_challenge_method": "S256",
-    }
-    response = await page.token()
-    assert (response.status, response.body["error"]) == (409, "interaction_required")
 
 
 async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(

@@ -97,39 +97,6 @@ async def test_the_portal_shows_plan_features_and_period(portal: PortalClient) -
     assert "Similar parts" not in small
 
 
-async def test_a_new_application_works_at_once(portal: PortalClient, manual_clock: clock.ManualClock) -> None:
-    page = await portal.new(name=" Line one ", description="For <b>us</b>", plan="standard")
-    application = portal.application("Line one")
-    assert (page.status, heading(page), said(page)) == (
-        200,
-        "Line one",
-        "Line one was created and can request tokens now.",
-    )
-    assert "For &lt;b&gt;us&lt;/b&gt;" in page.page
-    assert said(await portal.visitor.open(str(page.address))) == ""  # it is said once
-    assert (application.organization, application.created) == (
-        user_directory.DEFAULT_ORGANIZATION.id,
-        manual_clock.now(),
-    )
-    assert (application.domains, application.part_limit) == (("supply",), 2_000)
-    assert "TECH_SPECS" not in application.features
-    assert (await portal.token(application)).body["scope"] == "supply.domain"
-    assert (await portal.token(application, scope="design.domain")).body == {"error": "invalid_scope"}
-    assert (await portal.caller.ask(SEARCH)).status == 200
-    assert portal.caller.sandbox.part_usage.used(application.application_id) == 7
-    assert portal.caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
-
-
-async def test_a_design_application_authorizes_users_by_its_redirect_uris(portal: PortalClient) -> None:
-    fields = {"domain-design": "on", "callbacks": f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.program:/back"}
-    page = await portal.new(name="Boards", **fields)
-    application = portal.application("Boards")
-    assert application.domains == ("supply", "design")
-    assert application.redirect_uris == (CALLBACK, "my.program:/back")
-    assert application.flows == {applications.CLIENT_CREDENTIALS, applications.AUTHORIZATION_CODE}
-    assert "my.program:/back" in page.page
-
-
 async def test_a_design_only_application_has_no_plan(portal: PortalClient) -> None:
     form = await portal.visitor.open("/portal/applications/new")
     fields = {"name": "Boards", "domain-design": "on"}
@@ -218,15 +185,6 @@ async def test_redirect_uris_are_added_and_removed(portal: PortalClient) -> None
     assert 'value="javascript:alert(1)"' in wrong.page
     await portal.visitor.fill(page, "/callbacks/remove")
     assert portal.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
-
-
-async def test_the_portal_chooses_the_application_of_the_ide(portal: PortalClient) -> None:
-    chosen = portal.caller.sandbox.applications.ide_application
-    assert chosen(user_directory.DEFAULT_ORGANIZATION.id) == applications.DEFAULT_APPLICATION
-    other = await portal.visitor.open(f"/portal/applications/{applications.DEFAULT_DESIGN_APPLICATION.application_id}")
-    page = await portal.visitor.fill(other, "/ide")
-    assert chosen(user_directory.DEFAULT_ORGANIZATION.id) == applications.DEFAULT_DESIGN_APPLICATION
-    assert "uses this application" in page.page
 
 
 async def test_name_description_and_flows_are_editable_and_domains_are_not(portal: PortalClient) -> None:

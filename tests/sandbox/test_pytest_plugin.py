@@ -7,7 +7,7 @@ from pathlib import Path
 
 import gql
 import pytest
-from gql.transport.exceptions import TransportQueryError, TransportServerError
+from gql.transport.exceptions import TransportQueryError
 from gql.transport.requests import RequestsHTTPTransport
 from oauthlib.oauth2 import BackendApplicationClient
 from requests_oauthlib import OAuth2Session
@@ -58,14 +58,6 @@ class TestPlanOfTwoParts:
 
 def test_each_test_has_services_of_its_own(nexar: nexar_sandbox.Sandbox) -> None:
     assert (nexar.billed_parts, nexar.journal.totals.requests.total()) == (0, 0)
-
-
-def test_declared_faults_reach_the_client(nexar: nexar_sandbox.Sandbox) -> None:
-    client = _client(nexar)
-    nexar.faults.replace(nexar_sandbox.parse_faults("5xx status=503 body=html"))
-    with pytest.raises(TransportServerError, match="503"), client:
-        pass
-    assert nexar.journal.totals.faults == {"5xx": 1}
 
 
 def test_kicost_fills_a_bom(nexar: nexar_sandbox.Sandbox, tmp_path: Path) -> None:

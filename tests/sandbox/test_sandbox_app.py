@@ -64,15 +64,6 @@ async def test_every_query_returns_every_field_of_its_type(caller: SandboxClient
     assert name in response.data
 
 
-async def test_the_index_lists_the_urls(caller: SandboxClient) -> None:
-    async with caller.session.get(caller.sandbox.url + "/") as response:
-        body = await response.json()
-    assert body["graphql"] == caller.sandbox.graphql_url
-    assert body["token"] == caller.sandbox.token_url
-    design = {name: url for name, url in body.items() if name.startswith("design_")}
-    assert design == {f"design_{name}": url for name, url in caller.sandbox.design_urls.items()}
-
-
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"[::1", b"x:99999", b"x:y", b"\xff", b"a/b", b'"<b>'])
 @pytest.mark.parametrize("path", [b"/", b"/graphql", b"/.well-known/openid-configuration"])
 async def test_an_invalid_host_header_gets_400(caller: SandboxClient, host: bytes, path: bytes) -> None:
@@ -125,13 +116,6 @@ async def test_the_sandbox_records_documents_and_counts_requests(caller: Sandbox
     await caller.ask("{ nonsense }")
     assert caller.sandbox.documents == ((query, {"ids": ["459"]}), ("{ nonsense }", {}))
     assert caller.sandbox.request_counts.graphql == 2
-
-
-async def test_two_sandboxes_do_not_share_part_usage(start: StartSandbox) -> None:
-    async with start() as one, start() as other:
-        await one.ask('{ supMultiMatch(queries: [{mpn: "SN74S74N"}]) { parts { id } } }')
-        assert one.sandbox.port != other.sandbox.port
-        assert other.sandbox.part_usage.used(other.sandbox.default_application.application_id) == 0
 
 
 async def test_the_port_is_closed_after_the_context(start: StartSandbox) -> None:

@@ -1,10 +1,8 @@
 """Scopes of a token limit operations: supply.domain the sup*, design.domain with user.access the des* (contract
 graphql.md §4.1 and §5). The error of a missing scope is Hot Chocolate's, because the contract has none."""
 
-import pytest
 from graphql import build_schema
-from sandbox.design_client import SCOPES, DesignClient
-from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
+from support.sandbox_client import JsonResponse, StartSandbox
 
 from nexar_sandbox import applications
 
@@ -67,15 +65,6 @@ async def test_every_supply_query_needs_the_supply_scope(start: StartSandbox) ->
     assert len(names) == 19
 
 
-async def test_a_token_has_only_the_requested_scopes(designer: DesignClient) -> None:
-    """The application has both domains; the scopes of the token are what counts."""
-    await designer.sign_in(scope="openid user.access design.domain")
-    assert refused(await designer.ask(SEARCH)) == [("found", "Supply")]
-    assert (await designer.ask("{ desWorkspaceInfos { name } }")).data["desWorkspaceInfos"]
-    await designer.sign_in(scope=SCOPES)
-    assert (await designer.ask(SEARCH)).data["found"]["hits"]
-
-
 async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) -> None:
     async with start(applications=(DESIGN_ONLY,)) as caller:
         both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
@@ -83,11 +72,6 @@ async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) ->
         organization = await caller.ask("{ admOrganizations { name } }")
     assert refused(response) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
     assert organization.data["admOrganizations"]
-
-
-async def test_the_schema_needs_no_scope(start: StartSandbox) -> None:
-    async with start(applications=(DESIGN_ONLY,)) as caller:
-        assert (await caller.ask("{ __schema { queryType { name } } }")).data["__schema"]
 
 
 async def test_without_authentication_a_request_without_a_token_has_every_scope(start: StartSandbox) -> None:
@@ -103,9 +87,3 @@ async def test_without_authentication_a_request_without_a_token_has_every_scope(
     assert used == [0, 7]
     assert design.data["desUserByAuth"]["userName"] == "ada"
     assert refused(own) == [("found", "Supply")]
-
-
-@pytest.mark.parametrize("scope", ["", "supply.domain"])
-async def test_a_supply_application_has_the_supply_scope_by_default(caller: SandboxClient, scope: str) -> None:
-    await caller.log_in(**({"scope": scope} if scope else {}))
-    assert (await caller.ask(SEARCH)).data["found"]["hits"]

@@ -185,14 +185,6 @@ async def test_design_data_is_restored(start_design: designers.StartDesignSandbo
             assert await response.read() == b"copper"
 
 
-async def test_two_sandboxes_share_nothing_without_a_file(start: StartSandbox) -> None:
-    async with start() as one, start() as other:
-        one.sandbox.applications.remove(applications.DEFAULT_APPLICATION.application_id)
-        one.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
-        assert (await other.log_in()).status == 200
-        assert other.sandbox.users.all == user_directory.DEFAULT_USERS
-
-
 async def test_a_state_file_is_locked_by_one_sandbox(start_on: Opens, path: Path) -> None:
     async with start_on():
         with pytest.raises(ValueError, match=f"^{path}: another sandbox is using it$"):

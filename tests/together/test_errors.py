@@ -26,27 +26,6 @@ async def test_invalid_parameter_is_a_400_that_names_it(
     assert environment.sandbox.request_counts.graphql == 0
 
 
-async def test_unreachable_upstream_is_a_503(start: StartEnvironment, unreachable_url: str) -> None:
-    async with start(urls={"graphql_url": f"{unreachable_url}/graphql"}) as environment:
-        failure = await environment.failure(ONE)
-        ready = await environment.get("/readyz")
-    assert shape(failure) == (503, "ServerErrorResponse")
-    assert "cannot be reached" in failure.json["message"]
-    assert unreachable_url not in failure.json["message"]
-    assert ready.json["reasons"] == [{"check": "graphql", "reason": "the GraphQL service cannot be reached"}]
-
-
-async def test_unreachable_identity_service_is_a_503(start: StartEnvironment, unreachable_url: str) -> None:
-    async with start(urls={"token_url": f"{unreachable_url}/connect/token"}) as environment:
-        failure = await environment.failure(ONE)
-        ready = await environment.get("/readyz")
-    assert shape(failure) == (503, "ServerErrorResponse")
-    assert "identity service cannot be reached" in failure.json["message"]
-    assert (ready.status, ready.json["status"]) == (503, "not ready")
-    (reason,) = ready.json["reasons"]
-    assert reason == {"check": "token demo", "reason": "the identity service cannot be reached"}
-
-
 async def test_unavailable_store_fails_readiness(start: StartEnvironment, unreachable_url: str) -> None:
     async with start(store=unreachable_url.replace("http://", "redis://")) as environment:
         ready = await environment.get("/readyz")

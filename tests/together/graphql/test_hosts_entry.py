@@ -9,15 +9,6 @@ from together import inspected_upstream
 HOST = "api.nexar.test"  # no name server knows it
 
 
-async def test_service_is_reached_at_another_host_and_port(pair: Any) -> None:
-    async with pair() as direct:
-        port = direct.environment.sandbox.port
-        through = {"graphql_url": f"http://{HOST}:80/graphql", "token_url": f"http://{HOST}:80/connect/token"}
-        async with pair(urls=through, upstream={"connect_to": (f"{HOST}:80:localhost:{port}",)}) as both:
-            [result] = await both.environment.results({"mpn": "SN74S74N", "limit": 1})
-            assert result["items"]
-
-
 async def test_request_of_a_v3bridge_is_refused(pair: Any) -> None:
     async with pair() as inner:
         url = inner.environment.proxy.url
