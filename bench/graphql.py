@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import msgspec
 from graphql.execution import values
 
 from bench import canned
@@ -21,7 +22,6 @@ from bench.processes import LoadResult, load, pass_through, service, start_all, 
 from proxy.graphql import schema
 from proxy.graphql.documents import DocumentReader
 from proxy.graphql.selection import Selections, compile_part
-from proxy.kit.json_encoder import JsonEncoder
 
 ROUNDS, SECONDS, WARM, RATE, UPSTREAM_MS = 3, 1.0, 0.6, 200, 50
 PARTS, OFFERS, RENDERINGS = 20, 20, 50
@@ -120,7 +120,7 @@ def _first_rendering() -> float:
     root = selections.fields(document.operation(None).selection_set)[0]
     parts = next(field for field in selections.below(root) if field.name == "parts")
     compiled = compile_part(selections, selections.below(parts))
-    records, encode = json.dumps([_part()] * PARTS).encode(), JsonEncoder().encode
+    records, encode = json.dumps([_part()] * PARTS).encode(), msgspec.json.encode
     times = []
     for _ in range(RENDERINGS):
         began = time.perf_counter()

@@ -38,14 +38,9 @@ class ClientAddressResolver:
         self._cache: dict[str | tuple[str | None, str] | None, ClientAddress] = {}
 
     def from_request(self, request: web.BaseRequest) -> ClientAddress:
-        return self.resolve(request.remote, self.forwarded(request))
-
-    def forwarded(self, request: web.BaseRequest) -> str:
-        """Return the header X-Forwarded-For, where proxies are trusted."""
-        return ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
-
-    def resolve(self, remote: str | None, forwarded: str) -> ClientAddress:
-        """Return the address that sent a request over a connection from `remote`."""
+        """Return the address that sent a request."""
+        remote = request.remote
+        forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
         key = (remote, forwarded) if forwarded else remote
         origin = self._cache.get(key)
         if origin is None:

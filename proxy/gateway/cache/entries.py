@@ -17,7 +17,6 @@ from proxy import config, errors, model
 from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.kit.clock import Clock
 from proxy.kit.expiring_cache import ExpiringCache
-from proxy.kit.json_encoder import JsonEncoder
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning.operations import join_records
 
@@ -40,7 +39,6 @@ class _PartIds(msgspec.Struct, gc=False):
     id: str | None = ""
 
 
-_encode_items = JsonEncoder().encode
 _ids = msgspec.json.Decoder(list[_PartIds]).decode
 _id = msgspec.json.Decoder(_PartIds).decode
 _records = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -86,7 +84,7 @@ class ItemRenderer(NamedTuple):
         """Return a JSON list of v3 objects. Raises UpstreamUnreadable for an invalid time or id, which the schema
         allows."""
         try:
-            return _encode_items([self.part.map(record, context) for record in records])
+            return msgspec.json.encode([self.part.map(record, context) for record in records])
         except (ValueError, OverflowError) as error:
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
 
