@@ -270,7 +270,6 @@ async def _connect(
             store=token_store.EncryptedTokenStore(store, base.settings.store_key),
             clock=base.clock,
             metrics=base.metrics,
-            activity=base.process.activity,
             resources=closing,
         )
 

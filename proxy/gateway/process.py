@@ -77,6 +77,6 @@ class ProcessState:
         self.metrics = metering.Metrics(CollectorRegistry(), clock)
         self.api_keys: set[config.Digest] = set()
         self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
-        self.activity = activities.Activity(clock, keys=self.redaction)
+        self.activity = activities.Activity()
         self.callers = caller_counts.CallerCounts(self.redaction)
         self.shared = SharedResources()

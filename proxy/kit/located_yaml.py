@@ -131,12 +131,6 @@ def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> Located
     return _parse(text, name, mistake).without_duplicates(mistake)
 
 
-def nodes(text: str) -> yaml.Node | None:
-    """Return the nodes of a valid document, with the index in the text of where each begins and ends."""
-    node: yaml.Node | None = yaml.compose(text, Loader=_Loader)  # libyaml's indexes are those of bytes
-    return node
-
-
 def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
     try:
         return _read(_QuickLoader(text), name, mistake)

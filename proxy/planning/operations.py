@@ -127,10 +127,6 @@ class PlannedOperation(msgspec.Struct, frozen=True):
         numbered = {f"{key}{n}": value for n, each in enumerate(operations) for key, value in each.variables.items()}
         return PlannedOperation(document, numbered, parts, _read_aliases(self), positions)
 
-    def returned_parts(self, results: list[OperationResult]) -> int:
-        """Return how many parts the results hold, decoded or not: those that the upstream billed."""
-        return sum([len(each.records) for each in results])
-
     def decoded(self, results: list[OperationResult]) -> Slices[list[OperationResult]]:
         """Return results with their parts, in slices. Raises UpstreamUnreadable.
 

@@ -79,11 +79,6 @@ def open_cache(
     return RedisCache(text, size, lease, clock)
 
 
-def has_machines(url: config.StoreUrl) -> bool:
-    """Return whether several machines can use the store: those in memory and in a file have one."""
-    return url.reveal() != "memory:" and file_of(url) is None
-
-
 def default_file(environ: Mapping[str, str]) -> Path:
     """Return where `sqlite` without a path keeps its file (XDG Base Directory Specification)."""
     home = environ.get("XDG_STATE_HOME", "")

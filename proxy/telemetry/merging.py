@@ -1,29 +1,26 @@
-"""Figures of several workers as one: metrics and recent activity. Each worker writes its own to files; a reader adds up
-all files.
+"""Metrics of several workers as one: each worker writes its own to a file, and `/metrics` adds up all files.
 
-Needed because workers share an address, so that a scrape or a page reaches any one of them. No counter ever decreases:
-a worker writes its files before it serves a scrape, and a replacement of a worker that ended continues from that
-worker's file.
+Needed because workers share an address, so that a scrape reaches any one of them. No counter ever decreases: a worker
+writes its file before it serves a scrape, and a replacement of a worker that ended continues from that worker's file.
 """
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
-from proxy.telemetry import activity as activities
+from proxy.kit.periodic import PeriodicTask
 from proxy.telemetry.metrics import Counter, Gauge, Histogram, Labels, Metrics
 
-STATM = Path("/proc/self/statm")
 WRITE_SECONDS = 1.0  # between two writes
-METRICS, ACTIVITY = ".metrics", ".activity"  # suffixes of the files
-
-T = TypeVar("T")
+LAG_SECONDS = 0.1  # slept to measure the lag of the event loop, once a second
+SUFFIX = ".metrics"  # of the files
 
 log = structlog.get_logger()
 
@@ -34,41 +31,28 @@ class WorkerSlot(NamedTuple):
     folder: Path
     number: int
 
-    def file(self, suffix: str) -> Path:
-        """Return the worker's file of a kind."""
-        return self.folder / f"worker-{self.number}{suffix}"
+    @property
+    def file(self) -> Path:
+        """The file with the worker's metrics."""
+        return self.folder / f"worker-{self.number}{SUFFIX}"
 
     def last_write(self) -> float | None:
         """Return when the event loop of the worker last wrote its metrics, or tried to; None if it never could."""
         try:
-            return self.file(METRICS).stat().st_mtime
+            return self.file.stat().st_mtime
         except OSError:
             return None
 
 
-class WorkerState(msgspec.Struct, frozen=True):
-    """State of a worker at the time `at`. `started` is in seconds since 1970, `memory` in bytes, 0 where
-    the system does not say, `event_loop_lag` in seconds, None before its first measurement."""
-
-    number: int
-    pid: int
-    at: float
-    started: float
-    memory: int
-    event_loop_lag: float | None
-
-
 class Snapshot(msgspec.Struct, frozen=True):
-    """Metrics of a process at the time `at`. `values` and `times` map the name of a metric to its values by labels;
-    `worker` is None for the sum of several."""
+    """Metrics of a process at the time `at`. `values` and `times` map the name of a metric to its values by labels."""
 
     at: float
     values: dict[str, list[tuple[Labels, float]]]
     times: dict[str, dict[str, tuple[list[int], float]]]
-    worker: WorkerState | None = None
 
 
-def snapshot(metrics: Metrics, worker: WorkerState | None = None) -> Snapshot:
+def snapshot(metrics: Metrics) -> Snapshot:
     measures = metrics.measures()
     return Snapshot(
         metrics.clock.now(),
@@ -78,20 +62,17 @@ def snapshot(metrics: Metrics, worker: WorkerState | None = None) -> Snapshot:
             for name, each in measures.items()
             if isinstance(each, Histogram)
         },
-        worker,
     )
 
 
 def merge(metrics: Metrics, other: Snapshot, gauges: bool = True) -> None:
-    """Add a snapshot of another process. Metrics that this version does not have are ignored."""
+    """Add a snapshot of another process."""
     for name, measure in metrics.measures().items():
         if isinstance(measure, Histogram):
-            for value, (counts, total) in other.times.get(name, {}).items():
-                # Another version on another machine may have other bounds.
-                if len(counts) == measure.size:
-                    measure.merge(value, counts, total)
+            for value, (counts, total) in other.times[name].items():
+                measure.merge(value, counts, total)
         elif gauges or isinstance(measure, Counter):
-            for labels, number in other.values.get(name, []):
+            for labels, number in other.values[name]:
                 measure.merge(labels, number)
 
 
@@ -104,83 +85,65 @@ def merged(metrics: Metrics, snapshots: Iterable[Snapshot]) -> Metrics:
     return everything
 
 
-def memory_used() -> int:
-    """Return bytes of resident memory of this process; 0 where the system has no statm (it is Linux's)."""
-    try:
-        return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+class WorkerMetrics:
+    """Metrics of this worker together with those of the others; `slot` is None where there are no others."""
 
-
-class WorkerFigures:
-    """Figures of this worker together with those of the others; `slot` is None where there are no others.
-
-    `memory` reads the bytes in use.
-    """
-
-    def __init__(
-        self,
-        metrics: Metrics,
-        activity: activities.Activity,
-        slot: WorkerSlot | None = None,
-        memory: Callable[[], int] = lambda: 0,
-    ) -> None:
-        self.metrics = metrics
-        self.slot = slot
-        self.started = metrics.clock.now()
-        self._activity = activity
-        self._memory = memory
-        self._written: tuple[object, ...] = ()
+    def __init__(self, metrics: Metrics, slot: WorkerSlot | None = None) -> None:
+        self._metrics = metrics
+        self._slot = slot
+        self._writing = PeriodicTask("metrics of this worker", self._share, WRITE_SECONDS)
+        self._measuring = PeriodicTask("lag of the event loop", self.measure_lag, 1.0 - LAG_SECONDS)
         if slot is not None:
             with contextlib.suppress(FileNotFoundError):
                 # Counters of a worker that ended with this number; its gauges say nothing about this process.
-                merge(metrics, _read(self._file(METRICS), Snapshot), gauges=False)
+                merge(metrics, _read(slot.file), gauges=False)
+
+    def start(self) -> None:
+        """Begin to measure, and to share the metrics of this worker."""
+        self._measuring.start()
+        if self._slot is not None:
+            self._writing.start()
+
+    async def close(self) -> None:
+        """Share the metrics of this worker a last time."""
+        for task in (self._measuring, self._writing):
+            await task.close()
+        await self._writing.call()
 
     def text(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text format."""
         self.write()
-        return merged(self.metrics, self.snapshots()).text()
-
-    def snapshots(self) -> list[Snapshot]:
-        return [self._snapshot(), *self._others(METRICS, Snapshot)]
-
-    async def recent(self) -> activities.RecentActivity:
-        return activities.merged([await self._activity.recent(), *self._others(ACTIVITY, activities.RecentActivity)])
+        return merged(self._metrics, [self._snapshot(), *self._others()]).text()
 
     def write(self) -> None:
-        if self.slot is not None:
-            write_file(self._file(METRICS), msgspec.json.encode(self._snapshot()))
+        if self._slot is not None:
+            _write(self._slot.file, msgspec.json.encode(self._snapshot()))
 
-    async def write_activity(self) -> None:
-        """Write the recent activity of this worker for the others, if there is more than they have."""
-        latest = self._activity.latest()
-        if self.slot is not None and latest != self._written:
-            self._written = latest
-            write_file(self._file(ACTIVITY), msgspec.json.encode(await self._activity.recent()))
+    async def measure_lag(self) -> None:
+        """Measure by how much the event loop is late."""
+        due = asyncio.get_running_loop().time() + LAG_SECONDS
+        await asyncio.sleep(LAG_SECONDS)
+        self._metrics.event_loop_lag[()] = max(0.0, asyncio.get_running_loop().time() - due)
+
+    async def _share(self) -> None:
+        self.write()
 
     def _snapshot(self) -> Snapshot:
-        self.metrics.sample()
-        number = self.slot.number if self.slot else 1
-        lag = self.metrics.event_loop_lag.get(())
-        now = self.metrics.clock.now()
-        return snapshot(self.metrics, WorkerState(number, os.getpid(), now, self.started, self._memory(), lag))
+        self._metrics.sample()
+        return snapshot(self._metrics)
 
-    def _file(self, suffix: str) -> Path:
-        assert self.slot is not None  # noqa: S101 - a process that is alone writes none
-        return self.slot.file(suffix)
-
-    def _others(self, suffix: str, kind: type[T]) -> Iterator[T]:
+    def _others(self) -> Iterator[Snapshot]:
         """Yield what the files of the other workers hold."""
-        if self.slot is None:
+        if self._slot is None:
             return
-        for file in self.slot.folder.glob(f"*{suffix}"):
-            if file != self._file(suffix):
+        for file in self._slot.folder.glob(f"*{SUFFIX}"):
+            if file != self._slot.file:
                 # A worker may end, and its file go, between the listing and the reading.
                 with contextlib.suppress(OSError):
-                    yield _read(file, kind)
+                    yield _read(file)
 
 
-def write_file(file: Path, content: bytes) -> None:
+def _write(file: Path, content: bytes) -> None:
     """Write a file atomically, readable by its owner only."""
     new = file.with_name(f"{file.name}.new")
     try:
@@ -194,5 +157,5 @@ def write_file(file: Path, content: bytes) -> None:
             os.utime(file)  # a sign of life for the supervisor all the same
 
 
-def _read(file: Path, kind: type[T]) -> T:
-    return msgspec.json.decode(file.read_bytes(), type=kind)
+def _read(file: Path) -> Snapshot:
+    return msgspec.json.decode(file.read_bytes(), type=Snapshot)

@@ -18,7 +18,6 @@ from proxy import errors
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import Slices
 from proxy.model import PARTS_MAX
-from proxy.telemetry.activity import OperationRecord
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import stalls
 from proxy.upstream.auth.identity import Credentials
@@ -57,9 +56,6 @@ class BatchableQueries(Protocol[T]):
 
     def read(self, data: Any, /) -> list[T]:
         """Return the result of each query."""
-
-    def returned_parts(self, results: list[T], /) -> int:
-        """Return how many parts the results hold, decoded or not: those that the upstream billed."""
 
     def decoded(self, results: list[T], /) -> Slices[list[T]]:
         """Return results with what the caller needs of them decoded; the work of the one that wants them."""
@@ -285,10 +281,8 @@ class Batcher:
         since: float,
         watches: Sequence[stalls.StallWatch[Any]],
     ) -> list[T]:
-        record = OperationRecord(queries=len(queries.positions))
-        data = await self._client.execute(queries.operation, credentials, since, record=record, watches=watches)
+        data = await self._client.execute(queries.operation, credentials, since, watches=watches)
         results = queries.read(data)
-        record.parts = queries.returned_parts(results)
         if len(results) != len(queries.positions):
             raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
         return results

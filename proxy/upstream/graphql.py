@@ -15,7 +15,6 @@ import structlog
 
 from proxy import errors, model
 from proxy.kit import clock as clocks
-from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, http_post, policies, stalls
@@ -50,10 +49,8 @@ class GraphQLClient:
         stall_detector: stalls.StallDetector | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         response_bytes: int = RESPONSE_BYTES,
-        activity: activities.Activity | None = None,
     ) -> None:
         self._response_bytes = response_bytes
-        self._activity = activity or activities.Activity(clock)
         self._session = session
         self._url = url
         self._tokens = tokens
@@ -71,7 +68,6 @@ class GraphQLClient:
         credentials: identity.Credentials,
         since: float | None = None,
         partial_errors: list[model.GraphQLError] | None = None,
-        record: activities.OperationRecord | None = None,
         *,
         watches: Sequence[stalls.StallWatch[Any]] = (),
     ) -> T:
@@ -79,8 +75,7 @@ class GraphQLClient:
 
         GraphQL errors in a response with usable data are counted and logged, and added to `partial_errors` if given, as
         for lists; the response may then have half of the bytes. `since`: start of the time limit, in the clock's
-        monotonic seconds, if an earlier request of the same caller began it. `record` becomes that of the attempt that
-        succeeds; the caller, who can read the data, adds the parts to it. `watches` get a stall of the request.
+        monotonic seconds, if an earlier request of the same caller began it. `watches` get a stall of the request.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
         UpstreamUnreachable, CircuitBreakerOpen, UpstreamUnreadable or UpstreamFault.
@@ -90,10 +85,7 @@ class GraphQLClient:
         retried = 0
         while True:
             try:
-                attempt = record or activities.OperationRecord()
-                return await self._send_with_token(
-                    operation, credentials, started, partial_errors, attempt, watches=watches
-                )
+                return await self._send_with_token(operation, credentials, started, partial_errors, watches)
             except errors.BridgeError as error:
                 wait = self._retry.delay(error, retried, self._clock.monotonic() - started)
                 if wait is None:
@@ -112,8 +104,6 @@ class GraphQLClient:
         credentials: identity.Credentials,
         started: float,
         partial_errors: list[model.GraphQLError] | None,
-        record: activities.OperationRecord,
-        *,
         watches: Sequence[stalls.StallWatch[Any]],
     ) -> T:
         """Send with the cached token, and once more with a new one if it is refused."""
@@ -126,19 +116,17 @@ class GraphQLClient:
                 raise errors.UpstreamUnreachable(f"{classify.SERVICE} was not asked: there was no time left")
             # Half for lists, which alone take partial errors: the old list stands while the new one is built.
             max_bytes = self._response_bytes if partial_errors is None else self._response_bytes // 2
-            with self._activity.attempt(operation.name, credentials.name, record):
-                reply = await self._send(operation, token, seconds_left, max_bytes, watches)
-                envelope = classify.decode(operation, reply)
-                refusal = classify.token_refusal(reply, envelope)
-                if classify.lacks_scope(envelope):
-                    raise await self._scope_error(operation, credentials, token)
-                if refusal is None:
-                    data = self._data(operation, reply, envelope)
-                    if partial_errors is not None and envelope is not None:
-                        partial_errors += envelope.errors or ()
-                    self._tokens.mark_accepted(credentials, token)
-                    return data
-                record.outcome = TOKEN_REFUSED
+            reply = await self._send(operation, token, seconds_left, max_bytes, watches)
+            envelope = classify.decode(operation, reply)
+            refusal = classify.token_refusal(reply, envelope)
+            if classify.lacks_scope(envelope):
+                raise await self._scope_error(operation, credentials, token)
+            if refusal is None:
+                data = self._data(operation, reply, envelope)
+                if partial_errors is not None and envelope is not None:
+                    partial_errors += envelope.errors or ()
+                self._tokens.mark_accepted(credentials, token)
+                return data
             # A refused token is a response all the same: the service is available.
             self._breaker.succeeded()
             self._count(operation, TOKEN_REFUSED)

@@ -11,7 +11,6 @@ import aiohttp
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests, token_store
@@ -35,7 +34,6 @@ def connect(
     store: token_store.TokenStore,
     clock: clocks.Clock,
     metrics: metering.Metrics,
-    activity: activities.Activity,
     resources: AsyncExitStack,
 ) -> UpstreamServices:
     """Create the clients on the session, which `resources` closes. Sends nothing."""
@@ -53,7 +51,6 @@ def connect(
         clock=clock,
         rng=rng,
         metrics=metrics,
-        activity=activity,
     )
     tokens = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
     resources.push_async_callback(tokens.close)
@@ -68,7 +65,6 @@ def connect(
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
-        activity=activity,
         stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
     return UpstreamServices(http, tokens, client, graphql_breaker)

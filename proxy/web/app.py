@@ -21,7 +21,6 @@ from proxy.graphql.tokens import AccessTokens
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.mapping.loader import Mappings
-from proxy.stores import open as opening
 from proxy.telemetry import merging, request_ids
 from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
@@ -31,7 +30,6 @@ from proxy.v4.documents import V4DocumentReader
 from proxy.web import (
     authentication,
     client_address,
-    cluster_metrics,
     early_refusals,
     graphql,
     middleware,
@@ -114,9 +112,9 @@ class ServiceBuilder:
                 process=state,
                 previous=None if previous is None else previous.gateway,
             )
-            cluster = await state.shared.obtain("figures", resources, functools.partial(self._share_figures, gateway))
+            metrics = await state.shared.obtain("metrics", resources, self._share_metrics)
             if self._service is None:
-                self._service = service.RunningService(gateway, cluster, self._failures)
+                self._service = service.RunningService(gateway, metrics, self._failures)
             configured = self._compose(gateway, self._service)
             if previous is not None:
                 configured.authenticator.adopt(previous.authenticator)
@@ -158,16 +156,12 @@ class ServiceBuilder:
         _add_operator_paths(app, gateway, running)
         return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache)
 
-    async def _share_figures(
-        self, gateway: assembly.Gateway, closing: AsyncExitStack
-    ) -> cluster_metrics.ClusterMetrics:
-        """Share the figures of this worker and of this machine, and return those of all."""
-        workers = merging.WorkerFigures(gateway.metrics, gateway.activity, self._slot, merging.memory_used)
-        shared = opening.has_machines(gateway.settings.store)
-        cluster = cluster_metrics.ClusterMetrics(workers, gateway.store, gateway.clock, shared=shared)
-        cluster.start()
-        closing.push_async_callback(cluster.close)
-        return cluster
+    async def _share_metrics(self, closing: AsyncExitStack) -> merging.WorkerMetrics:
+        """Share the metrics of this worker with the others."""
+        metrics = merging.WorkerMetrics(self._process.metrics, self._slot)
+        metrics.start()
+        closing.push_async_callback(metrics.close)
+        return metrics
 
 
 def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:

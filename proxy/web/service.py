@@ -9,9 +9,9 @@ from aiohttp import web
 from proxy import config
 from proxy.gateway.assembly import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.telemetry.merging import WorkerMetrics
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
-from proxy.web.cluster_metrics import ClusterMetrics
 from proxy.web.middleware import Failures, RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
 from proxy.web.v3.encoded_cache import EncodedResponseCache
@@ -53,12 +53,11 @@ class RunningService:
     `checks` are the conditions of readiness, `failures` the last failed requests.
     """
 
-    def __init__(self, gateway: Gateway, cluster: ClusterMetrics, failures: Failures) -> None:
-        self.cluster = cluster
+    def __init__(self, gateway: Gateway, metrics: WorkerMetrics, failures: Failures) -> None:
         self.failures = failures
         self.started = gateway.clock.now()
         self.pid = os.getpid()
-        self.metrics_text = cluster.local.text
+        self.metrics_text = metrics.text
         self._serve(gateway)
         self._set_gauges(successful=True, at=gateway.clock.now())
 

@@ -17,7 +17,6 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.telemetry import activity as activities
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store
@@ -53,9 +52,7 @@ class TokenRequester:
         rng: random.Random,
         metrics: metering.Metrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        activity: activities.Activity | None = None,
     ) -> None:
-        self._activity = activity or activities.Activity(clock)
         self._session = session
         self._token_url = token_url
         self._scope = scope
@@ -143,7 +140,6 @@ class TokenRequester:
         """Request a token and store it for all workers; store a failure before the lock is released."""
         # What the metric says if neither branch below is reached.
         outcome = "cancelled"
-        began = self._clock.monotonic()
         try:
             token = await self._request(credentials, keys)
         except errors.ServerError as error:
@@ -154,10 +150,6 @@ class TokenRequester:
             outcome = "ok"
         finally:
             self._metrics.token_requests[credentials.name, outcome] += 1
-            ms = (self._clock.monotonic() - began) * 1000
-            self._activity.add_operation(
-                activities.OperationRecord(self._clock.now(), activities.TOKEN_REQUEST, credentials.name, ms, outcome)
-            )
         self._backoffs.pop(credentials, None)
         self._log_token(credentials, token)
         await self._store.keep_token(keys.token, token.token, token.expires)

@@ -9,7 +9,7 @@ import prometheus_client
 import pytest
 
 from proxy.kit import clock
-from proxy.telemetry import activity, merging, metrics
+from proxy.telemetry import merging, metrics
 
 PARTS = 'v3bridge_parts_returned_total{application="demo"}'
 
@@ -23,14 +23,14 @@ def time() -> clock.ManualClock:
 def worker(tmp_path: Path, time: clock.ManualClock) -> Any:
     """`worker(n)` starts the process of place n: its metrics, and the page of all."""
 
-    def start(number: int) -> tuple[metrics.Metrics, merging.WorkerFigures]:
+    def start(number: int) -> tuple[metrics.Metrics, merging.WorkerMetrics]:
         own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
-        return own, merging.WorkerFigures(own, activity.Activity(time), merging.WorkerSlot(tmp_path, number))
+        return own, merging.WorkerMetrics(own, merging.WorkerSlot(tmp_path, number))
 
     return start
 
 
-def value(merged: merging.WorkerFigures, sample: str) -> float | None:
+def value(merged: merging.WorkerMetrics, sample: str) -> float | None:
     """One sample of the page; None where it is not there."""
     found = [line for line in merged.text().decode().splitlines() if line.startswith(f"{sample} ")]
     return float(found[0].rpartition(" ")[2]) if found else None
@@ -127,53 +127,38 @@ async def test_event_loop_tasks_are_sampled_on_each_scrape(worker: Any) -> None:
     assert value(first, "v3bridge_event_loop_tasks") == 2
 
 
-async def test_any_worker_has_the_activity_of_all(worker: Any, tmp_path: Path, time: clock.ManualClock) -> None:
-    recent = [activity.Activity(time) for _ in range(2)]
-    figures = [
-        merging.WorkerFigures(
-            metrics.Metrics(prometheus_client.CollectorRegistry(), time),
-            each,
-            merging.WorkerSlot(tmp_path, number),
-            memory=lambda: 5,
-        )
-        for number, each in enumerate(recent, 1)
-    ]
-    for at in range(6):
-        recent[at % 2].add_request(
-            (at, str(at), "GET", "/", "/", 200, 1.0, "", "", None, None, None, None, None, 0, 0, ())
-        )
-        recent[at % 2].add_operation(activity.OperationRecord(at, str(at)))
-    for each in figures:
-        each.write()
-        await each.write_activity()
-    for each in figures:
-        together = await each.recent()
-        assert [record.id for record in together.requests] == list("543210")
-        assert [record.name for record in together.operations] == list("543210")
-        states = [snapshot.worker for snapshot in each.snapshots()]
-        assert sorted((state.number, state.memory) for state in states if state) == [(1, 5), (2, 5)]
+async def test_metrics_are_shared_when_a_worker_ends(worker: Any) -> None:
+    (one, first), (_, second) = worker(1), worker(2)
+    first.start()
+    one.parts["demo",] += 3
+    await first.close()
+    assert value(second, PARTS) == 3
 
 
-async def test_activity_is_written_only_when_there_is_more(
-    worker: Any, tmp_path: Path, time: clock.ManualClock
-) -> None:
-    recent = activity.Activity(time)
-    own = metrics.Metrics(prometheus_client.CollectorRegistry(), time)
-    figures = merging.WorkerFigures(own, recent, merging.WorkerSlot(tmp_path, 1))
-    file = tmp_path / f"worker-1{merging.ACTIVITY}"
-    await figures.write_activity()
-    assert not file.exists()
-    recent.add_operation(activity.OperationRecord(1.0))
-    await figures.write_activity()
-    file.unlink()
-    await figures.write_activity()
-    assert not file.exists()
-    recent.add_operation(activity.OperationRecord(2.0))
-    await figures.write_activity()
-    assert file.exists()
+async def test_failed_write_is_not_the_last_one(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, first), (_, second) = worker(1), worker(2)
+    failed = asyncio.Event()
+
+    def fail(*_: object) -> None:
+        monkeypatch.undo()
+        failed.set()
+        raise MemoryError
+
+    monkeypatch.setattr(merging, "snapshot", fail)
+    first.start()
+    await failed.wait()
+    one.parts["demo",] += 3
+    await first.close()
+    assert value(second, PARTS) == 3
 
 
-def test_memory_figure_is_that_of_this_process() -> None:
-    before = merging.memory_used()
-    held = b"x" * 50_000_000
-    assert merging.memory_used() - before == pytest.approx(len(held), rel=0.2)
+async def test_lag_of_a_blocked_event_loop_is_measured(worker: Any) -> None:
+    own, first = worker(1)
+    measuring = asyncio.create_task(first.measure_lag())
+    await asyncio.sleep(0)
+    clock_now = asyncio.get_running_loop().time
+    end = clock_now() + 3 * merging.LAG_SECONDS
+    while clock_now() < end:
+        pass
+    await measuring
+    assert own.event_loop_lag[()] == pytest.approx(2 * merging.LAG_SECONDS, rel=0.5)

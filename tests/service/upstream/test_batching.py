@@ -10,7 +10,6 @@ import pytest
 from proxy import errors
 from proxy.kit.slices import Slices
 from proxy.model import PARTS_MAX
-from proxy.telemetry import activity
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import batching
 from proxy.upstream.auth.identity import Credentials
@@ -44,9 +43,6 @@ class Words:
     def read(self, data: Any) -> list[str]:
         return list(data)
 
-    def returned_parts(self, results: list[str]) -> int:
-        return self.each * len(results)
-
     def decoded(self, results: list[str]) -> Slices[list[str]]:
         yield
         return results
@@ -58,7 +54,6 @@ class _Service:
     def __init__(self) -> None:
         self.requests: list[tuple[str, ...]] = []
         self.since: list[float] = []
-        self.records: list[activity.OperationRecord] = []
         self.waiting: list[asyncio.Event] = []
         self.refused: set[str] = set()
         self.error: Exception | None = None
@@ -74,11 +69,9 @@ class _Service:
         words: tuple[str, ...],
         credentials: Credentials,
         since: float,
-        record: activity.OperationRecord,
         watches: object,
     ) -> list[str]:
         self.requests.append(words)
-        self.records.append(record)
         self.since.append(since)
         if self.held:
             self.waiting.append(asyncio.Event())
@@ -134,15 +127,6 @@ async def test_queries_of_one_turn_of_the_event_loop_are_sent_together(service: 
     service.let_go()
     assert await asyncio.gather(*tasks) == [["A"], ["B"], ["C"], ["D", "E"]]
     assert metrics.batched_requests[()] == 4
-
-
-async def test_operation_record_has_the_queries_and_parts_of_all_callers(service: _Service, metrics: Metrics) -> None:
-    batches = batcher(service, metrics)
-    tasks = await submit(batches, *of("a", "b"), Words(("c", "d")))
-    service.let_go()
-    await asyncio.gather(*tasks)
-    (record,) = service.records
-    assert (record.queries, record.parts) == (4, 12)
 
 
 async def test_queries_of_successive_turns_are_sent_together(service: _Service, metrics: Metrics) -> None:

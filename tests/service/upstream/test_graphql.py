@@ -15,7 +15,6 @@ from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.kit import clock as clocks
-from proxy.telemetry import activity
 from proxy.telemetry import metrics as metering
 from proxy.upstream import graphql, http_post, policies
 from proxy.upstream.auth import identity, token_cache
@@ -78,11 +77,6 @@ def store(clock: clocks.ManualClock) -> Any:
 
 
 @pytest.fixture
-def recent(clock: clocks.ManualClock) -> activity.Activity:
-    return activity.Activity(clock)
-
-
-@pytest.fixture
 def execute(
     serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
@@ -91,7 +85,6 @@ def execute(
     metrics: metering.Metrics,
     make_breaker: Any,
     credentials: identity.Credentials,
-    recent: activity.Activity,
 ) -> Any:
     """Execute one operation on an upstream."""
 
@@ -112,7 +105,6 @@ def execute(
                 metrics=metrics,
                 clock=clock,
                 sleep=sleep,
-                activity=recent,
             )
             return await client.execute(OPERATION, credentials, since)
 
@@ -145,24 +137,6 @@ async def test_refused_token_is_replaced_and_the_request_retried_once(
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
     assert not store.refusals
     assert store.good == ["t2"]
-
-
-async def test_every_attempt_is_recorded_with_its_outcome(execute: Any, recent: activity.Activity) -> None:
-    upstream = _Upstream(EXPIRED, (503, b""), GOOD)
-    await execute(upstream.respond, retries=2)
-    attempts = (await recent.recent()).operations
-    assert [each.outcome for each in reversed(attempts)] == ["TokenRefused", "UpstreamFault", "ok"]
-    assert {(each.name, each.application, each.parts) for each in attempts} == {("supSearchMpn", "demo", None)}
-
-
-async def test_request_that_an_open_circuit_breaker_stops_is_no_attempt(
-    execute: Any, recent: activity.Activity, make_breaker: Any
-) -> None:
-    breaker = make_breaker(1)
-    breaker.failed()
-    with pytest.raises(errors.CircuitBreakerOpen):
-        await execute(_Upstream(GOOD).respond, breaker=breaker)
-    assert (await recent.recent()).operations == []
 
 
 async def test_new_token_does_not_extend_the_time_limit(

@@ -73,7 +73,7 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
 ) -> None:
     settings, time = loader.load(shipped.path("config.yaml"), {}), clock.ManualClock()
     slots = [merging.WorkerSlot(tmp_path, number) for number in (1, 2)]
-    slots[1].file(merging.METRICS).touch()  # its last sign
+    slots[1].file.touch()  # its last sign
     workers = [supervisor.Worker(messages.StartMessage(settings, slot), time) for slot in slots]
     for worker, program in zip(workers, (ACKNOWLEDGING, SILENT), strict=True):
         monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", program))
