@@ -207,6 +207,11 @@ class Service(Process):
             return request(self.url, "/healthz").status == 200
         return False
 
+    @property
+    def workers(self) -> list[int]:
+        """The process ids of its workers; none if it is one process."""
+        return [int(each) for each in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
     def restart(self) -> None:
         self.stop()
         self.start()

@@ -65,10 +65,9 @@ def keep_running(service: running.Service) -> None:
 
 def kill(service: running.Service, worker: bool) -> None:
     """Kill one of the workers, or the service with all of them."""
-    children = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
-    if worker and children:
+    if worker and (workers := service.workers):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(int(random.choice(children)), signal.SIGKILL)
+            os.kill(random.choice(workers), signal.SIGKILL)
     else:
         service.kill()
 

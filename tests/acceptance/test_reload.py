@@ -1,6 +1,8 @@
 """SIGHUP: keys and limits change without a lost request; a broken file changes nothing and says where it is wrong."""
 
 import contextlib
+import os
+import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -41,6 +43,11 @@ def test_hangup_takes_over_keys_and_limits_without_losing_a_request(processes: r
         lines = bills.numbers(10, first)
         return {service.get(bills.match(line, key=key, limit=1)).status for line in lines}
 
+    def served(key: str) -> int:
+        with contextlib.suppress(OSError):  # no worker listens now
+            return service.get(bills.match("SN74S74N", key=key)).status
+        return 0
+
     service = processes.service(text("old", 10), "--workers", "2")
     assert statuses("limited", 0) == {200}
     with load(service, "old") as seen:
@@ -57,4 +64,9 @@ def test_hangup_takes_over_keys_and_limits_without_losing_a_request(processes: r
     assert seen[200] > 20
     service.reload(text("new", 200))
     running.until(lambda: 200 not in statuses("old", 0), "the old key is gone")
+    before = service.workers
+    os.kill(before[0], signal.SIGKILL)
+    running.until(lambda: len(set(service.workers) - set(before)) == 1, "the worker is replaced")
+    os.kill(before[1], signal.SIGKILL)  # so that only a worker that was started after the reload is left
+    assert running.until(lambda: served("new"), "the new worker serves") == 200
     assert service.stop() == 0

@@ -161,6 +161,9 @@ def test_planted_secrets_are_in_no_output(processes: running.Processes) -> None:
     statuses = {output[:3] for output in outputs}
     assert {"200", "400", "403", "404", "502", "503"} <= statuses
     outputs += contents(service.folder)
+    assert all(file.stat().st_mode & 0o077 == 0 for file in service.folder.glob("store*"))
+    sandbox.kill()
+    outputs += [said(service.get(bills.match("unreachable", key=key))) for key in (KEY, REFUSED_KEY)]
     service.stop()
     outputs += contents(service.folder)
     planted = (KEY, WRONG_KEY, REFUSED_KEY, STRANGE_KEY, WRONG_SECRET, sandbox.ways["client_secret"])
