@@ -22,7 +22,8 @@ CREDENTIALS = {"grant_type": "client_credentials", "client_id": "any", "client_s
 
 
 @pytest.fixture(scope="module")
-def service(module_processes: running.Processes, sandbox: running.Sandbox) -> running.Service:
+def service(module_processes: running.Processes) -> running.Service:
+    sandbox = module_processes.sandbox()
     application = f"applications: {{shop: {{{sandbox.credentials}, apikeys: [{KEY}]}}}}"
     return module_processes.service(f"{sandbox.upstream}\nlisten: {{connections: {CONNECTIONS}}}\n{application}")
 
