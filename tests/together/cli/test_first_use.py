@@ -13,8 +13,6 @@ import pytest
 from support import cases
 from support.running_commands import Run
 
-from proxy.kit.wording import counted
-
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
     "init",
@@ -25,7 +23,6 @@ COMMANDS = (
     "explain",
     "usage",
     "compare",
-    "record",
     "sheet",
 )
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
@@ -156,24 +153,6 @@ def test_port_in_use_is_detected_before_the_sandbox_is_created(
     assert "nexar_sandbox.app" not in loaded
 
 
-@pytest.mark.parametrize("number, text", [(0, "0 parts"), (1, "1 part"), (2, "2 parts")])
-def test_count_of_one_is_singular(number: int, text: str) -> None:
-    assert counted(number, "part") == text
-    assert counted(number, "query", "queries") == f"{number} quer{'y' if number == 1 else 'ies'}"
-
-
 PLURAL = r"\b(?:part|call|request|query|queries|byte|time|line|field|difference)s?\b"
 NUMBERS = r"(?:len\(|left|number|count|parts|failures|spent|dropped|limit)"
 NUMBER = re.compile(r"\{(?!counted)[^{}]*" + NUMBERS + r"[^{}]*\} " + PLURAL)
-
-
-def test_no_message_hard_codes_a_plural() -> None:
-    """A number that may be one goes through `counted`; the names are those of numbers that these files have."""
-    files = [*(ROOT / "proxy" / "cli").rglob("*.py"), *(ROOT / "proxy" / "gateway").glob("*.py")]
-    found = [
-        f"{file.relative_to(ROOT)}:{number}: {line.strip()}"
-        for file in files
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        if NUMBER.search(line)
-    ]
-    assert found == []

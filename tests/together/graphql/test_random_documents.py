@@ -1,6 +1,5 @@
 """Random documents: their data and errors are those of the upstream, from records or as operations of their own."""
 
-import os
 import random
 from typing import Any
 
@@ -10,7 +9,7 @@ from support import random_documents
 
 import nexar_sandbox
 
-DOCUMENTS, EACH = int(os.environ.get("TEST_DOCUMENTS", "500")), 50  # in all, more in bench/documents.py; of one proxy
+DOCUMENTS, EACH = 500, 50  # in all; of one proxy
 NUMBERS = ("SN74S74N", "1N4007", "NE555P", "sn74s74n", "SN74", "nosuchpart")
 WORDS = (*NUMBERS, "flip flop", "Texas Instruments", "a “b”\n")
 INTS = (1, 1, 2, 3, 10, 0)
