@@ -20,7 +20,6 @@ COMMANDS = {
     "serve": "proxy.cli.serve.serve",
     "status": "proxy.cli.status.status",
     "config": "proxy.cli.config.config",
-    "reload": "proxy.cli.reload.reload",
     "doctor": "proxy.cli.doctor.doctor",
     "sandbox": "proxy.cli.sandbox.sandbox",
     "explain": "proxy.cli.explain.explain",
@@ -28,8 +27,6 @@ COMMANDS = {
     "compare": "proxy.tools.compare.command.compare.compare",
     "conform": "proxy.tools.conform.command.conform",
     "sheet": "proxy.tools.sheet.command.sheet.app",
-    "cache": "proxy.cli.cache.app",
-    "store": "proxy.cli.store.app",
 }
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
 the call of one."""
@@ -83,9 +80,6 @@ class ProgramGroup(CommandGroup):
             "status": "the running service on one screen",
             "usage": "parts used and left; who still calls",
             "config": "the settings, and where each comes from",
-            "reload": "apply a changed configuration",
-            "cache": "sizes of the shared cache; clear it",
-            "store": "export, back up and restore usage and records",
         },
         "Spreadsheets": {"sheet": "fill a parts list with prices, stock and more"},
         "Try": {"sandbox": "run the simulated Nexar services by themselves"},

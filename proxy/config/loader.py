@@ -17,7 +17,6 @@ from proxy import errors
 from proxy.config import mistakes, secret, settings
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
-from proxy.kit.wording import counted
 
 # Placeholders for values that are not needed where no request is sent to the upstream.
 ABSENT: dict[type[Any], str] = {
@@ -54,10 +53,7 @@ class _Reader(Blocks):
         # Across blocks, so neither block can check it by itself.
         checked = {
             "applications": applications,
-            "store": self.value(
-                secret.StoreUrl, "sqlite" if blocks.get("store") is None else blocks["store"], ("store",)
-            ),
-            "store_key": self._store_key(blocks.get("store_key")),
+            **self._store(blocks),
             "admin": self._admin(blocks.get("admin")),
             "upstream": upstream,
             "uids": None if blocks.get("uids") is None else self.value(secret.File, blocks["uids"], ("uids",)),
@@ -68,6 +64,16 @@ class _Reader(Blocks):
             if field.name not in checked
         }
         return self.checked(settings.Config(**checked, **others))
+
+    def _store(self, blocks: dict[str, Any]) -> dict[str, Any]:
+        raw = "sqlite" if blocks.get("store") is None else blocks["store"]
+        store = self.value(secret.StoreUrl, raw, ("store",))
+        given = blocks.get("store_without_tls", False)
+        allowed = self._setting(settings.Config, "store_without_tls", bool, given, ("store_without_tls",))
+        if store is not WRONG and store.is_readable_on_the_way and not allowed:
+            message = f"{store.shown} is reached without TLS; use rediss://, or set store_without_tls: true"
+            self.report(("store",), message)
+        return {"store": store, "store_without_tls": allowed}
 
     def _upstream(self, blocks: dict[str, Any]) -> Any:
         # The sandbox is the default so that a first start needs no account and sends nothing to anybody.
@@ -88,8 +94,6 @@ class _Reader(Blocks):
             if is_ip_address(host := each.partition(":")[0]):
                 message = f"{host} is an address, and only names are resolved; write the other address into the URLs"
                 self.report(("upstream", "connect_to"), message)
-        if upstream.tls.client_key is not None and upstream.tls.client_cert is None:
-            self.report(("upstream", "tls", "client_key"), "has no client_cert beside it", "client_cert_missing")
         return upstream
 
     def _admin(self, raw: Any) -> Any:
@@ -101,14 +105,6 @@ class _Reader(Blocks):
             message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
             self.report(("admin", "token"), message)
         return admin
-
-    def _store_key(self, raw: Any) -> tuple[secret.StoreKey, ...]:
-        listed = raw if isinstance(raw, list) else [] if raw is None else [raw]
-        at = ("store_key",)
-        return tuple(
-            self.value(secret.StoreKey, each, (*at, place) if isinstance(raw, list) else at)
-            for place, each in enumerate(listed)
-        )
 
     def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.ApplicationSettings]:
         at = ("applications",)
@@ -140,8 +136,6 @@ class _Reader(Blocks):
         inner = dict(raw)
         if isinstance(apikeys := raw.get("apikeys"), list):
             inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
-        if raw.get("reconcile") is not None:
-            inner["reconcile"] = self.block(settings.ReconciliationSettings, raw["reconcile"], (*at, "reconcile"))
         return inner | self._sunset(raw, at)
 
     def _sunset(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
@@ -166,20 +160,14 @@ class _Reader(Blocks):
                 self.report((*at, *own, "sunset"), f"since {since} is after the sunset {day}")
 
     def _check_shares(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:
-        """Report shares of the application's parts where these are not limited, and keys that leave all of them."""
+        """Report shares of the application's parts where these are not limited."""
         limit, keys = application.parts, application.apikeys if isinstance(application.apikeys, tuple) else ()
-        if limit is WRONG:
+        if limit is WRONG or isinstance(limit, int):
             return
         for index, key in enumerate(keys):
-            for name, value in (("parts", key.share), ("leaves", key.leaves)):
-                if value is WRONG or not value:
-                    continue
-                if not isinstance(limit, int):
-                    message = f"needs the limit that it is part of: set {mistakes.dotted((*at, 'parts'))}, or plan"
-                    self.report((*at, "apikeys", index, name), message, "setting_missing")
-                elif name == "leaves" and value >= limit:
-                    message = f"is all of the application's {counted(limit, 'part')}: the key could use none"
-                    self.report((*at, "apikeys", index, name), message)
+            if key.share is not WRONG and key.share:
+                message = f"needs the limit that it is part of: set {mistakes.dotted((*at, 'parts'))}, or plan"
+                self.report((*at, "apikeys", index, "parts"), message, "setting_missing")
 
     def _apikey(self, raw: Any, at: located_yaml.Trail) -> Any:
         if isinstance(raw, dict):
@@ -211,8 +199,6 @@ class _Reader(Blocks):
             raise TypeError("is not text; put it in quotes")
         if kind is secret.Digest:
             return secret.apikey(raw)
-        if kind is secret.SecretSource:
-            return secret.SecretSource(raw, self.folder, self.environ)
         if kind is secret.StoreUrl:
             return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
         if kind is secret.File:

@@ -12,8 +12,8 @@ import msgspec
 from proxy.config import base, secret
 from proxy.kit import located_yaml
 
+_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "url", "secret"}
 _GROUPED = re.compile(r"[0-9]{1,3}([,.' _]?[0-9]{3}){0,4}")  # 1000, 1,000 or 1_000
-_HIDDEN = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "store_key", "url", "secret"}
 
 
 def dotted(at: located_yaml.Trail) -> str:

@@ -18,8 +18,8 @@ from proxy.kit.located_yaml import LocatedYaml, Trail
 
 DEFAULT = "default"
 HIDDEN = "hidden"
-_SECRETS = (secret.Secret, secret.Digest, secret.SecretSource, secret.ClientId)
 _MISSING: Any = object()
+_SECRETS = (secret.Secret, secret.Digest, secret.ClientId)
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):

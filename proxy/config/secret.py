@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from proxy import errors
 from proxy.kit import located_yaml
@@ -19,9 +20,8 @@ FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, to
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 
-_SECRET_KEYS = ("client_secret", "token", "store_key")
+_SECRET_KEYS = ("client_secret", "token")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
-_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
@@ -74,17 +74,10 @@ class StoreUrl(Secret):
         """The address without credentials."""
         return without_credentials(self.reveal())
 
-
-class StoreKey(Secret):
-    """Key that encrypts tokens in the store: 32 bytes in base64, in the standard or the URL-safe alphabet."""
-
-    __slots__ = ()
-
-    def __init__(self, text: str) -> None:
-        url_safe = text.replace("+", "-").replace("/", "_")  # the alphabet that Fernet expects
-        if not _KEY.fullmatch(url_safe):
-            raise ValueError("is not 32 bytes in base64; make one with: openssl rand -base64 32")
-        super().__init__(url_safe)
+    @property
+    def is_readable_on_the_way(self) -> bool:
+        """Whether tokens and usage are sent over a network without TLS."""
+        return self.reveal().startswith("redis://") and not is_loopback(urlsplit(self.reveal()).hostname or "localhost")
 
 
 class ProxyAddress(Secret):
@@ -114,33 +107,6 @@ class File(str):
     """Path of a file that was readable when the configuration was loaded."""
 
     __slots__ = ()
-
-
-class SecretSource:
-    """Reference to a secret that changes while the program runs: `env:NAME` or `file:PATH`, read each time."""
-
-    __slots__ = ("_environ", "_folder", "_text")
-
-    def __init__(self, text: str, folder: Path, environ: Mapping[str, str]) -> None:
-        if not text.startswith(("env:", "file:")):
-            raise ValueError("is neither env:NAME nor file:PATH: it changes, and is looked up each time")
-        self._text = text
-        self._folder = folder
-        self._environ = environ
-
-    def __repr__(self) -> str:
-        return "SecretSource(hidden)"
-
-    # By the reference, not by the secret: what it leads to is looked up each time anyway.
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretSource) and (self._text, self._folder) == (other._text, other._folder)
-
-    def __hash__(self) -> int:
-        return hash((self._text, self._folder))
-
-    def read(self) -> Secret:
-        """Return the current secret. Raises ValueError if there is none."""
-        return Secret(resolve(self._text, self._folder, self._environ))
 
 
 class Digest:
@@ -269,7 +235,7 @@ def exposed(path: Path) -> list[Path]:
     named = [path.parent / text.removeprefix("file:") for text in _secrets(data) if text.startswith("file:")]
     plain = any(not text.startswith(("env:", "file:")) for text in _secrets(data))
     # The configuration itself counts only where a secret stands in it.
-    candidates = [*([path] if plain else []), *named, *_private_keys(data, path.parent)]
+    candidates = [*([path] if plain else []), *named]
     return [file for file in dict.fromkeys(candidates) if _is_open(file)]
 
 
@@ -298,11 +264,9 @@ def _is_secret(key: object, text: str) -> bool:
     return key in _SECRET_KEYS or (key in _ADDRESS_KEYS and ("@" in text or text.startswith("file:")))
 
 
-def _private_keys(data: Any, folder: Path) -> Iterator[Path]:
-    """Yield the file of upstream.tls.client_key, else of client_cert, which may contain the key."""
-    upstream = data.get("upstream") if isinstance(data, dict) else None
-    tls = upstream.get("tls") if isinstance(upstream, dict) else None
-    if isinstance(tls, dict):
-        file = tls.get("client_key") or tls.get("client_cert")
-        if isinstance(file, str):
-            yield folder / file
+def is_loopback(host: str) -> bool:
+    """Return whether a host name stands for the machine that uses it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

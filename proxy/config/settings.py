@@ -7,7 +7,7 @@ config/loader.py.
 import datetime
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from proxy.config.base import BLOCK, Flag, Name, OutgoingProxy, PemFile, Port, Settings, above_zero, limits
 from proxy.config.secret import (
@@ -17,8 +17,6 @@ from proxy.config.secret import (
     File,
     Network,
     Secret,
-    SecretSource,
-    StoreKey,
     StoreUrl,
 )
 
@@ -35,15 +33,14 @@ Feature = Literal[
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
-Guid = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
+PARTS_MAX = 1_000_000_000_000
 Parts = Annotated[
-    Literal["unlimited"] | Annotated[int, Meta(ge=0, le=1_000_000_000_000)],
+    Literal["unlimited"] | Annotated[int, Meta(ge=0, le=PARTS_MAX)],
     Meta(description="unlimited, or a whole number of parts such as 1000"),
 ]
 # A share in per cent is that of the application's limit.
 PartsOfKey = Annotated[
-    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")]
-    | Annotated[int, Meta(ge=0, le=1_000_000_000_000)],
+    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")] | Annotated[int, Meta(ge=0, le=PARTS_MAX)],
     Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
 ]
 Period = Literal["month", "lifetime"]
@@ -107,13 +104,9 @@ class BreakerSettings(Settings, frozen=True):
 
 
 class TlsSettings(Settings, frozen=True):
-    """Certificates for outgoing connections; `ca_file` is used instead of the system's. Files in PEM format."""
+    """Certificates for outgoing connections; `ca_file`, in PEM format, is used instead of the system's."""
 
     ca_file: PemFile = None
-    client_cert: PemFile = None
-    client_key: Annotated[
-        File | None, Meta(description="a PEM file, from this file's folder, and client_cert beside it")
-    ] = None
 
 
 ConnectTo = Annotated[str, Meta(pattern=r"^[^:\s]+:\d{1,5}:[^:\s]+:\d{1,5}\Z")]
@@ -178,9 +171,6 @@ _Sunset = SunsetSettings | Literal["never"] | None
 _SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or a block with date, since and link"
 
 
-ExhaustedStatus = Annotated[Literal[200, 429], Meta(description="200, as the upstream, or 429")]
-
-
 class ApiKeySettings(Settings, frozen=True):
     """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
     list."""
@@ -188,26 +178,16 @@ class ApiKeySettings(Settings, frozen=True):
     key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
     name: Name = None
     parts: PartsOfKey = "unlimited"
-    leaves: Annotated[int, limits("parts of the application", 0, 1_000_000_000_000)] = 0
     rate: Annotated[
         Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
     ] = None
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
     expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
-    refresh: Flag = False
-    exhausted_status: Annotated[ExhaustedStatus | None, Meta(description="200, as the upstream, or 429")] = None
 
     @property
     def share(self) -> int | None:
         """Its share of the application's parts in per cent; None where `parts` is none."""
         return int(self.parts.rstrip("% ")) if isinstance(self.parts, str) and self.parts.endswith("%") else None
-
-
-class ReconciliationSettings(Settings, frozen=True):
-    """Daily reconciliation with the upstream's count of an application's parts (contract graphql.md §5.4)."""
-
-    application_id: Annotated[str, Meta(pattern=Guid, description="the application's id, a GUID")]
-    token: Annotated[SecretSource, Meta(description="env:NAME or file:PATH")]
 
 
 PLANS: dict[str, dict[str, Any]] = {
@@ -248,9 +228,6 @@ class ApplicationSettings(Settings, frozen=True):
     parts: Parts = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
     rate: Annotated[int, limits("requests a second", 0, 100_000, "off")] = 0
-    reconcile: Annotated[ReconciliationSettings | None, Meta(description="a block with application_id and token")] = (
-        None
-    )
     sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
 
     def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
@@ -298,7 +275,6 @@ class CacheSettings(Settings, frozen=True):
 
     seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 84_600.0
     stale_seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 1800.0
-    fetch: Annotated[Literal["all", "requested"], Meta(description="all or requested")] = "all"
     bytes: Annotated[int, limits("bytes", 0, 1_000_000_000_000, "off")] = 67_108_864
     shared: Flag = True
     shared_bytes: Annotated[int, limits("bytes", 1_048_576, 1_000_000_000_000)] = 268_435_456
@@ -306,11 +282,6 @@ class CacheSettings(Settings, frozen=True):
     @property
     def enabled(self) -> bool:
         return self.seconds > 0 and self.bytes > 0
-
-    @property
-    def fetches_whole_parts(self) -> bool:
-        """Whether parts are fetched with fields that the request does not need, for later requests."""
-        return self.enabled and self.fetch == "all"
 
     @property
     def encoded_bytes(self) -> int:
@@ -326,22 +297,6 @@ class CacheSettings(Settings, frozen=True):
     def lifetime(self) -> float:
         """Seconds after which an entry is deleted, even if it could be served stale for longer."""
         return min(self.seconds + self.stale_seconds, CACHED_MAX)
-
-
-class GraphQLSettings(Settings, frozen=True):
-    """GraphQL at /graphql, with the same API keys and the same records as v3."""
-
-    exhausted_status: ExhaustedStatus = 200
-    exhausted_by_agent: Annotated[
-        dict[str, ExhaustedStatus], Meta(description='texts of a User-Agent with 200 or 429, such as {"KiCost": 429}')
-    ] = field(default_factory=dict)
-
-
-class ListSettings(Settings, frozen=True):
-    """Lists of brands, sellers, categories and specs, which are fetched whole, free of charge, and searched in
-    memory."""
-
-    seconds: Annotated[float, limits("seconds until a list is fetched again", 60, 2_592_000)] = 86_400.0
 
 
 class ClientSettings(Settings, frozen=True):
@@ -367,10 +322,7 @@ class Config(Settings, frozen=True):
         StoreUrl,
         Meta(description=f"{', '.join(STORE_FORMS)}, or env:NAME or file:PATH of it"),
     ] = StoreUrl("sqlite")
-    store_key: Annotated[
-        tuple[StoreKey, ...],
-        Meta(description="a key (32 random bytes in base64), env:NAME or file:PATH of it, or a list of them"),
-    ] = ()
+    store_without_tls: Flag = False
     listen: ListenSettings = ListenSettings()
     admin: Literal[False] | AdminSettings = AdminSettings()
     upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
@@ -378,8 +330,6 @@ class Config(Settings, frozen=True):
     translation: TranslationSettings = TranslationSettings()
     coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
-    lists: ListSettings = ListSettings()
-    graphql: GraphQLSettings = GraphQLSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
 

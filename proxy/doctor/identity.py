@@ -49,15 +49,13 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
 
 async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIterator[CheckResult]:
     """Leave the token for the client credentials of an application, from the store or by a token request."""
-    known = await stored.use_tokens(inspection, lambda tokens: tokens.token(key), None)
+    known = await stored.use(inspection, lambda tokens: tokens.token(key), None)
     token = None if known is None else identity.AccessToken(*known)
     if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
         _use(inspection, key, token)
         inspection.stored_tokens.update(_by_token_key(inspection)[key])
         yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
         return
-    if token is None and await stored.use(inspection, lambda store: store.token(key), None) is not None:
-        yield found("store_key_differs", "the store has a token that store_key does not decrypt", application=name)
     async for finding in request(inspection, name):
         yield finding
 
@@ -90,7 +88,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         _use(inspection, key, token)
         finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
         kept = token.token, token.expires
-        await stored.use_tokens(inspection, lambda tokens: tokens.keep_token(key, *kept), None)
+        await stored.use(inspection, lambda tokens: tokens.keep_token(key, *kept), None)
     yield finding
     if reply.date and (skew := _clock(inspection, reply.date, now)):
         yield skew
@@ -202,7 +200,7 @@ async def forget(inspection: Inspection, name: str) -> None:
     """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
     key = _keys(inspection, _credentials(inspection, name)).token
     refused = inspection.tokens[name]
-    await stored.use_tokens(inspection, lambda tokens: tokens.drop_token(key, refused), None)
+    await stored.use(inspection, lambda tokens: tokens.drop_token(key, refused), None)
     for application in _by_token_key(inspection)[key]:
         inspection.stored_tokens.discard(application)
         del inspection.tokens[application]

@@ -1,8 +1,8 @@
 """Stage plan: the part limit and the features that the Nexar application has, against those that are configured.
 
 Nothing here returns parts. An exhausted part limit shows in the error of a search for a part that nobody has, with no
-results selected; a limit that is not exhausted shows only in the count that a user's token may read (`reconcile`). Of
-the features only TECH_SPECS shows without a part, because aggregations need it.
+results selected; only the portal shows what is left of another. Of the features only TECH_SPECS shows without a part,
+because aggregations need it.
 """
 
 import re
@@ -16,10 +16,10 @@ from proxy import config, errors, model
 from proxy.doctor import graphql, stored
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
-from proxy.gateway.quota import accounts, reconciliation, usage
+from proxy.gateway.quota import usage
 from proxy.kit.wording import counted
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
-from proxy.upstream import classify, http_post, supply_counts
+from proxy.upstream import classify, http_post
 
 _NO_LEDGER: tuple[list[EntryUsage], list[ExhaustedQuota]] = ([], [])
 SMALL_LIMIT = 100  # parts: that of an evaluation
@@ -30,11 +30,9 @@ SHOWN_BY_PARTS = {"LEAD_TIME": "factory_lead_days", "DATASHEETS": "datasheets", 
 
 
 class PartLimit(NamedTuple):
-    """What is known of the part limit: its number, the parts used (None: unknown), and whether the upstream refuses
-    requests for it."""
+    """What is known of the part limit: its number, and whether the upstream refuses requests for it."""
 
     number: int | None
-    used: int | None
     is_refused: bool
 
 
@@ -49,12 +47,8 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         except graphql.DiagnosedError as error:
             yield error.finding
             return
-        counts = await _counts(inspection, name, application)
-        if isinstance(counts, CheckResult):
-            yield counts
-            counts = None
         exhausted = next((quota for quota in marked if quota.account == name), None)
-        for finding in limit_findings(_part_limit(refusal, counts, exhausted), application, name):
+        for finding in limit_findings(_part_limit(refusal, exhausted), application, name):
             yield finding
         yield ledger_finding(name, application, usages, inspection.clock.now())
         for finding in _mark_findings(exhausted, refusal, name, inspection.clock.now()):
@@ -122,20 +116,20 @@ def parse_probe(
 
 
 def limit_findings(limit: PartLimit, application: config.ApplicationSettings, name: str) -> list[CheckResult]:
-    number, used = limit.number, limit.used
+    number = limit.number
     if number == 0:
         return [found("plan_without_parts", "this plan has no parts: its part limit is 0", application=name)]
-    if limit.is_refused or (number is not None and used is not None and used >= number):
+    if limit.is_refused:
         shown = "part limit" if number is None else f"part limit of {number:,}"
         small = ", that of an evaluation," if number is not None and number <= SMALL_LIMIT else ""
         findings = [found("part_limit_reached", f"the {shown}{small} is exhausted", application=name)]
     elif number is None:
-        text = "the part limit is not exhausted; its number shows only when it is, or where `reconcile` is set"
+        text = "the part limit is not exhausted; its number shows only when it is"
         return [passed("part_limit_open", text, name)]
     elif number <= SMALL_LIMIT:
-        findings = [found("part_limit_small", f"the part limit is {number:,}{_used(used)}", application=name)]
+        findings = [found("part_limit_small", f"the part limit is {number:,}", application=name)]
     else:
-        findings = [passed("part_limit_open", f"the part limit is {number:,}{_used(used)}", name)]
+        findings = [passed("part_limit_open", f"the part limit is {number:,}", name)]
     if isinstance(application.parts, int) and number is not None and application.parts != number:
         text = f"`parts` is {application.parts:,}, the part limit of the plan is {number:,}"
         findings.append(found("part_limit_differs", text, application=name))
@@ -186,65 +180,16 @@ def feature_findings(refusal: object, application: config.ApplicationSettings, n
     return findings
 
 
-def refused_count_finding(error: errors.BridgeError, name: str) -> CheckResult:
-    text = f"the upstream's count cannot be read: {error.message}"
-    if isinstance(error, errors.CredentialsRefused | errors.QueryRefused):
-        return found("user_token_refused", text, application=name)
-    if isinstance(error, errors.UpstreamUnreachable):
-        return graphql.SERVICE.failure_finding(error)
-    return found("graphql_rate_limited" if isinstance(error, errors.TooManyRequests) else "graphql_failing", text)
-
-
-def _used(used: int | None) -> str:
-    return "" if used is None else f", {used:,} of them used"
-
-
-def _part_limit(
-    refusal: object, counts: supply_counts.PartCounts | None, exhausted: ExhaustedQuota | None
-) -> PartLimit:
-    """Put together what the upstream says now, what it counts, and what it said when it refused the quota."""
+def _part_limit(refusal: object, exhausted: ExhaustedQuota | None) -> PartLimit:
+    """Put together what the upstream says now, and what it said when it refused the quota."""
     is_refused = isinstance(refusal, errors.QuotaExhausted)
     said = classify.part_limit(str(refusal)) if is_refused else None
-    if said is None and counts is not None:
-        said = counts.limit
     if said is None and exhausted is not None:
         said = classify.part_limit(exhausted.reason)
         # An earlier limit of 0 is history once requests are accepted: the plan has grown.
         said = None if said == 0 and not is_refused else said
-    return PartLimit(said, counts.used if counts else None, is_refused)
+    return PartLimit(said, is_refused)
 
 
 async def _ledger(store: Store) -> tuple[list[EntryUsage], list[ExhaustedQuota]]:
     return await store.all_usage(), await store.exhausted_quotas()
-
-
-async def _counts(
-    inspection: Inspection, name: str, application: config.ApplicationSettings
-) -> supply_counts.PartCounts | CheckResult | None:
-    """Reconcile the ledger with the upstream's count, where that is configured and not done today: return the count,
-    or the finding why there is none."""
-    if application.reconcile is None:
-        return None
-    try:
-        token = application.reconcile.token.read()
-    except ValueError as error:
-        return found("user_token_refused", f"reconcile.token: {error}", application=name)
-    # The vendor asks for one such request a day, over all programs: the service's turn is taken, and its work done.
-    key = f"reconcile:{name}"
-    if not await stored.use(inspection, lambda store: store.claim_once(key, reconciliation.INTERVAL_SECONDS), True):
-        return passed("counts_read_today", "the upstream's count was read in the last 24 hours", name)
-    account = accounts.application_account(name, application)
-    entry = account.entry(accounts.billing_periods(inspection.clock.now()))
-    (before,) = await stored.use(inspection, lambda store: store.usage([entry]), [EntryUsage(entry, 0, 0, 0)])
-    assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
-    client = supply_counts.SupplyCountsClient(inspection.session, inspection.upstream.graphql_url, inspection.clock)
-    try:
-        counts = await client.fetch(application.reconcile.application_id, token)
-    except errors.BridgeError as error:
-        return refused_count_finding(error, name)
-    if counts is None:
-        return found(
-            "application_id_unknown", "the upstream counts no parts for reconcile.application_id", application=name
-        )
-    await stored.use(inspection, lambda store: store.adjust(entry, counts.used, before.uncertain), None)
-    return counts

@@ -6,14 +6,11 @@ Nothing secret is sent, but the name and password of the proxy. An untrusted ser
 
 import os
 import ssl
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import aiohttp
 import yarl
-from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from proxy import config
 from proxy.upstream import session
@@ -52,22 +49,19 @@ class Reached(NamedTuple):
 
 
 class _Handshake:
-    """TLS handshake of a request: whether it began, and the issuer of the certificate that the server has shown. With
-    `stops` the connection ends with it."""
+    """TLS handshake of a request: whether it began, and whether it succeeded."""
 
-    def __init__(self, context: ssl.SSLContext, *, stops: bool = False) -> None:
+    def __init__(self, context: ssl.SSLContext) -> None:
         handshake = self
         self.context = context
         self.began = False
-        self.issuer = ""
+        self.succeeded = False
 
         class Watched(ssl.SSLObject):
             def do_handshake(self) -> None:
                 handshake.began = True
                 super().do_handshake()  # raises SSLWantReadError until all has come
-                handshake.issuer = _issuer(self.getpeercert(binary_form=True))
-                if stops:
-                    raise ssl.SSLError("the certificate is all that is wanted")
+                handshake.succeeded = True
 
         context.sslobject_class = Watched
 
@@ -97,7 +91,7 @@ class OriginRoute:
             response = await self._head(handshake)
             date = response.headers.get("Date")
         except aiohttp.ClientConnectorCertificateError as error:
-            raise await self._untrusted(error.certificate_error) from error
+            raise self._untrusted(error.certificate_error) from error
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is a subclass of OSError
             # A server without a response to HEAD can be reached all the same.
             if failure := self._failure(error, handshake):
@@ -108,8 +102,8 @@ class OriginRoute:
             if response.status == session.UpstreamLoop.status:
                 raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
         through = f" through the proxy {self.proxy.host}:{self.proxy.port}" if self.proxy else ""
-        shown = f"its certificate is issued by {handshake.issuer}" if handshake.began else "without TLS"
-        return Reached(f"{self.host}:{self.url.port} is reached{through}, {shown}", date)
+        shown = "with TLS" if handshake.began else "without TLS"
+        return Reached(f"{self.host}:{self.url.port} is reached{through} {shown}", date)
 
     async def _head(self, handshake: _Handshake) -> aiohttp.ClientResponse:
         seconds = self.upstream.timeouts.connect_seconds
@@ -128,7 +122,7 @@ class OriginRoute:
             return RouteError(step, f"the name {error.host} is not resolved: {_reason(error)}")
         if handshake.began:
             problem = f"{self.host} speaks no TLS that fits: {_reason(error)}"
-            return None if handshake.issuer else RouteError("tls", problem)
+            return None if handshake.succeeded else RouteError("tls", problem)
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             first = self.proxy or self.url
             place = first.host or "", first.port or 0
@@ -138,8 +132,8 @@ class OriginRoute:
             return RouteError("proxy", f"the proxy does not respond to CONNECT: {_reason(error)}")
         return None
 
-    async def _untrusted(self, error: Exception) -> RouteError:
-        """Return the error for a certificate that is refused, with its issuer."""
+    def _untrusted(self, error: Exception) -> RouteError:
+        """Return the error for a certificate that is refused."""
         assert isinstance(error, ssl.SSLCertVerificationError)  # noqa: S101 - as aiohttp has it
         if error.verify_code in _WRONG_NAME:
             return RouteError("certificate_name", f"the certificate is not for {self.host}")
@@ -147,18 +141,11 @@ class OriginRoute:
             return RouteError(
                 "certificate_time", f"the certificate of {self.host} is not valid now: {error.verify_message}"
             )
-        # A second connection, which trusts it and sends nothing.
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        handshake = _Handshake(context, stops=True)
-        with suppress(aiohttp.ClientError, OSError):
-            await self._head(handshake)
         ca_file = self.upstream.tls.ca_file
         trusted = f"in upstream.tls.ca_file ({ca_file})" if ca_file else "in the system's list"
         return RouteError(
             "certificate_trust",
-            f"the certificate of {self.host} is issued by {handshake.issuer or 'somebody unknown'}, which is not"
-            f" {trusted}",
+            f"the issuer of the certificate of {self.host} is not {trusted}: {error.verify_message}",
         )
 
 
@@ -170,19 +157,6 @@ def routes(upstream: config.UpstreamSettings, http: aiohttp.ClientSession) -> li
 
 def _unauthorized() -> RouteError:
     return RouteError("proxy_authentication", "the proxy wants a name and a password (HTTP 407)")
-
-
-def _issuer(encoded: bytes | None) -> str:
-    """Return the name of the issuer of a certificate."""
-    if encoded is None:
-        return "nobody"
-    name = x509.load_der_x509_certificate(encoded).issuer
-    texts = [
-        str(attribute.value)
-        for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME)
-        for attribute in name.get_attributes_for_oid(oid)[:1]
-    ]
-    return f'"{", ".join(texts)}"' if texts else name.rfc4514_string()
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,6 @@ from proxy.doctor.inspection import Inspection
 from proxy.stores import open as opening
 from proxy.stores import sqlite_schema
 from proxy.stores.protocols import Store
-from proxy.upstream.auth import token_store
 
 T = TypeVar("T")
 
@@ -31,14 +30,6 @@ async def use(inspection: Inspection, work: Callable[[Store], Awaitable[T]], def
         # Not tried again: each attempt may last until a timeout.
         inspection.store, inspection.store_error = None, error
         return default
-
-
-async def use_tokens(
-    inspection: Inspection, work: Callable[[token_store.EncryptedTokenStore], Awaitable[T]], default: T
-) -> T:
-    """Return what `work` does with the access tokens in the store, those that `store_key` decrypts."""
-    key = inspection.settings.store_key
-    return await use(inspection, lambda store: work(token_store.EncryptedTokenStore(store, key)), default)
 
 
 async def _opened(inspection: Inspection) -> Store | None:

@@ -9,6 +9,7 @@ import graphql
 from proxy import config
 from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
+from proxy.gateway import directory
 from proxy.gateway.applications import Client
 from proxy.gateway.queries import GatewayRequest, MatchQueries, QuerySet, SearchQuery, UidQueries
 from proxy.gateway.response_metadata import ResponseMetadata
@@ -70,7 +71,7 @@ class RequestPlanner:
     def __init__(self, settings: config.Config, mappings: Mappings) -> None:
         self._settings = settings
         self._mappings = mappings
-        self._projections = ProjectionCache(mappings, whole=settings.cache.fetches_whole_parts)
+        self._projections = ProjectionCache(mappings, whole=settings.cache.enabled)
         self._definitions = self._projections.list_definitions()
         self._lists: dict[str, Any] = {}
 
@@ -163,7 +164,7 @@ class RequestPlanner:
     def _listed(self, caller: GatewayRequest, *names: str, then: str = "", has_records: bool = True) -> PlannedRequest:
         """Plan a request that needs upstream lists; `then` says what follows. `has_records`: it returns objects of the
         list, and does not only look names up there."""
-        seconds = self._settings.lists.seconds
+        seconds = directory.FRESH_SECONDS
         condition = f"only if the proxy does not have this list yet, or has had it for {duration(seconds)}{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
         explained = [_explained_operation(each, [], condition, has_records) for each in operations]

@@ -85,8 +85,7 @@ class Application:
 @dataclass(frozen=True, slots=True)
 class Client:
     """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
-    (empty: none), its sunset if there is one, whether its requests may ask for fresher results, the key's last day of
-    service, and the HTTP status of its GraphQL responses without parts left. `end` is when its requests begin to be
+    (empty: none), its sunset if there is one, and the key's last day of service. `end` is when its requests begin to be
     refused, in seconds since 1970."""
 
     application: Application
@@ -94,9 +93,7 @@ class Client:
     accounts: quota_accounts.ChargedAccounts
     rate: tuple[Window, ...] = ()
     sunset: Sunset | None = None
-    refresh: bool = False
     expires: date | None = None
-    exhausted_status: int | None = None
     end: float = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -172,9 +169,7 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             accounts[key_name],
             _rate(key.rate, entry.rate),
             Sunset.of(entry.sunset_of(key)),
-            key.refresh,
             key.expires,
-            key.exhausted_status,
         )
         for key_name, key in entry.clients.items()
     }

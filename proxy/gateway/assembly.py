@@ -19,7 +19,7 @@ from proxy.gateway import applications, callers, directory, pipeline, plan_knowl
 from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
-from proxy.gateway.quota import reconciliation, reservations
+from proxy.gateway.quota import reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -28,8 +28,7 @@ from proxy.stores.protocols import Store
 from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, services, supply_counts
-from proxy.upstream.auth import token_store
+from proxy.upstream import batching, services
 
 T = TypeVar("T")
 
@@ -53,12 +52,10 @@ class Gateway:
     lists: directory.Directory
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
-    reconciler: reconciliation.Reconciler
 
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
         self.cache.activate()
-        self.activity.on_request = self.callers.add if self.settings.clients.days else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +91,7 @@ class _Base:
     def connection(self) -> tuple[Hashable, ...]:
         """All that the upstream clients are made of. The key of what uses them begins with it."""
         files = tuple(digest for name, digest in self.contents.items() if name.startswith("upstream."))
-        stall_seconds, store_key = self.settings.coalescing.stall_seconds, self.settings.store_key
-        return self.upstream, files, stall_seconds, store_key
+        return self.upstream, files, self.settings.coalescing.stall_seconds
 
     @property
     def translation(self) -> tuple[Hashable, ...]:
@@ -139,7 +135,6 @@ async def build(
     connected = await _connect(base, store)
     lists = await _open_lists(base, projections, connected)
     cache = await _open_cache(base, cache_location, store)
-    reconciler = await _start_reconciler(base, store, connected)
     requests = await _pipeline(
         base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, cache=cache
     )
@@ -158,7 +153,6 @@ async def build(
         lists=lists,
         cache=cache,
         pipeline=requests,
-        reconciler=reconciler,
     )
     if previous is None:
         built.activate()
@@ -204,7 +198,7 @@ async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache
         projections.check(config.FEATURES)
         return mappings, projections
 
-    whole = base.settings.cache.fetches_whole_parts
+    whole = base.settings.cache.enabled
     return await base.obtain(("mappings", whole, *base.translation), lambda _: asyncio.to_thread(load))
 
 
@@ -232,7 +226,7 @@ async def _start_recording(base: _Base, store: Store) -> None:
 
 async def _start_plan_notes(base: _Base, store: Store, served: applications.Applications) -> None:
     """Start to share what plans have shown, where parts are fetched whole."""
-    if base.settings.cache.fetches_whole_parts:
+    if base.settings.cache.enabled:
         plans = {each.cache_scope: each.plan for each in served.applications.values()}
         started = plan_knowledge.PlanNotes(store, plans)
         base.resources.push_async_callback(started.close)
@@ -267,7 +261,7 @@ async def _connect(
             base.settings.coalescing,
             http=base.process.environment.open_session(base.upstream),
             rng=base.process.environment.rng,
-            store=token_store.EncryptedTokenStore(store, base.settings.store_key),
+            store=store,
             clock=base.clock,
             metrics=base.metrics,
             resources=closing,
@@ -284,11 +278,11 @@ async def _connect(
 async def _open_lists(
     base: _Base, projections: projection_cache.ProjectionCache, connected: services.UpstreamServices
 ) -> directory.Directory:
-    upstream, seconds = base.upstream, base.settings.lists.seconds
+    upstream = base.upstream
 
     async def open_lists(closing: AsyncExitStack) -> directory.Directory:
         definitions, wait = projections.list_definitions(), upstream.timeouts.total_seconds
-        lists = directory.Directory(definitions, connected.client, seconds, wait, base.clock)
+        lists = directory.Directory(definitions, connected.client, directory.FRESH_SECONDS, wait, base.clock)
         closing.push_async_callback(lists.close)
         if (before := base.previous) is not None and before.settings.upstream != "sandbox":
             names = (changes.MAPPINGS, "uids")
@@ -297,7 +291,7 @@ async def _open_lists(
                 lists.adopt(before.lists)
         return lists
 
-    return await base.obtain(("lists", *base.connection, *base.translation, seconds), open_lists)
+    return await base.obtain(("lists", *base.connection, *base.translation), open_lists)
 
 
 async def _open_batches(base: _Base, connected: services.UpstreamServices) -> batching.Batcher:
@@ -309,21 +303,6 @@ async def _open_batches(base: _Base, connected: services.UpstreamServices) -> ba
         return batches
 
     return await base.obtain(("batches", *base.connection, enabled), open_batches)
-
-
-async def _start_reconciler(
-    base: _Base, store: Store, connected: services.UpstreamServices
-) -> reconciliation.Reconciler:
-    reconciled = tuple(reconciliation.reconciled_applications(base.settings.applications))
-
-    async def start(closing: AsyncExitStack) -> reconciliation.Reconciler:
-        counts = supply_counts.SupplyCountsClient(connected.http, base.upstream.graphql_url, base.clock)
-        reconciler = reconciliation.Reconciler(store, reconciled, counts, base.clock)
-        closing.push_async_callback(reconciler.close)
-        reconciler.start()
-        return reconciler
-
-    return await base.obtain(("reconciliation", *base.connection, reconciled), start)
 
 
 async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:

@@ -14,20 +14,10 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import CallerStore
-from proxy.telemetry.callers import (
-    DAY_SECONDS,
-    CallerCount,
-    CallerCounts,
-    CallerSeen,
-    KeyDurations,
-    MonthlyRequests,
-    UnknownKey,
-    UnsupportedUse,
-)
+from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, UnknownKey
 
 INTERVAL_SECONDS = 10.0  # between two writes
 BATCH_MAX = 1_000  # counts that are written at once
-DAYS_OF_MONTH = 31
 
 log = structlog.get_logger()
 
@@ -36,25 +26,17 @@ class _Batch(NamedTuple):
     """Counts that are written together. The id stays with a retry, so that a batch is added once."""
 
     id: str
-    seen: list[CallerSeen]
     counts: list[CallerCount]
     unknown: list[UnknownKey]
-    months: list[MonthlyRequests]
-    unsupported: list[UnsupportedUse]
-    durations: list[KeyDurations]
 
 
 def _batches(taken: CallerCounts) -> list[_Batch]:
     """Take all counts, in batches of a size that keeps no other user of the store waiting."""
-    seen, counts = taken.take()
-    others = taken.take_unknown(), taken.take_months(), taken.take_unsupported(), taken.take_durations()
-    times = {each.caller: each for each in seen}
+    counts, unknown = taken.take()
     batches = []
-    for start in range(0, len(counts) or int(any(others)), BATCH_MAX):
-        part = counts[start : start + BATCH_MAX]
-        seen = [times[each] for each in {count.caller for count in part}]
-        batches.append(_Batch(secrets.token_hex(8), seen, part, *others))
-        others = [], [], [], []
+    for start in range(0, len(counts) or bool(unknown), BATCH_MAX):
+        batches.append(_Batch(secrets.token_hex(8), counts[start : start + BATCH_MAX], unknown))
+        unknown = []
     return batches
 
 
@@ -93,8 +75,7 @@ class CallerRecorder:
             await self._write_batches()
         today = int(self._clock.now() // DAY_SECONDS)
         if today != self._pruned:
-            # Without days, the month of today is deleted, too.
-            await self._store.prune_callers(today - self._days + 1 if self._days else today + DAYS_OF_MONTH)
+            await self._store.prune_callers(today - self._days + 1)
             self._pruned = today
 
     async def _write_batches(self) -> None:
@@ -103,13 +84,5 @@ class CallerRecorder:
             self._batches.extend(_batches(self._counts))
         while self._batches:
             batch = self._batches[0]
-            await self._store.add_callers(
-                batch.id,
-                batch.seen,
-                batch.counts,
-                unknown=batch.unknown,
-                months=batch.months,
-                unsupported=batch.unsupported,
-                durations=batch.durations,
-            )
+            await self._store.add_callers(*batch)
             self._batches.popleft()

@@ -1,7 +1,7 @@
 """Lists of brands, sellers, categories and specs: fetched whole, free of charge, and searched here.
 
 A list is fetched when it is first needed, with the credentials of the application that needs it, and refreshed in the
-background when it is older than `lists.seconds`. Where that fails the old list stays: it is better than none.
+background when it is older than a day. Where that fails the old list stays: it is better than none.
 """
 
 import asyncio
@@ -24,6 +24,8 @@ PAUSE_SECONDS = 60.0  # until the next refresh, after one that failed or returne
 SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete
 
 log = structlog.get_logger()
+
+FRESH_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,13 @@ class ResponseMetadata:
     requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results
     that were avoided are `cached`, or `coalesced`, which an equal query in flight has brought.
     `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless`
-    the fields without source that the request names. `max_age`: results that are older, in seconds, are fetched again.
+    the fields without source that the request names.
     """
 
     __slots__ = (
         "cached",
         "coalesced",
         "cost",
-        "max_age",
         "results",
         "since",
         "source",
@@ -35,7 +34,6 @@ class ResponseMetadata:
 
     def __init__(self, since: float) -> None:
         self.since = since
-        self.max_age = inf
         self.sourceless: tuple[str, ...] = ()
         self.unknown: tuple[str, ...] = ()
         self.cost = 0

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from proxy.kit.windows import Window
-from proxy.telemetry.callers import CallerCount, CallerSeen, KeyDurations, MonthlyRequests, UnknownKey, UnsupportedUse
+from proxy.telemetry.callers import CallerCount, UnknownKey
 
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
@@ -195,8 +195,12 @@ class LedgerStore(Protocol):
     def journal(self, owner: str) -> Journal | None:
         """Open a journal that is faster than the store and as durable; None where there is none."""
 
-    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
-        """Raise the used parts of an entry to at least `used`, and take `uncertain` off its uncertain parts."""
+    async def raise_used(self, entry: LedgerEntry, used: int) -> None:
+        """Raise the used parts of an entry to at least `used`."""
+
+    async def set_usage(self, entry: LedgerEntry, used: int) -> None:
+        """Replace the used parts of an entry, end its uncertain usage and its account's exhausted quota, and note this
+        with a new mark (USAGE_SET)."""
 
     async def heartbeat(self, owner: str, seconds: float) -> None:
         """Extend the lease of the owner's reservations. Those of owners whose lease has ended become uncertain usage.
@@ -228,6 +232,9 @@ class ExhaustedQuotaStore(Protocol):
         """Return the quotas that are exhausted now."""
 
 
+USAGE_SET = "usage set"  # kind of the notes of `set_usage`; the owner is account and period
+
+
 class NoteStore(Protocol):
     """Short texts by kind and owner, such as the features that a plan has shown."""
 
@@ -242,48 +249,22 @@ class NoteStore(Protocol):
 
 
 class CallerStore(Protocol):
-    """Callers: when each was seen, and its requests by day (in days since 1970, UTC)."""
+    """Callers: their requests by day (in days since 1970, UTC), and API keys that no application has."""
 
-    async def add_callers(
-        self,
-        batch: str,
-        seen: Sequence[CallerSeen],
-        counts: Sequence[CallerCount],
-        *,
-        unknown: Sequence[UnknownKey] = (),
-        months: Sequence[MonthlyRequests] = (),
-        unsupported: Sequence[UnsupportedUse] = (),
-        durations: Sequence[KeyDurations] = (),
-    ) -> None:
-        """Add counts, and the times of all their callers; unknown API keys, of which the last KEYS_MAX stay, and of
-        each address the last ADDRESS_KEYS_MAX; unsupported uses; and durations.
+    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
+        """Add counts, and unknown API keys, of which the last KEYS_MAX stay, and of each address the last
+        ADDRESS_KEYS_MAX.
 
         A batch that is sent again within BATCH_SECONDS, because its confirmation was lost, is added once."""
 
-    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
-        """Return the requests of each API key in a month, by application and key."""
-
-    async def unsupported_uses(self) -> list[UnsupportedUse]:
-        """Return unsupported uses, by application and key, the most frequent first."""
-
-    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
-        """Return the durations of these days, in no particular order."""
-
-    async def callers(self) -> list[CallerSeen]:
-        """Return every caller with its first and last time, in no particular order."""
-
-    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
-        """Return every caller, and the counts of these days, all of which are of these callers; in no particular order.
-
-        Not of one moment: what is long is read in parts, and the store serves others in between.
-        """
+    async def callers(self, first_day: int) -> list[CallerCount]:
+        """Return the counts of this day and later ones, in no particular order."""
 
     async def unknown_keys(self) -> list[UnknownKey]:
         """Return the unknown API keys, the last one first."""
 
     async def prune_callers(self, first_day: int) -> None:
-        """Delete counts and durations of earlier days; callers, unknown API keys and unsupported uses that were last
-        seen before this day; and months that ended before it."""
+        """Delete counts of earlier days, and unknown API keys that were last seen before this day."""
 
 
 BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers

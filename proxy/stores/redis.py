@@ -6,11 +6,9 @@ cluster, too. Times are those of the program's clock: machines that share a stor
 expiry only removes old entries. Whether bookings survive a crash of Redis depends on its setting `appendonly`.
 """
 
-import asyncio
 import math
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +35,7 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import (
-    ADDRESS_KEYS_MAX,
-    DAY_SECONDS,
-    KEYS_MAX,
-    Caller,
-    CallerCount,
-    CallerSeen,
-    KeyDurations,
-    MonthlyRequests,
-    UnknownKey,
-    UnsupportedUse,
-)
+from proxy.telemetry.callers import ADDRESS_KEYS_MAX, DAY_SECONDS, KEYS_MAX, Caller, CallerCount, UnknownKey
 
 PREFIX = "{v3bridge}:"
 # Seconds that the last settlement of a dead owner is remembered, so that it is not booked twice.
@@ -124,8 +111,11 @@ class RedisStore:
     def journal(self, owner: str) -> None:  # noqa: ARG002 - none: another machine could not read it
         return None
 
-    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
-        await self._script("adjust", "", _text(entry), used, uncertain)
+    async def raise_used(self, entry: LedgerEntry, used: int) -> None:
+        await self._script("raise_used", "", _text(entry), used)
+
+    async def set_usage(self, entry: LedgerEntry, used: int) -> None:
+        await self._script("set_usage", "", _text(entry), used, entry.account, secrets.token_hex(8))
 
     async def heartbeat(self, owner: str, seconds: float) -> None:
         now = self._clock.now()
@@ -184,86 +174,27 @@ class RedisStore:
     async def drop_note(self, kind: str, owner: str) -> None:
         await _response(self._redis.hdel(f"{PREFIX}notes:{kind}", owner))
 
-    async def add_callers(
-        self,
-        batch: str,
-        seen: Sequence[CallerSeen],
-        counts: Sequence[CallerCount],
-        *,
-        unknown: Sequence[UnknownKey] = (),
-        months: Sequence[MonthlyRequests] = (),
-        unsupported: Sequence[UnsupportedUse] = (),
-        durations: Sequence[KeyDurations] = (),
-    ) -> None:
-        # Counts name their callers by position, so that no text is sent twice.
-        place = {each.caller: number for number, each in enumerate(seen, 1)}
+    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
         written = (
-            [(msgspec.json.encode(tuple(caller)).decode(), first, last) for caller, first, last in seen],
-            [
-                (each.day, place[each.caller], each.requests, each.errors, each.parts, each.hits, each.ms)
-                for each in counts
-            ],
+            [(each.day, msgspec.json.encode(tuple(each.caller)).decode(), each.requests, each.last) for each in counts],
             [tuple(each) for each in unknown],
-            [
-                (month, msgspec.json.encode((application, key)).decode(), *numbers)
-                for month, application, key, *numbers in months
-            ],
-            [(msgspec.json.encode(each[:3]).decode(), *each[3:]) for each in unsupported],
-            [(each.day, msgspec.json.encode(each[1:3]).decode(), each.buckets) for each in durations],
         )
         values = int(BATCH_SECONDS), _CALLERS_LIFE, msgspec.json.encode(written), KEYS_MAX, ADDRESS_KEYS_MAX
         await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
 
-    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}monthly_requests:{month}"))
-        return sorted(
-            MonthlyRequests(month, *msgspec.json.decode(names), *map(int, numbers.split()))
-            for names, numbers in stored.items()
-        )
-
-    async def unsupported_uses(self) -> list[UnsupportedUse]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}unsupported_uses"))
-        uses = [
-            UnsupportedUse(*msgspec.json.decode(names), *map(int, numbers.split())) for names, numbers in stored.items()
-        ]
-        return sorted(uses, key=lambda each: (each.application, each.key, -each.requests, each.name))
-
-    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
+    async def callers(self, first_day: int) -> list[CallerCount]:
+        recorded = sorted(map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days"))))
+        # One command for each day, not a script: that would block every other client of this Redis.
         stored = [
-            (day, await _response(self._redis.hgetall(f"{PREFIX}durations:{day}")))
-            for day in map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days")))
-            if first_day <= day <= last_day
+            (day, await _response(self._redis.hgetall(f"{PREFIX}callers:{day}")))
+            for day in recorded
+            if day >= first_day
         ]
         return [
-            KeyDurations(day, application, key, tuple(msgspec.json.decode(buckets)))
-            for day, hashed in stored
-            for names, buckets in hashed.items()
-            for application, key in [msgspec.json.decode(names)]
+            CallerCount(day, Caller(*msgspec.json.decode(caller)), *map(int, numbers.split()))
+            for day, counted in stored
+            for caller, numbers in counted.items()
         ]
-
-    async def callers(self) -> list[CallerSeen]:
-        return list((await self._callers()).values())
-
-    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
-        recorded = sorted(map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days"))))
-        # One command for each day, not a script or a transaction: those would block every other client of this Redis.
-        stored = [
-            (day, await _response(self._redis.hgetall(f"{PREFIX}caller_day:{day}")))
-            for day in recorded
-            if first_day <= day <= last_day
-        ]
-        # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
-        seen = await self._callers()
-        # In a thread: there may be hundreds of thousands.
-        counts = await asyncio.to_thread(
-            lambda: [
-                CallerCount(day, seen[id_].caller, *map(int, numbers.split()))
-                for day, counted in stored
-                for id_, numbers in counted.items()
-                if id_ in seen  # else pruned
-            ]
-        )
-        return list(seen.values()), counts
 
     async def unknown_keys(self) -> list[UnknownKey]:
         stored = await _response(self._redis.hgetall(f"{PREFIX}unknown_keys"))
@@ -271,14 +202,7 @@ class RedisStore:
         return sorted(keys, key=lambda each: (-each.last, each.digest))
 
     async def prune_callers(self, first_day: int) -> None:
-        begins = first_day * DAY_SECONDS
-        month = datetime.fromtimestamp(begins, UTC).strftime("%Y-%m")
-        await self._script("prune_callers", "", first_day, begins, month)
-
-    async def _callers(self) -> dict[str, CallerSeen]:
-        """Return the callers by their id in this store."""
-        stored = await _response(self._redis.hgetall(f"{PREFIX}callers"))
-        return await asyncio.to_thread(_parse_callers, stored)
+        await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)
 
     async def aclose(self) -> None:
         await self._redis.aclose()
@@ -391,11 +315,6 @@ def _scripts(redis: Any, pattern: str) -> dict[str, Any]:
 def _text(entry: LedgerEntry) -> str:
     """Return the part of a key that identifies an entry. Neither account nor period contains a space."""
     return f"{entry.account} {entry.period}"
-
-
-def _parse_callers(stored: Mapping[str, str]) -> dict[str, CallerSeen]:
-    rows = ((Caller(*msgspec.json.decode(text)), numbers.split()) for text, numbers in stored.items())
-    return {id_: CallerSeen(caller, int(first), int(last)) for caller, (id_, first, last) in rows}
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

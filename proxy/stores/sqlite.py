@@ -6,14 +6,13 @@ What is committed survives the end of the process however it comes; a machine th
 
 import asyncio
 import contextlib
+import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import msgspec
 
 from proxy import errors
 from proxy.kit.clock import Clock
@@ -22,21 +21,14 @@ from proxy.stores import journal, sqlite_callers, sqlite_schema
 from proxy.stores.protocols import (
     DAY,
     MONTH,
+    USAGE_SET,
     EntryUsage,
     ExhaustedQuota,
     LedgerEntry,
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import (
-    DAY_SECONDS,
-    CallerCount,
-    CallerSeen,
-    KeyDurations,
-    MonthlyRequests,
-    UnknownKey,
-    UnsupportedUse,
-)
+from proxy.telemetry.callers import CallerCount, UnknownKey
 
 R = TypeVar("R")
 Connection = sqlite3.Connection
@@ -102,12 +94,21 @@ class SqlStore:
     async def settle(self, settlement: Settlement) -> None:
         await self._write(lambda rows: _settle(rows, settlement))
 
-    async def adjust(self, entry: LedgerEntry, used: int, uncertain: int) -> None:
+    async def raise_used(self, entry: LedgerEntry, used: int) -> None:
         statement = (
             "INSERT INTO ledger VALUES (?, ?, ?, 0) ON CONFLICT (account, period) "
-            "DO UPDATE SET used = max(used, excluded.used), uncertain = max(0, uncertain - ?)"
+            "DO UPDATE SET used = max(used, excluded.used)"
         )
-        await self._change(statement, *entry, used, uncertain)
+        await self._change(statement, *entry, used)
+
+    async def set_usage(self, entry: LedgerEntry, used: int) -> None:
+        def work(rows: Connection) -> None:
+            rows.execute("INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, 0)", (*entry, used))
+            rows.execute("DELETE FROM exhausted_quotas WHERE account = ?", (entry.account,))
+            note = USAGE_SET, f"{entry.account} {entry.period}", secrets.token_hex(8)
+            rows.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?)", note)
+
+        await self._write(work)
 
     async def heartbeat(self, owner: str, seconds: float) -> None:
         now = self._now()
@@ -146,73 +147,24 @@ class SqlStore:
     async def drop_note(self, kind: str, owner: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
 
-    async def add_callers(
-        self,
-        batch: str,
-        seen: Sequence[CallerSeen],
-        counts: Sequence[CallerCount],
-        *,
-        unknown: Sequence[UnknownKey] = (),
-        months: Sequence[MonthlyRequests] = (),
-        unsupported: Sequence[UnsupportedUse] = (),
-        durations: Sequence[KeyDurations] = (),
-    ) -> None:
+    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
         now = self._now()
 
         def work(rows: Connection) -> None:
             if sqlite_callers.is_new_batch(rows, batch, now):
-                sqlite_callers.add_callers(rows, seen, counts)
+                sqlite_callers.add_callers(rows, counts)
                 sqlite_callers.add_unknown_keys(rows, unknown)
-                sqlite_callers.add_months(rows, months)
-                sqlite_callers.add_unsupported(rows, unsupported)
-                sqlite_callers.add_durations(rows, durations)
 
         await self._write(work)
 
-    async def monthly_requests(self, month: str) -> list[MonthlyRequests]:
-        statement = "SELECT * FROM monthly_requests WHERE month = ? ORDER BY application, key"
-        return [MonthlyRequests(*row) for row in await self._read(statement, month)]
-
-    async def unsupported_uses(self) -> list[UnsupportedUse]:
-        statement = "SELECT * FROM unsupported_uses ORDER BY application, key, requests DESC, name"
-        return [UnsupportedUse(*row) for row in await self._read(statement)]
-
-    async def durations(self, first_day: int, last_day: int) -> list[KeyDurations]:
-        rows = await self._read("SELECT * FROM durations WHERE day BETWEEN ? AND ?", first_day, last_day)
-        return [KeyDurations(day, name, key, tuple(msgspec.json.decode(text))) for day, name, key, text in rows]
-
-    async def callers(self) -> list[CallerSeen]:
-        return list((await self._transaction("BEGIN", sqlite_callers.callers)).values())
-
-    async def caller_usage(self, first_day: int, last_day: int) -> tuple[list[CallerSeen], list[CallerCount]]:
-        counts: list[tuple[int, ...]] = []
-        while part := await self._transaction(
-            "BEGIN", partial(sqlite_callers.next_caller_counts, between=(first_day, last_day))
-        ):
-            counts += part
-            first_day = part[0][0] + 1
-        # Callers last: they then include those that were written meanwhile. Once: their texts are most of what is read.
-        seen = await self._transaction("BEGIN", sqlite_callers.callers)
-        # In a thread, which also frees the rows: there may be hundreds of thousands.
-        rows = [counts]
-        del counts, part
-        known = await asyncio.to_thread(
-            lambda: [CallerCount(day, seen[id_].caller, *numbers) for day, id_, *numbers in rows.pop() if id_ in seen]
-        )
-        return list(seen.values()), known
+    async def callers(self, first_day: int) -> list[CallerCount]:
+        return await self._transaction("BEGIN", partial(sqlite_callers.callers, first_day=first_day))
 
     async def unknown_keys(self) -> list[UnknownKey]:
         return [UnknownKey(*row) for row in await self._read("SELECT * FROM unknown_keys ORDER BY last DESC, digest")]
 
     async def prune_callers(self, first_day: int) -> None:
-        await self._change("DELETE FROM caller_days WHERE day < ?", first_day)
-        await self._change("DELETE FROM durations WHERE day < ?", first_day)
-        await self._change("DELETE FROM callers WHERE last < ?", first_day * DAY_SECONDS)
-        await self._change("DELETE FROM unknown_keys WHERE last < ?", first_day * DAY_SECONDS)
-        await self._change("DELETE FROM unsupported_uses WHERE last < ?", first_day * DAY_SECONDS)
-        await self._change(
-            "DELETE FROM monthly_requests WHERE month < strftime('%Y-%m', ?, 'unixepoch')", first_day * DAY_SECONDS
-        )
+        await self._write(partial(sqlite_callers.prune, first_day=first_day))
 
     def _now(self) -> float:
         return self._clock.now()

@@ -4,18 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from proxy.stores.protocols import BATCH_SECONDS
-from proxy.stores.sqlite_schema import json_text
-from proxy.telemetry.callers import (
-    ADDRESS_KEYS_MAX,
-    KEYS_MAX,
-    Caller,
-    CallerCount,
-    CallerSeen,
-    KeyDurations,
-    MonthlyRequests,
-    UnknownKey,
-    UnsupportedUse,
-)
+from proxy.telemetry.callers import ADDRESS_KEYS_MAX, DAY_SECONDS, KEYS_MAX, Caller, CallerCount, UnknownKey
 
 
 def is_new_batch(rows: sqlite3.Connection, batch: str, now: float) -> bool:
@@ -24,58 +13,11 @@ def is_new_batch(rows: sqlite3.Connection, batch: str, now: float) -> bool:
     return bool(rows.execute("INSERT INTO once VALUES (?, ?) ON CONFLICT DO NOTHING", mark).rowcount)
 
 
-def add_callers(rows: sqlite3.Connection, seen: Sequence[CallerSeen], counts: Sequence[CallerCount]) -> None:
-    rows.execute(
-        "INSERT INTO callers (application, key, endpoint, user_agent, first, last) "
-        "SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?) "
-        "WHERE true ON CONFLICT (application, key, endpoint, user_agent) "
-        "DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)",
-        (json_text([(*caller, first, last) for caller, first, last in seen]),),
-    )
-    rows.execute(
-        # CROSS JOIN keeps the order: each added row is looked up in the index of callers.
-        "INSERT INTO caller_days SELECT value ->> 4, callers.id, value ->> 5, value ->> 6, value ->> 7, value ->> 8, "
-        "value ->> 9 "
-        "FROM json_each(?) AS added CROSS JOIN callers ON application = value ->> 0 AND callers.key = value ->> 1 "
-        "AND endpoint = value ->> 2 AND user_agent = value ->> 3 WHERE true ON CONFLICT (day, caller) "
-        "DO UPDATE SET requests = requests + excluded.requests, errors = errors + excluded.errors, "
-        "parts = parts + excluded.parts, hits = hits + excluded.hits, ms = ms + excluded.ms",
-        (
-            json_text(
-                [
-                    (*each.caller, each.day, each.requests, each.errors, each.parts, each.hits, each.ms)
-                    for each in counts
-                ]
-            ),
-        ),
-    )
-
-
-def add_months(rows: sqlite3.Connection, months: Sequence[MonthlyRequests]) -> None:
-    rows.execute(
-        "INSERT INTO monthly_requests SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, "
-        "value ->> 5, value ->> 6 FROM json_each(?) WHERE true ON CONFLICT (month, application, key) "
-        "DO UPDATE SET requests = requests + excluded.requests, hits = hits + excluded.hits, "
-        "cached = cached + excluded.cached, coalesced = coalesced + excluded.coalesced",
-        (json_text(months),),
-    )
-
-
-def add_unsupported(rows: sqlite3.Connection, unsupported: Sequence[UnsupportedUse]) -> None:
+def add_callers(rows: sqlite3.Connection, counts: Sequence[CallerCount]) -> None:
     rows.executemany(
-        "INSERT INTO unsupported_uses VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (application, key, name) DO UPDATE SET "
-        "requests = requests + excluded.requests, first = min(first, excluded.first), last = max(last, excluded.last)",
-        unsupported,
-    )
-
-
-def add_durations(rows: sqlite3.Connection, durations: Sequence[KeyDurations]) -> None:
-    rows.executemany(
-        # CROSS JOIN keeps the order of the buckets.
-        "INSERT INTO durations VALUES (?, ?, ?, ?) ON CONFLICT (day, application, key) DO UPDATE SET buckets = "
-        "(SELECT json_group_array(own.value + added.value) FROM json_each(durations.buckets) AS own "
-        "CROSS JOIN json_each(excluded.buckets) AS added ON own.key = added.key)",
-        ((*names, json_text(buckets)) for *names, buckets in durations),
+        "INSERT INTO callers VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+        "requests = requests + excluded.requests, last = max(last, excluded.last)",
+        [(day, *caller, requests, last) for day, caller, requests, last in counts],
     )
 
 
@@ -102,15 +44,11 @@ def add_unknown_keys(rows: sqlite3.Connection, unknown: Sequence[UnknownKey]) ->
     )
 
 
-def callers(rows: sqlite3.Connection) -> dict[int, CallerSeen]:
-    """Return the callers by their id."""
-    stored = rows.execute("SELECT id, application, key, endpoint, user_agent, first, last FROM callers")
-    return {id_: CallerSeen(Caller(*names), first, last) for id_, *names, first, last in stored}
+def callers(rows: sqlite3.Connection, first_day: int) -> list[CallerCount]:
+    stored = rows.execute("SELECT * FROM callers WHERE day >= ?", (first_day,))
+    return [CallerCount(day, Caller(*caller), requests, last) for day, *caller, requests, last in stored]
 
 
-def next_caller_counts(rows: sqlite3.Connection, between: tuple[int, int]) -> list[tuple[int, ...]]:
-    """Return the counts of the first day of these that has any: day, id of the caller, and the counts."""
-    return rows.execute(
-        "SELECT * FROM caller_days WHERE day = (SELECT min(day) FROM caller_days WHERE day BETWEEN ? AND ?)",
-        between,
-    ).fetchall()
+def prune(rows: sqlite3.Connection, first_day: int) -> None:
+    rows.execute("DELETE FROM callers WHERE day < ?", (first_day,))
+    rows.execute("DELETE FROM unknown_keys WHERE last < ?", (first_day * DAY_SECONDS,))

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy import errors
 
-VERSION = 10
+VERSION = 11
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -22,7 +22,6 @@ _TRIES = 50  # at switching a new file to WAL mode, which several workers may do
 _PAUSE = 0.1  # seconds between two of them
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")  # the second: no room for the file beside it
 
-# A caller's texts are held once: a day of 20 000 callers takes half a megabyte, with their texts it would take three.
 _SCHEMA = """
 CREATE TABLE requests (key TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
 CREATE INDEX requests_by_key ON requests (key, at);
@@ -40,22 +39,11 @@ CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT 
 CREATE INDEX reserved_by_id ON reserved (id);
 CREATE TABLE exhausted_quotas (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));
-CREATE TABLE callers (id INTEGER PRIMARY KEY, application TEXT NOT NULL, key TEXT NOT NULL, endpoint TEXT NOT NULL,
-    user_agent TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
-    UNIQUE (application, key, endpoint, user_agent));
-CREATE TABLE caller_days (day INTEGER NOT NULL, caller INTEGER NOT NULL, requests INTEGER NOT NULL,
-    errors INTEGER NOT NULL, parts INTEGER NOT NULL, hits INTEGER NOT NULL, ms INTEGER NOT NULL,
-    PRIMARY KEY (day, caller)) WITHOUT ROWID;
-CREATE TABLE durations (day INTEGER NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL, buckets TEXT NOT NULL,
-    PRIMARY KEY (day, application, key)) WITHOUT ROWID;
-CREATE TABLE unsupported_uses (application TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL,
-    requests INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (application, key, name))
-    WITHOUT ROWID;
+CREATE TABLE callers (day INTEGER NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL, endpoint TEXT NOT NULL,
+    user_agent TEXT NOT NULL, unsupported TEXT NOT NULL, requests INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY (day, application, key, endpoint, user_agent, unsupported)) WITHOUT ROWID;
 CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
     first INTEGER NOT NULL, last INTEGER NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE monthly_requests (month TEXT NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL,
-    requests INTEGER NOT NULL, hits INTEGER NOT NULL, cached INTEGER NOT NULL, coalesced INTEGER NOT NULL,
-    PRIMARY KEY (month, application, key)) WITHOUT ROWID;
 """
 
 

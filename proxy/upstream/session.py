@@ -56,25 +56,12 @@ class _Resolver(aiohttp.ThreadedResolver):
 
 
 def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:
-    """Return the TLS context with the configured CA and client certificate; True is aiohttp's default, the system's
+    """Return the TLS context with the configured CA; True is aiohttp's default, the system's
     CAs."""
-    if tls.ca_file is None and tls.client_cert is None:
+    if tls.ca_file is None:
         return True
     try:
         context = ssl.create_default_context(cafile=tls.ca_file)
     except (ssl.SSLError, OSError):
         raise errors.ConfigError(f"upstream.tls.ca_file: {tls.ca_file} holds no certificate in PEM form") from None
-    if tls.client_cert is not None:
-        _load_client_certificate(context, tls.client_cert, tls.client_key)
     return context
-
-
-def _load_client_certificate(context: ssl.SSLContext, cert: str, key: str | None) -> None:
-    """Load a client certificate. The empty password keeps OpenSSL from prompting for a passphrase on the terminal."""
-    try:
-        context.load_cert_chain(cert, key, password="")
-    except (ssl.SSLError, OSError):
-        raise errors.ConfigError(
-            f"upstream.tls.client_cert: {f'{cert} and {key} hold' if key else f'{cert} holds'} no certificate with "
-            "its key, in PEM form and without a passphrase"
-        ) from None

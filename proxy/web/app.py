@@ -22,7 +22,6 @@ from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.mapping.loader import Mappings
 from proxy.telemetry import merging, request_ids
-from proxy.upstream.auth.token_store import EncryptedTokenStore
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
 from proxy.v4 import wrapper
@@ -126,19 +125,26 @@ class ServiceBuilder:
     def _compose(self, gateway: assembly.Gateway, running: service.RunningService) -> service.ConfiguredApp:
         """Build the parts of the server in the order in which they use each other."""
         settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
+        callers = gateway.callers if settings.clients.days else None
         addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
         authenticator = authentication.Authenticator(
             gateway.applications,
             settings.listen.failed_auth_per_minute,
             addresses,
             metrics,
-            gateway.callers if settings.clients.days else None,
+            callers,
         )
         # New with every reload: an entry knows its client, and is made again from cached results.
         cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
         gateway.cache.clear_responses = cache.clear
         request_middleware = middleware.RequestMiddleware(
-            metrics, gateway.activity, clock, addresses, ids=self._ids, failures=self._failures
+            metrics,
+            gateway.activity,
+            clock,
+            addresses,
+            ids=self._ids,
+            failures=self._failures,
+            callers=callers,
         )
         app = web.Application(middlewares=[request_middleware.middleware()])
         v3_routes = routes.V3Routes(
@@ -165,17 +171,15 @@ class ServiceBuilder:
 
 
 def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:
-    settings, upstream = gateway.settings, gateway.settings.upstream
+    upstream = gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
-    store = EncryptedTokenStore(gateway.store, settings.store_key)
     service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
     served = graphql.GraphQLRoutes(
         service,
         gateway.pipeline,
         authenticator,
-        tokens=AccessTokens(store, gateway.applications, gateway.clock),
+        tokens=AccessTokens(gateway.store, gateway.applications, gateway.clock),
         passing_on=PassingOn(gateway.services.http, upstream.graphql_url, upstream.response_bytes),
-        settings=settings.graphql,
         clock=gateway.clock,
     )
     served.add_to(app)

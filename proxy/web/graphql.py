@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
-from proxy import config, errors
+from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
@@ -31,7 +31,7 @@ from proxy.web.authentication import Authenticator
 from proxy.web.bodies import RequestBodies
 from proxy.web.middleware import ERRORS, FAILURE
 from proxy.web.v3 import responses
-from proxy.web.v3.routes import CLIENT, METADATA, max_age
+from proxy.web.v3.routes import CLIENT, METADATA
 
 PATHS = ("/graphql", "/graphql/")
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
@@ -81,7 +81,6 @@ class GraphQLRoutes:
         *,
         tokens: AccessTokens,
         passing_on: PassingOn,
-        settings: config.GraphQLSettings,
         clock: Clock,
     ) -> None:
         self._service = service
@@ -90,7 +89,6 @@ class GraphQLRoutes:
         self._tokens = tokens
         self._passing_on = passing_on
         self._bodies = RequestBodies()
-        self._settings = settings
         self._clock = clock
 
     def add_to(self, app: web.Application) -> None:
@@ -136,8 +134,6 @@ class GraphQLRoutes:
     ) -> web.Response:
         """Execute a request; errors of its document are those of the response."""
         request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
-        if client.refresh:
-            metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
         redaction = _hide_credentials(sent)
@@ -157,7 +153,7 @@ class GraphQLRoutes:
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
             refusal = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
             return _response(request, refusal if redaction is None else redaction.body(refusal), status)
-        status = self._status(request, client, response.failure)
+        status = _status(response.failure)
         answered = response.body if redaction is None else _without_secrets(response.body, redaction)
         request[FAILURE] = response.failure
         answer = _with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
@@ -200,16 +196,6 @@ class GraphQLRoutes:
         token = await self._tokens.issue(client)
         answer = {"access_token": token, "expires_in": LIFETIME, "token_type": "Bearer", "scope": "supply.domain"}
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
-
-    def _status(self, request: web.Request, client: Client, failure: errors.BridgeError | None) -> int:
-        """Return the HTTP status of a response. That of exhausted parts is configured."""
-        if failure is None or isinstance(failure, errors.QueryRefused):
-            return 200
-        if not isinstance(failure, errors.QuotaExhausted):
-            return failure.status
-        agent = request.headers.get(hdrs.USER_AGENT, "")
-        by_agent = (status for name, status in self._settings.exhausted_by_agent.items() if name in agent)
-        return client.exhausted_status or next(by_agent, self._settings.exhausted_status)
 
     def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:
         if metadata.source is not None or metadata.cost:
@@ -317,3 +303,10 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _strings(each)
+
+
+def _status(failure: errors.BridgeError | None) -> int:
+    """Return the HTTP status of a response: as the upstream, 200 where its document or its parts are refused."""
+    return (
+        200 if failure is None or isinstance(failure, errors.QueryRefused | errors.QuotaExhausted) else failure.status
+    )

@@ -17,6 +17,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.wording import rfc3339
 from proxy.telemetry.activity import Activity, RequestValues, held_target
+from proxy.telemetry.callers import CallerCounts
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.v3.parsing import path_suggestions
@@ -117,6 +118,7 @@ class RequestMiddleware:
         *,
         ids: RequestIds,
         failures: Failures,
+        callers: CallerCounts | None,
     ) -> None:
         self._metrics = metrics
         self._activity = activity
@@ -124,6 +126,7 @@ class RequestMiddleware:
         self._clock = clock
         self._ids = ids
         self._failures = failures
+        self._callers = callers
         self.in_flight = 0  # requests that are being handled
 
     def middleware(self) -> Middleware:
@@ -182,6 +185,17 @@ class RequestMiddleware:
             now = self._clock.now()
             if fields.error is not None:
                 self._failures.add(fields, seconds, now)
+            if self._callers is not None:
+                agent, metadata = request.headers.get(hdrs.USER_AGENT, ""), request.get(METADATA)
+                self._callers.add(
+                    now,
+                    route,
+                    agent,
+                    application=fields.application,
+                    key=fields.key,
+                    unsupported=metadata.ignored if metadata is not None else (),
+                    error=kind,
+                )
             self._activity.add_request(_record(request, fields, seconds, now))
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:

@@ -4,10 +4,8 @@ What comes from the store is of all workers and machines: usage, clients and unk
 breakers, tokens and failures are those of the worker that responds.
 """
 
-import asyncio
 import heapq
 import hmac
-import ipaddress
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,11 +14,13 @@ from aiohttp.typedefs import Handler
 
 import proxy
 from proxy import errors
+from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.quota import accounts
 from proxy.gateway.quota import usage as quota_usage
 from proxy.kit.wording import rfc3339
+from proxy.telemetry.callers import DAY_SECONDS
 from proxy.upstream import policies
 from proxy.web import early_refusals, operator_endpoints
 from proxy.web.middleware import Failure
@@ -28,7 +28,7 @@ from proxy.web.operator_endpoints import FailedCheck
 from proxy.web.service import RunningService
 
 PATH = "/status"
-CLIENTS_MAX = 50  # that called last
+CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
 BREAKER_STATES = {policies.CLOSED: "closed", policies.HALF_OPEN: "half-open", policies.OPEN: "open"}
 
 
@@ -41,12 +41,14 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class ClientSeen(msgspec.Struct, frozen=True):
-    """Last request of an API key to one endpoint from one program; both names are empty without a valid API key."""
+    """Last request of an API key to one endpoint from one program on one day, with what it lost; both names are empty
+    without a valid API key."""
 
     application: str
     key: str
     endpoint: str
     user_agent: str
+    unsupported: str
     last_seen: str
 
 
@@ -131,13 +133,9 @@ async def _stored(gateway: Gateway, now: float) -> StoredState:
     charged = [account for client in gateway.applications.all for account in client.accounts.both]
     usages = await store.usage(list(dict.fromkeys(account.entry(periods) for account in charged)))
     rows = quota_usage.rows(gateway.settings.applications, usages, await store.exhausted_quotas(), now)
-    # In a thread: there may be hundreds of thousands.
-    seen = await store.callers()
-    last = await asyncio.to_thread(heapq.nlargest, CLIENTS_MAX, seen, lambda each: each.last)
-    clients = [
-        ClientSeen(caller.application, caller.key, caller.endpoint, caller.user_agent, rfc3339(at))
-        for caller, _, at in last
-    ]
+    seen = await store.callers(int(now // DAY_SECONDS) - CLIENT_DAYS)
+    last = heapq.nlargest(CLIENTS_MAX, seen, key=lambda each: each.last)
+    clients = [ClientSeen(*each.caller, rfc3339(each.last)) for each in last]
     known = {digest.reveal() for digest in gateway.applications.digests}
     unknown = [
         UnknownApiKey(digest[:FINGERPRINT], address, agent, rfc3339(first), rfc3339(last), requests)
@@ -167,19 +165,11 @@ def _authenticate(request: web.Request, service: RunningService, host: str) -> N
         expected = token.reveal().encode()
         if kind.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode("utf-8", "replace"), expected):
             raise Unauthorized("send the header Authorization: Bearer TOKEN with the token of admin.token")
-    elif not is_loopback(host):
+    elif not secret.is_loopback(host):
         raise Unauthorized(f"set admin.token: {host} is not a loopback address")
     # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
-    elif not is_loopback(urlsplit(f"//{request.host}").hostname or ""):
+    elif not secret.is_loopback(urlsplit(f"//{request.host}").hostname or ""):
         raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name stands for the machine that uses it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Unauthorized(errors.ClientError):

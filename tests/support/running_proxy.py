@@ -33,7 +33,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
     return config.Config(
         applications={"demo": config.ApplicationSettings(**application)},
         store=config.StoreUrl(changes.pop("store", "memory:")),
-        store_key=changes.pop("store_key", ()),
         upstream=config.UpstreamSettings(
             graphql_url=graphql_url,
             token_url=token_url,
@@ -47,7 +46,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         admin=False,
         coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
-        graphql=config.GraphQLSettings(**changes.pop("graphql", {})),
         clients=changes.pop("clients", config.ClientSettings()),
     )
 

@@ -7,10 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from support import cases, running_proxy, scripted_upstream
+from support import running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
-from proxy import config
 from proxy.kit import clock
 
 KEPT = {"seconds": 300}
@@ -76,25 +75,6 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         fetched = [await environment.get(target) for target in (one, many)]
         assert [figures(reply) for reply in fetched] == [("miss", 1), ("miss", len(uids) - 1)]
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
-
-
-@cases.parametrize("may_refresh, asked, source")
-async def test_fresher_results_are_fetched_for_keys_that_may_ask_for_them(
-    start: StartEnvironment, may_refresh: bool, asked: str, source: str
-) -> None:
-    key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=may_refresh)
-    async with start(cache=KEPT, application={"apikeys": (key,)}) as environment:
-        for _ in range(4):  # the last ones are encoded responses
-            first = await environment.get(target(A))
-        environment.time.advance(100)
-        reply = await environment.proxy.get(target(A), headers={"Cache-Control": asked})
-        assert (reply.headers["x-cache"], reply.headers["age"]) == (source, "0" if source == "miss" else "100")
-        after = await environment.get(target(A))
-        assert (after.headers["x-cache"], after.headers["age"]) == ("hit", reply.headers["age"])
-        part = await environment.get(
-            f"/v3/parts/{first.json['results'][0]['items'][0]['uid']}?apikey={running_proxy.KEY}"
-        )
-        assert (part.headers["x-cache"], part.headers["age"]) == ("hit", reply.headers["age"])
 
 
 @pytest.mark.parametrize("smaller", [{"limit": 1}, {"start": 1, "limit": 2}, {"start": 3}, {"start": 9}, {"limit": 0}])

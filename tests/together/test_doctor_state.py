@@ -1,16 +1,14 @@
-"""State of the store that `v3bridge doctor` uses: tokens, rate limits, the ledger, and the count of `reconcile`."""
+"""State of the store that `v3bridge doctor` uses: tokens, rate limits and the ledger."""
 
 import asyncio
 import base64
-import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from support import cases, sandbox_client
+from support import cases
 from together import inspected_upstream
 from together.inspected_upstream import Inspected
 
@@ -70,14 +68,12 @@ def token_key(sandbox: nexar_sandbox.Sandbox, client_secret: str | None = None) 
     return token_store.keys(sandbox.token_url, "supply.domain", own).token
 
 
-@pytest.mark.parametrize("store_key", [None, KEY])
 async def test_requested_token_is_stored_and_used_by_the_next_run(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, store_key: str | None
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
-    blocks = {"store_key": store_key} if store_key else {}
     async with opened(tmp_path):
         pass
-    runs = [await inspected(tmp_path, sandbox, **blocks) for _ in range(2)]
+    runs = [await inspected(tmp_path, sandbox) for _ in range(2)]
     assert [run.failed for run in runs] == [set(), set()]
     assert runs[0].finding("token_received").text == "a new token, valid for 24 hours"
     assert runs[1].finding("token_stored").text == "the store has a token, valid for 24 hours"
@@ -137,15 +133,6 @@ async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_reques
     result = await inspected(tmp_path, sandbox)
     assert result.failed == {"token_refused"}
     assert sandbox.journal.totals.requests["token"] == 1
-
-
-async def test_token_of_another_store_key_is_a_warning(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    async with opened(tmp_path):
-        pass
-    other_key = base64.b64encode(bytes(range(32))).decode()
-    runs = [await inspected(tmp_path, sandbox, store_key=key) for key in (KEY, other_key)]
-    assert [run.failed for run in runs] == [set(), set()]
-    assert [run.warned for run in runs] == [set(), {"store_key_differs"}]
 
 
 async def test_token_that_is_about_to_expire_is_not_used(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
@@ -234,97 +221,16 @@ async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reo
         await state.mark_exhausted(ExhaustedQuota("demo", TIME.now() + 3600, reason))
     result = await inspected(tmp_path, sandbox, application={"parts": 1000})
     assert (result.failed, result.warned) == ({"quota_marked_exhausted"}, {"part_limit_differs"})
-    assert "v3bridge usage --reopen demo" in result.finding("quota_marked_exhausted").advice
-
-
-async def user_token(sandbox: nexar_sandbox.Sandbox) -> str:
-    """A token that may read counts: the sandbox gives them to tokens of applications, too."""
-    async with aiohttp.ClientSession() as session:
-        caller = sandbox_client.SandboxClient(sandbox, session)
-        await caller.log_in()
-        return caller.token
-
-
-async def test_count_of_the_upstream_is_told_and_taken_over_once_a_day(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
-) -> None:
-    (tmp_path / "user-token").write_text(await user_token(sandbox))
-    reconcile = {"application_id": sandbox.default_application.application_id, "token": "file:user-token"}
-    async with opened(tmp_path):
-        pass
-    sandbox.part_usage.record(sandbox.default_application.application_id, 32)
-    sandbox.journal.clear()
-    runs = [await inspected(tmp_path, sandbox, application={"parts": 1000, "reconcile": reconcile}) for _ in range(2)]
-    assert [run.failed for run in runs] == [set(), set()]
-    assert runs[0].finding("part_limit_open").text == "the part limit is 1,000, 32 of them used"
-    assert runs[1].finding("quota_remaining").text.startswith("968 of 1,000 parts remain")
-    assert runs[1].finding("counts_read_today").outcome == "passed"
-    asked = [entry for entry in sandbox.journal.entries if entry.fields == ("admApplicationById",)]
-    assert len(asked) == 1
-
-
-@pytest.mark.parametrize(
-    "limit, used, configured, failed, warned",
-    [
-        (1000, 32, 500, set(), {"part_limit_differs"}),
-        (100, 32, 100, set(), {"part_limit_small"}),
-        (10, 0, 10, set(), {"part_limit_small"}),
-    ],
-)
-async def test_part_limit_of_the_count_is_compared_with_the_configuration(
-    catalog: nexar_sandbox.Catalog,
-    signing_key: nexar_sandbox.SigningKey,
-    tmp_path: Path,
-    limit: int,
-    used: int,
-    configured: int,
-    failed: set[str],
-    warned: set[str],
-) -> None:
-
-    own = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=limit)
-    chosen = nexar_sandbox.SandboxSettings(applications=(own,))
-    async with nexar_sandbox.serve(chosen, catalog=catalog, key=signing_key) as sandbox:
-        sandbox.part_usage.record(own.application_id, used)
-        (tmp_path / "user-token").write_text(await user_token(sandbox))
-        reconcile = {"application_id": own.application_id, "token": "file:user-token"}
-        result = await inspected(tmp_path, sandbox, application={"parts": configured, "reconcile": reconcile})
-    assert (result.failed, result.warned) == (failed, warned)
-
-
-@pytest.mark.parametrize(
-    "token, application_id, code",
-    [
-        ("expired", nexar_sandbox.DEFAULT_APPLICATION.application_id, "user_token_refused"),
-        ("good", "00000000-0000-0000-0000-000000000000", "application_id_unknown"),
-    ],
-)
-async def test_count_that_cannot_be_read_is_explained(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, token: str, application_id: str, code: str
-) -> None:
-    (tmp_path / "user-token").write_text(await user_token(sandbox) if token == "good" else token)
-    reconcile = {"application_id": application_id, "token": "file:user-token"}
-    result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
-    assert result.failed == {code}
-
-
-async def test_user_token_that_is_missing_hides_nothing_else(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    own_id = sandbox.default_application.application_id
-    reconcile = {"application_id": own_id, "token": "file:not-written-yet"}
-    result = await inspected(tmp_path, sandbox, application={"reconcile": reconcile})
-    assert result.failed == {"user_token_refused"}
-    assert "not-written-yet" in result.finding("user_token_refused").text
-    assert result.finding("part_limit_open").outcome == "passed"
+    assert "v3bridge usage --set demo=PARTS" in result.finding("quota_marked_exhausted").advice
 
 
 async def test_no_secret_is_in_a_finding(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     planted = {"client_secret": "planted-secret-of-30-characters", "apikeys": ["planted-key"]}
-    result = await inspected(tmp_path, sandbox, application=planted, store_key=KEY)
+    result = await inspected(tmp_path, sandbox, application=planted)
     sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
-    refused = await inspected(tmp_path, sandbox, store_key=KEY)
+    refused = await inspected(tmp_path, sandbox)
     assert (result.failed, refused.failed) == ({"client_refused"}, {"token_refused"})
     shown = repr((result, refused))
     assert "planted" not in shown
     assert "eyJ" not in shown  # a JWT begins so
-    assert KEY not in shown
     assert sandbox.default_application.client_secret not in shown

@@ -120,24 +120,6 @@ async def test_another_service_is_served_from_the_store(start: StartEnvironment,
         assert await counted(two, "v3bridge_shared_cache_lookups") == {"hit": 2.0, "miss": 1.0}
 
 
-async def test_refreshed_result_replaces_those_of_other_services(start: StartEnvironment, store: str) -> None:
-    key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=True)
-    async with start() as environment:
-        chosen = settings(environment, store, application={"apikeys": (key,)})
-        async with others(environment, chosen, chosen) as (one, two):
-            await one.get(target(A))
-            await stored(environment, store, 1)
-            await two.get(target(A))
-            environment.time.advance(200)
-            assert [(await each.get(target(A))).headers["age"] for each in (one, two)] == ["200", "200"]
-            refreshed = await one.proxy.get(target(A), headers={"Cache-Control": "no-cache"})
-            assert (refreshed.headers["x-cache"], refreshed.headers["age"]) == ("miss", "0")
-            async with asyncio.timeout(PATIENCE):
-                while (await two.get(target(A))).headers["age"] != "0":
-                    await asyncio.sleep(0.05)
-            assert environment.billed_parts == 2 * int(refreshed.headers["x-parts-cost"])
-
-
 async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         chosen = settings(environment, store)
@@ -182,25 +164,6 @@ async def test_part_that_any_service_has_brought_is_paid_once_a_day(start: Start
                     await stored(environment, store, 3)
                     assert set((await services[1 - turn % 2].get(path)).json) == set(uids)
         assert environment.billed_parts == len(uids)
-
-
-async def test_reference_to_an_entry_that_is_gone_costs_one_part(start: StartEnvironment, tmp_path: Path) -> None:
-    """As where the part is no longer among those of a number."""
-    store = f"sqlite:{tmp_path}/state.sqlite"
-    async with start() as environment:
-        chosen = settings(environment, store, cache={"seconds": 84_600})
-        async with others(environment, chosen) as (one,):
-            response = await one.get(target({**A, "limit": 3}))
-            uids = [part["uid"] for part in response.json["results"][0]["items"]]
-            await stored(environment, store, 1)
-            key = config.ApiKeySettings(config.digest(running_proxy.KEY), refresh=True)
-            fresher = settings(environment, store, cache={"seconds": 84_600}, application={"apikeys": (key,)})
-            async with others(environment, fresher) as (two,):
-                refreshed = await two.proxy.get(target({**A, "limit": 1}), headers={"Cache-Control": "no-cache"})
-                assert refreshed.headers["x-parts-cost"] == "1"
-        async with others(environment, chosen) as (three,):
-            found = [figures(await three.get(f"/v3/parts/{uid}?apikey={running_proxy.KEY}")) for uid in uids]
-            assert found == [("hit", 0), ("miss", 1), ("miss", 1)]
 
 
 async def test_smaller_projection_is_made_from_shared_records(start: StartEnvironment, store: str) -> None:

@@ -12,7 +12,6 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.cache.lookup import QueryCache
-from proxy.gateway.cache.shared import SharedCache
 from proxy.kit.periodic import PeriodicTask
 from proxy.stores.protocols import NoteStore
 
@@ -26,15 +25,6 @@ log = structlog.get_logger()
 async def note_clearing(store: NoteStore, application: str | None) -> None:
     """Let every process clear the entries of an application, or all, in its memory. Raises StoreUnavailable."""
     await store.put_note(NOTES, application or ALL, secrets.token_hex(8))
-
-
-async def clear(store: NoteStore, shared: SharedCache | None, application: str | None) -> int:
-    """Clear the caches of all processes; return how many entries of the shared cache are deleted. Raises
-    StoreUnavailable."""
-    # The shared cache first: a process whose memory is cleared would read its entries again.
-    deleted = await shared.clear(application) if shared is not None else 0
-    await note_clearing(store, application)
-    return deleted
 
 
 class CacheClearing:

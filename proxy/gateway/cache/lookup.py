@@ -4,7 +4,6 @@ By query, not by request: of a BOM that overlaps another only the new queries ar
 queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -124,8 +123,7 @@ class Lookup:
         keys, renderer = queries.keys, queries.renderer
         if self._entries is not None and not request.refresh:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys) if n not in known}
-            oldest = self._metrics.clock.monotonic() - request.metadata.max_age
-            self._results = {n: each for n, each in cached.items() if each is not None and each.stored > oldest}
+            self._results = {n: each for n, each in cached.items() if each is not None}
             if self._results:
                 self._count("hit", self._results, _parts(self._results.values()))
         self._results |= known
@@ -134,7 +132,7 @@ class Lookup:
     async def look_up_shared(self) -> None:
         """Look the misses up in the shared cache, which may be absent. It claims what it does not have, so that no
         other worker executes it: `release_shared` must follow."""
-        if self._shared is None or not self.misses or self._is_refreshing:
+        if self._shared is None or not self.misses or self.request.refresh:
             return
         began = self._metrics.clock.monotonic()
         results = await self._shared.look_up(self.misses)
@@ -145,10 +143,6 @@ class Lookup:
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
         self._metrics.observe_stage("shared", began)
-
-    @property
-    def _is_refreshing(self) -> bool:
-        return self.request.refresh or self.request.metadata.max_age < math.inf
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
         """Return those of the positions that another worker executes."""
@@ -225,7 +219,7 @@ class Lookup:
 
     def heads(self, positions: Sequence[int]) -> dict[int, Head]:
         """Return what is held of the pages at these positions, from their beginnings on: only the rest is fetched."""
-        if self._entries is None or self._is_refreshing:
+        if self._entries is None or self.request.refresh:
             return {}
         ranged, keys, renderer = self.queries.ranged, self.queries.keys, self.queries.renderer
         heads = {n: self._entries.head(keys[n], renderer) for n in positions if n in ranged}
@@ -253,7 +247,7 @@ class Lookup:
         """Return the result of every query, in order, and note how long all of them are fresh."""
         results = [self._results[n] for n in range(len(self.queries.keys))]
         metadata = self.request.metadata
-        if self._is_refreshing and self._executed:
+        if self.request.refresh and self._executed:
             self._cache.note_refresh(self.request.client.application.name)
         if self._entries is None and self._in_flight is None:
             metadata.until = 0.0

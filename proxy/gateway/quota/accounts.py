@@ -5,8 +5,8 @@ are those of UTC, as upstream: usage is counted by day, by calendar month and fo
 """
 
 import math
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from proxy import config, errors
@@ -49,8 +49,7 @@ class QuotaAccount:
 
     def entries(self, periods: BillingPeriods) -> tuple[LedgerEntry, ...]:
         """Return every ledger entry that usage is booked on."""
-        # All three whatever the limit: the day for the forecast, the others so that a changed `period` finds past
-        # usage.
+        # All three whatever the limit: a changed `period` finds past usage.
         return tuple(LedgerEntry(self.name, period) for period in (periods.day, periods.month, LIFETIME))
 
 
@@ -58,13 +57,11 @@ class QuotaAccount:
 class ChargedAccounts:
     """The two quota accounts that a request is charged to. Made once for each API key, and compared by identity.
 
-    The last `leaves` parts of the application's limit are for other API keys; `share` is the key's limit in per cent of
-    it, None for a fixed limit.
+    `share` is the key's limit in per cent of the application's, None for a fixed limit.
     """
 
     application: QuotaAccount
     key: QuotaAccount
-    leaves: int = 0
     share: int | None = None
 
     @property
@@ -74,17 +71,12 @@ class ChargedAccounts:
 
     @property
     def limited(self) -> tuple[QuotaAccount, ...]:
-        """Quota accounts that have a limit, as this key may use it: without the parts that it leaves to others."""
-        application = self.application
-        if self.leaves and application.limit is not None:
-            application = replace(application, limit=max(0, application.limit - self.leaves))
-        return tuple(account for account in (application, self.key) if account.limit is not None)
+        """Quota accounts that have a limit."""
+        return tuple(account for account in self.both if account.limit is not None)
 
     def left(self, account: QuotaAccount, remaining: int) -> str:
         """Say what is left of a limited account, and of whose share of what."""
         text = f"{account.name} has {remaining:,} of {counted(account.limit or 0, 'part')} left"
-        if account.name == self.application.name and self.leaves:
-            return f"{text} for {self.key.name}, which leaves the last {self.leaves} to other API keys"
         if account.name == self.key.name and self.share is not None:
             return f"{text}, its share of {self.share} % of {self.application.name}"
         return text
@@ -99,9 +91,7 @@ def charged_accounts(name: str, entry: config.ApplicationSettings) -> dict[str, 
     """Return the quota accounts of each API key of an application, by the key's name."""
     whole = application_account(name, entry)
     return {
-        key: ChargedAccounts(
-            whole, QuotaAccount(f"{name}/{key}", entry.parts_of(apikey), entry.period), apikey.leaves, apikey.share
-        )
+        key: ChargedAccounts(whole, QuotaAccount(f"{name}/{key}", entry.parts_of(apikey), entry.period), apikey.share)
         for key, apikey in entry.clients.items()
     }
 
@@ -117,12 +107,6 @@ def billing_periods(now: float) -> BillingPeriods:
         begins + DAY_SECONDS,
         begins + errors.seconds_to_next_month(begins),
     )
-
-
-def last_days(now: float, count: int) -> list[str]:
-    """Return the names of the last days, today's last."""
-    today = datetime.fromtimestamp(now, UTC)
-    return [(today - timedelta(days=back)).strftime("%Y-%m-%d") for back in reversed(range(count))]
 
 
 class BillingCalendar:

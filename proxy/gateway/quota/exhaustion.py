@@ -1,7 +1,7 @@
 """Quotas that upstream has refused as exhausted. Nothing more is sent for them until they are reset.
 
 They are stored, so that neither another worker nor a restarted one sends a request in vain; this process learns of
-other workers' within a second. `v3bridge usage --reopen` clears one.
+other workers' within a second. `v3bridge usage --set` clears one.
 """
 
 import math
@@ -63,7 +63,7 @@ class ExhaustedQuotas:
         """Store what is not stored yet, and learn what other workers marked or cleared. Raises StoreUnavailable."""
         await self._save()
         stored = {quota.account: quota for quota in await self._store.exhausted_quotas()}
-        # Replaced, not extended: what `v3bridge usage --reopen` cleared must go.
+        # Replaced, not extended: what `v3bridge usage --set` cleared must go.
         self._exhausted = stored | self._unsaved
 
     async def _save(self) -> None:

@@ -14,6 +14,7 @@ import structlog
 
 from proxy import errors
 from proxy.stores.protocols import (
+    USAGE_SET,
     EntryGroup,
     EntryUsage,
     Journal,
@@ -73,6 +74,7 @@ class Ledger:
         self._sequence = 0
         self._awaited: set[str] = set()
         self._available = True
+        self._marks: Mapping[str, str] = {}  # of usage that was set, as last seen
         self.changes = 0
         """Number of changes of the usage that is known here."""
 
@@ -201,14 +203,20 @@ class Ledger:
         return [None] * len(group)
 
     async def _restore(self, known: Mapping[LedgerEntry, EntryUsage]) -> None:
-        """Raise entries to what was known: a Redis that came back without its data would begin each limit anew."""
+        """Raise entries to what was known: a Redis that came back without its data would begin each limit anew. What
+        `v3bridge usage --set` has replaced is not lost."""
         stored = self._cached.copy()
         lost = [before for entry, before in known.items() if entry in stored and stored[entry].used < before.used]
+        if not lost:
+            return
+        marks, self._marks = self._marks, await self._store.notes(USAGE_SET)
+        was_set = {name for name, mark in self._marks.items() if marks.get(name) != mark}
+        lost = [each for each in lost if f"{each.entry.account} {each.entry.period}" not in was_set]
         self._cached |= {before.entry: before for before in lost}  # found again where the store fails
         for entry, used, uncertain, _ in lost:
             restored = used + max(0, uncertain - stored[entry].uncertain)
             log.error("usage lost by store", quota_account=entry.account, period=entry.period, restored=restored)
-            await self._store.adjust(entry, restored, 0)
+            await self._store.raise_used(entry, restored)
 
     def _count(self, usage: RequestUsage) -> None:
         if usage.reservation:

@@ -10,7 +10,6 @@ import msgspec
 
 from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
-from proxy.gateway.quota import burn_down
 from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import wording
@@ -54,10 +53,9 @@ class UsageRow(msgspec.Struct, frozen=True):
     """Usage of one quota account in its period. Times are RFC 3339 in UTC.
 
     `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
-    for a lifetime. `runs_out_at` is null where the parts last until then, `exhausted_until` where upstream has not
-    refused the quota as exhausted ("ever": until it is cleared); `part_limit` is the limit that it named then, 0 for a
-    plan without parts. `limit` is that of the configuration, or `part_limit` where that is lower. `leaves` are the last
-    parts of the application's limit, which an API key leaves to others.
+    for a lifetime, `exhausted_until` where upstream has not refused the quota as exhausted ("ever": until it is
+    cleared); `part_limit` is the limit that it named then, 0 for a plan without parts. `limit` is that of the
+    configuration, or `part_limit` where that is lower.
     """
 
     application: str
@@ -70,10 +68,8 @@ class UsageRow(msgspec.Struct, frozen=True):
     remaining: int | None
     percent: float | None
     resets_at: str | None
-    runs_out_at: str | None
     exhausted_until: str | None
     part_limit: int | None
-    leaves: int = 0
 
 
 def rows(
@@ -87,13 +83,12 @@ def rows(
         {usage.entry: usage for usage in usages},
         {quota.account: quota for quota in exhausted},
         quota_accounts.billing_periods(now),
-        now,
     )
     usage_rows = []
     for name, entry in applications.items():
         usage_rows.append(_row(quota_accounts.application_account(name, entry), name, None, snapshot))
         charged = quota_accounts.charged_accounts(name, entry)
-        usage_rows += [_row(accounts.key, name, key, snapshot, accounts.leaves) for key, accounts in charged.items()]
+        usage_rows += [_row(accounts.key, name, key, snapshot) for key, accounts in charged.items()]
     return usage_rows
 
 
@@ -103,21 +98,15 @@ class _Snapshot(NamedTuple):
     usages: Mapping[LedgerEntry, EntryUsage]
     exhausted: Mapping[str, ExhaustedQuota]
     periods: BillingPeriods
-    now: float
 
     def usage(self, entry: LedgerEntry) -> EntryUsage:
         return self.usages.get(entry) or EntryUsage(entry, 0, 0, 0)
 
-    def counted(self, account: str, day: str) -> int:
-        usage = self.usage(LedgerEntry(account, day))
-        return usage.used + usage.uncertain
 
-
-def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Snapshot, leaves: int = 0) -> UsageRow:
+def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Snapshot) -> UsageRow:
     usage = snapshot.usage(account.entry(snapshot.periods))
     counted = usage.used + usage.uncertain
     ends = snapshot.periods.month_ends if account.period == "month" else None
-    days = [snapshot.counted(account.name, day) for day in quota_accounts.last_days(snapshot.now, burn_down.DAYS)]
     exhausted = snapshot.exhausted.get(account.name)
     part_limit = classify.part_limit(exhausted.reason) if exhausted else None
     # What the upstream says holds for the running period: it knows its plan, and who else uses it.
@@ -133,10 +122,8 @@ def _row(account: QuotaAccount, application: str, key: str | None, snapshot: _Sn
         remaining=None if limit is None else max(0, limit - counted),
         percent=None if not limit else round(100 * counted / limit, 1),
         resets_at=_time(ends),
-        runs_out_at=_time(burn_down.runs_out(counted, limit, ends, days, snapshot.now)),
         exhausted_until=_time(exhausted.until if exhausted else None),
         part_limit=part_limit,
-        leaves=leaves,
     )
 
 

@@ -17,7 +17,7 @@ class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `graphql` posts `document` and `variables` with the application's token; `token` posts the fields of `form` to the
     token endpoint; `http` sends `method` and `body` to `url`, both as given. In texts `{client_id}`, `{client_secret}`,
-    `{basic_credentials}` (both of them, encoded for a Basic header), `{application_id}`, `{token}`, `{earlier_token}`,
+    `{basic_credentials}` (both of them, encoded for a Basic header), `{token}`, `{earlier_token}`,
     `{graphql_url}`, `{token_url}` and `{identity_url}` are replaced. `headers` replace those that would be sent; null
     omits one. With `renews_token` the token of the response becomes `{token}`, and the one before it
     `{earlier_token}`. `needs` names a condition that not every account meets, such as an application without parts,
@@ -73,7 +73,6 @@ class AssumptionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CONDITIONS = {
     "no_parts": "an application without parts (`parts: 0`)",
-    "user_token": "a user's token (`reconcile`)",
     "feature_missing": "an application whose plan lacks TECH_SPECS (`features`)",
 }
 """What a request may need beside the application under test: `needs` by name, in words for people."""

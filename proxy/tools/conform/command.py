@@ -227,7 +227,7 @@ def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.San
 
     import nexar_sandbox
 
-    default, design = nexar_sandbox.DEFAULT_APPLICATION, nexar_sandbox.DEFAULT_DESIGN_APPLICATION
+    default = nexar_sandbox.DEFAULT_APPLICATION
 
     def another(number: int, **changed: Any) -> nexar_sandbox.SandboxApplication:
         identity = f"8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9b{number:02}"
@@ -237,8 +237,7 @@ def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.San
     return nexar_sandbox.SandboxSettings(
         applications=(
             default,
-            # A browser's login takes several requests; the password grant takes one.
-            dataclasses.replace(design, flows=design.flows | {"password"}),
+            nexar_sandbox.DEFAULT_DESIGN_APPLICATION,
             another(1, name="no_parts", part_limit=0),
             another(2, name="feature_missing", features=frozenset()),
         ),
@@ -249,22 +248,13 @@ def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.San
 
 def conformance_target(upstream: "nexar_sandbox.Sandbox") -> "probes.Target":
     """Return a sandbox of `conformance_sandbox` as the target of probe requests."""
-    import nexar_sandbox
     from proxy.tools.conform import probes
 
-    default, design, *others = (
-        probes.Account(each.client_id, each.client_secret, application_id=each.application_id, features=each.features)
-        for each in upstream.applications.all
+    default, _, *others = (
+        probes.Account(each.client_id, each.client_secret, features=each.features) for each in upstream.applications.all
     )
-    login = (
-        ("grant_type", "password"),
-        ("username", nexar_sandbox.DEFAULT_USERS[0].email),
-        ("password", nexar_sandbox.DEFAULT_PASSWORD),
-        ("scope", "design.domain user.access"),
-    )
-    user = probes.Account(design.client_id, design.client_secret, login, application_id=default.application_id)
     conditions = zip((each.name for each in upstream.applications.all[2:]), others, strict=True)
-    accounts: dict[str | None, probes.Account] = {None: default, "user_token": user, **dict(conditions)}
+    accounts: dict[str | None, probes.Account] = {None: default, **dict(conditions)}
     return probes.Target(upstream.graphql_url, upstream.token_url, accounts, tokens_a_second=0.0)
 
 

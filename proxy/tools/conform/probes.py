@@ -25,14 +25,10 @@ _MEDIA_TYPE = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Credentials of an application, and its plan features (None: all). `form` replaces fields of its token request;
-    `token` is a token that exists."""
+    """Credentials of an application, and its plan features (None: all)."""
 
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
-    form: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    token: str | None = field(default=None, repr=False)
-    application_id: str = ""
     features: frozenset[str] | None = None
 
     @property
@@ -108,7 +104,6 @@ class Prober:
         values = {
             "client_id": account.client_id,
             "client_secret": account.client_secret,
-            "application_id": account.application_id,
             # Without a slash at its end, so that requests can add one.
             "graphql_url": self._target.graphql_url.rstrip("/"),
             "token_url": self._target.token_url,
@@ -156,10 +151,9 @@ class Prober:
     def secrets(self) -> frozenset[str]:
         """Everything that was sent or received and must not be shown."""
         accounts = self._target.accounts.values()
-        configured = {value for each in accounts for value in (each.client_id, each.client_secret, each.token)}
-        ids = {each.application_id for each in accounts}
+        configured = {value for each in accounts for value in (each.client_id, each.client_secret)}
         encoded = {each.basic_credentials for each in accounts}
-        return frozenset(value for value in (configured | ids | encoded | self._received) if value)
+        return frozenset(value for value in (configured | encoded | self._received) if value)
 
     async def _token(self, account: Account) -> str:
         """Return the access token of an account, which is requested once, whether or not that succeeds."""
@@ -174,14 +168,11 @@ class Prober:
         return token
 
     async def _request_token(self, account: Account) -> str:
-        if account.token is not None:
-            return account.token
         form = {
             "grant_type": "client_credentials",
             "client_id": account.client_id,
             "client_secret": account.client_secret,
             "scope": self._target.scope,
-            **dict(account.form),
         }
         response = await self._send_token_request(ProbeRequest(kind="token", form=form), {})
         if response.token is None:

@@ -136,10 +136,7 @@ async def run(
         failures |= {name: reason for name in responses if (reason := _missing(catalogue.requests[name], absent))}
     judge, hidden = _Judge(catalogue, responses, failures), redaction.ResultRedaction(prober.secrets)
     return Observations(
-        tuple(
-            hidden.outcome(judge.outcome(assumption), is_private=judge.is_private(assumption))
-            for assumption in catalogue.assumptions
-        ),
+        tuple(hidden.outcome(judge.outcome(assumption)) for assumption in catalogue.assumptions),
         RunCost(sent, prober.token_requests, selection.at_worst if requests else 0, parts),
         uncertain,
         {
@@ -196,10 +193,6 @@ class _Judge:
             return Outcome(assumption.id, assumption.tier, "confirmed", expected, observed)
         reason = reason or self._error_messages(assumption)
         return Outcome(assumption.id, assumption.tier, "contradicted", expected, observed, reason)
-
-    def is_private(self, assumption: Assumption) -> bool:
-        """Whether it observes data of a user's organization."""
-        return any(self.catalogue.requests[name].needs == "user_token" for name in assumption.requests)
 
     def _observe(self, assumption: Assumption) -> tuple[Any, str]:
         """Return the observed value, and why it cannot be computed."""

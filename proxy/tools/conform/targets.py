@@ -40,9 +40,6 @@ def from_config(settings: config.Config, upstream: config.UpstreamSettings, name
     if name not in applications:
         raise errors.ConfigError(f"--application: {name!r} is none of {', '.join(applications)}")
     accounts = {None: _account(name, applications[name]), **_conditions(applications)}
-    user = _user_token(name, applications[name])
-    if user is not None:
-        accounts["user_token"] = user
     target = Target(upstream.graphql_url, upstream.token_url, accounts, upstream.scope, QUERIES_A_SECOND)
     host = urlsplit(upstream.graphql_url).hostname
     return ConfiguredTarget(target, name, applications[name], "Nexar" if host == _HOST else "another service")
@@ -62,20 +59,4 @@ def _conditions(applications: Mapping[str, config.ApplicationSettings]) -> dict[
 def _account(name: str, entry: config.ApplicationSettings) -> Account:
     if entry.client_id is None or entry.client_secret is None:
         raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")
-    application_id = entry.reconcile.application_id if entry.reconcile else ""
-    return Account(
-        str(entry.client_id),
-        entry.client_secret.reveal(),
-        application_id=application_id,
-        features=entry.allowed_features,
-    )
-
-
-def _user_token(name: str, entry: config.ApplicationSettings) -> Account | None:
-    if entry.reconcile is None:
-        return None
-    try:
-        token = entry.reconcile.token.read().reveal()
-    except ValueError as error:
-        raise errors.ConfigError(f"applications.{name}.reconcile.token: {error}") from None
-    return Account(token=token, application_id=entry.reconcile.application_id, features=entry.allowed_features)
+    return Account(str(entry.client_id), entry.client_secret.reveal(), features=entry.allowed_features)

@@ -142,7 +142,6 @@ def for_one_user(settings: config.Config) -> config.Config:
         upstream=upstream,
         # A large batch takes longer than a request of a client: it must not be sent, and billed, a second time.
         coalescing=replace(settings.coalescing, stall_seconds=0.0),
-        applications={name: replace(entry, reconcile=None) for name, entry in settings.applications.items()},
     )
 
 
@@ -158,7 +157,7 @@ async def _forget_token(gateway: assembly.Gateway, client: Client) -> None:
     upstream = gateway.settings.upstream
     if upstream == "sandbox":
         return
-    store = token_store.EncryptedTokenStore(gateway.store, gateway.settings.store_key)
+    store = gateway.store
     key = token_store.keys(upstream.token_url, upstream.scope, client.application.credentials).token
     stored = await store.token(key)
     if stored is not None:

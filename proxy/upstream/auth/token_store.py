@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import structlog
-from cryptography import fernet
 
-from proxy import config, errors
+from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
 from proxy.upstream.auth.identity import Credentials
-
-ENCRYPTED_PREFIX = "fernet:"
 
 log = structlog.get_logger()
 
@@ -153,63 +150,3 @@ class FallbackTokenStore:
         if not self._unavailable:
             log.warning("token sharing suspended", exc_info=error)
         self._unavailable = True
-
-
-class EncryptedTokenStore:
-    """Store that encrypts tokens (Fernet: AES-128-CBC with HMAC-SHA256) with the keys of `store_key`.
-
-    The first key encrypts, all decrypt, so that keys can be rotated while several machines run. A token that no key
-    decrypts is ignored. Without keys, tokens are stored in clear and encrypted ones are ignored.
-    """
-
-    def __init__(self, store: TokenStore, keys: Sequence[config.StoreKey]) -> None:
-        self._store = store
-        self._keys = fernet.MultiFernet([fernet.Fernet(key.reveal()) for key in keys]) if keys else None
-        self._reported = False
-
-    async def take(self, key: str, limits: Sequence[windows.Window]) -> float:
-        return await self._store.take(key, limits)
-
-    async def token(self, key: str) -> tuple[str, float] | None:
-        stored = await self._store.token(key)
-        if stored is None or (text := self._decrypted(stored[0])) is None:
-            return None
-        return text, stored[1]
-
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        text = token if self._keys is None else ENCRYPTED_PREFIX + self._keys.encrypt(token.encode()).decode()
-        await self._store.keep_token(key, text, expires)
-
-    async def drop_token(self, key: str, token: str) -> None:
-        """Delete the stored text if it decrypts to this token: encrypting the token again gives another text."""
-        stored = await self._store.token(key)
-        if stored is not None and self._decrypted(stored[0]) == token:
-            await self._store.drop_token(key, stored[0])
-
-    async def cooldown(self, key: str) -> str | None:
-        return await self._store.cooldown(key)
-
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        await self._store.start_cooldown(key, reason, until)
-
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        return await self._store.lock(name, owner, seconds)
-
-    async def unlock(self, name: str, owner: str) -> None:
-        await self._store.unlock(name, owner)
-
-    def _decrypted(self, text: str) -> str | None:
-        """Return None for a text of another key, or one in clear if keys are set."""
-        # A token in clear is ignored where keys are set: anybody who can write to the store could have put it there.
-        if self._keys is None and not text.startswith(ENCRYPTED_PREFIX):
-            return text
-        try:
-            if self._keys is not None and text.startswith(ENCRYPTED_PREFIX):
-                return self._keys.decrypt(text.removeprefix(ENCRYPTED_PREFIX)).decode()
-        except fernet.InvalidToken:
-            pass
-        # Once: the same token is looked up again and again.
-        if not self._reported:
-            self._reported = True
-            log.warning("stored token ignored", reason="no store_key decrypts it; a new token is requested")
-        return None

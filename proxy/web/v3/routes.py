@@ -1,6 +1,5 @@
 """Handlers of all v3 paths: authenticate, answer from a cache or execute the action (v3/actions.py), respond."""
 
-import math
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -115,8 +114,6 @@ class V3Routes:
         self._identify(request, client)
         await self._pipeline.admit(client)
         request[METADATA] = metadata = ResponseMetadata(started)
-        if client.refresh:
-            metadata.max_age = max_age(request.headers.get(hdrs.CACHE_CONTROL, ""))
         received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
         if endpoint.action == "get":
             received = received._replace(path=request.path, uid=request.match_info["uid"])
@@ -179,15 +176,6 @@ def _target(request: web.Request, keys: KeyPlaces) -> str:
     """Return the request target by which responses are cached: requests of an API key in a header have their own."""
     apikey = keys.in_header(request)
     return f"{apikey} {request.raw_path}" if apikey else request.raw_path
-
-
-def max_age(cache_control: str) -> float:
-    """Return the seconds that results may be old by a Cache-Control header (RFC 9111 §5.2.1)."""
-    directives = [each.strip().lower() for each in cache_control.split(",")]
-    if "no-cache" in directives or "no-store" in directives:
-        return 0.0
-    ages = [each[8:] for each in directives if each.startswith("max-age=")]
-    return min((float(age) for age in ages if age.isascii() and age.isdigit() and len(age) < 10), default=math.inf)
 
 
 async def other_method(request: web.Request) -> web.StreamResponse:

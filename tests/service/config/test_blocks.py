@@ -52,12 +52,6 @@ def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> No
         pytest.param(
             f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "variable_missing", id="a secret not set"
         ),
-        pytest.param(
-            "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t', tls: {client_cert: no, client_key: "
-            f"config.yaml}}}}\n{SANDBOX}    client_id: a\n    client_secret: b\n",
-            "file_unreadable",
-            id="a key beside a missing certificate",
-        ),
     ],
 )
 def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, code: str) -> None:
@@ -66,8 +60,8 @@ def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text
 
 def test_a_key_of_the_store_is_required_without_an_upstream_too(tmp_path: Any) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text(f"store_key: env:NOPE\n{SANDBOX}")
-    with pytest.raises(errors.ConfigError, match="store_key: the environment variable NOPE is not set"):
+    file.write_text(f"store: env:NOPE\n{SANDBOX}")
+    with pytest.raises(errors.ConfigError, match="store: the environment variable NOPE is not set"):
         loader.load(file, {}, upstream=False)
 
 
@@ -86,7 +80,6 @@ VALUES = strategies.recursive(
 FULL: dict[str, Any] = {
     "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "tls": {"ca_file": None}, "timeouts": {}},
     "store": "memory:",
-    "store_key": ["env:KEY"],
     "uids": None,
     "listen": {"port": 1, "trusted_proxies": ["10.0.0.0/8"]},
     "applications": {
@@ -95,7 +88,6 @@ FULL: dict[str, Any] = {
             "client_id": "a",
             "client_secret": "b",
             "features": ["LEAD_TIME"],
-            "reconcile": {"application_id": "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01", "token": "env:A"},
             "sunset": {"date": "2027-06-30", "since": "2027-01-01", "link": "https://a"},
         }
     },

@@ -73,7 +73,7 @@ def test_tls_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) 
     (tmp_path / "ca.pem").write_text("")
     text = real().replace("applications:", "  tls: {ca_file: ca.pem}\n  timeouts: {total_seconds: 9}\napplications:")
     upstream = load(text, ID="i", SECRET="s").upstream
-    assert (upstream.tls.ca_file, upstream.tls.client_cert) == (str(tmp_path / "ca.pem"), None)
+    assert upstream.tls.ca_file == str(tmp_path / "ca.pem")
     assert upstream.timeouts == config.TimeoutSettings(total_seconds=9)
 
 

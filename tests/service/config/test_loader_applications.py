@@ -30,7 +30,7 @@ def stored(line: str = "") -> str:
 
 @cases.parametrize("written,url")
 def test_every_form_of_store_is_accepted(load: Any, written: str, url: str) -> None:
-    assert load(stored(written), STORE="redis://:word@host\n").store == config.StoreUrl(url)
+    assert load(stored(written), STORE="rediss://:word@host\n").store == config.StoreUrl(url)
 
 
 def test_relative_store_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
@@ -45,8 +45,17 @@ def test_invalid_store_is_refused_without_its_password(mistake: Any, written: st
     assert found.startswith(f"config.yaml:1:1: store: {said}")
 
 
+def test_redis_on_another_machine_needs_tls_or_a_word(load: Any, mistake: Any) -> None:
+    assert "redis://host is reached without TLS; use rediss://, or set store_without_tls: true" in mistake(
+        stored("store: redis://:hidden@host")
+    )
+    for accepted in ("redis://127.0.0.1", "redis://localhost/1", "rediss://host", "unix:///run/redis.sock"):
+        load(stored(f"store: {accepted}"))
+    assert load(stored("store: redis://host\nstore_without_tls: true")).store_without_tls
+
+
 def test_repr_of_a_store_url_is_hidden(load: Any) -> None:
-    loaded = load(stored("store: redis://:passw0rd@host"))
+    loaded = load(stored("store: rediss://:passw0rd@host"))
     assert "passw0rd" not in f"{loaded!r} {loaded.store}"
 
 
@@ -94,9 +103,6 @@ def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
 
 @cases.parametrize(
     "line,said",
-    (f"reconcile: {{application_id: {GUID}}}", "reconcile.token: is missing; it accepts env:NAME or file:PATH"),
-    (f"reconcile: {{application_id: {GUID}, token: hidden}}", "reconcile.token: is neither env:NAME nor file:PATH"),
-    (f"reconcile: {{application_id: {GUID}, tokn: hidden}}", "reconcile.tokn: unknown key; did you mean token?"),
 )
 def test_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    {line}\n")
@@ -146,17 +152,6 @@ def test_deprecation_of_a_key_is_compared_with_the_sunset_of_its_application(mis
     assert "apikeys[0].sunset: since 2028-01-01 is after the sunset 2027-06-30" in mistake(text)
 
 
-def test_user_token_is_read_each_time(load: Any, tmp_path: Path) -> None:
-    line = f"    reconcile: {{application_id: {GUID}, token: file:user-token}}\n"
-    token = load(f"{HEAD}      - a\n{line}").applications["demo"].reconcile.token
-    with pytest.raises(ValueError, match="cannot be read"):
-        token.read()
-    for text in ("first", "second"):
-        (tmp_path / "user-token").write_text(f"{text}\n")
-        assert token.read() == config.Secret(text)
-    assert "user-token" not in repr(token)
-
-
 @cases.parametrize("address, seen")
 def test_displayed_url_has_no_password(address: str, seen: str) -> None:
     assert config.without_credentials(address) == seen
@@ -165,14 +160,6 @@ def test_displayed_url_has_no_password(address: str, seen: str) -> None:
 
 @pytest.mark.parametrize("parts, limit", [("30%", 600), ("7 %", 140), ("100%", 2000), ("12", 12), ("unlimited", None)])
 def test_share_of_a_key_is_one_of_the_parts_of_its_application(load: Any, parts: str, limit: int | None) -> None:
-    text = (
-        f"{HEAD}      - {{key: a, name: nightly, parts: {parts}, leaves: 200}}\n    plan: standard\n    client_id: i\n"
-    )
+    text = f"{HEAD}      - {{key: a, name: nightly, parts: {parts}}}\n    plan: standard\n    client_id: i\n"
     demo = load(text + "    client_secret: s3cret\n").applications["demo"]
-    key = demo.clients["nightly"]
-    assert (demo.parts_of(key), key.leaves) == (limit, 200)
-
-
-def test_key_that_would_leave_everything_is_a_mistake(mistake: Any) -> None:
-    found = mistake(f"{HEAD}      - {{key: a, leaves: 100}}\n    parts: 100\n")
-    assert "apikeys[0].leaves: is all of the application's 100 parts: the key could use none" in found
+    assert demo.parts_of(demo.clients["nightly"]) == limit

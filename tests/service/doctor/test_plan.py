@@ -61,7 +61,7 @@ def test_part_limit_is_told_as_such(limit: Any, parts: Any, expected: list[list[
 
 
 def test_no_date_is_promised_for_a_plan_without_parts() -> None:
-    (finding,) = plan.limit_findings(plan.PartLimit(0, None, True), application(), "demo")
+    (finding,) = plan.limit_findings(plan.PartLimit(0, True), application(), "demo")
     assert "no date changes this" in finding.advice
 
 
@@ -91,18 +91,3 @@ def test_features_are_compared_as_far_as_they_show(
     findings = plan.feature_findings(refusal, application(features=features), "demo")
     assert [finding.code for finding in findings] == codes
     assert not unchecked or unchecked in findings[-1].text
-
-
-@pytest.mark.parametrize(
-    "error, code",
-    [
-        (errors.CredentialsRefused("no"), "user_token_refused"),
-        (errors.QueryRefused("no"), "user_token_refused"),
-        (errors.TooManyRequests("slow down"), "graphql_rate_limited"),
-        (errors.UpstreamFault("HTTP 500"), "graphql_failing"),
-        (errors.UpstreamUnreadable("cut"), "graphql_failing"),
-        (errors.UpstreamUnreachable("closed"), "graphql_disconnects"),
-    ],
-)
-def test_count_that_cannot_be_read_has_its_own_cause(error: errors.BridgeError, code: str) -> None:
-    assert plan.refused_count_finding(error, "demo").code == code

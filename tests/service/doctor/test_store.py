@@ -32,7 +32,7 @@ async def file(tmp_path: Path) -> Path:
     path = tmp_path / "kept" / "state.sqlite"
     path.parent.mkdir()
     opened = await SqliteStore.open(path, clock.SystemClock())
-    await opened.adjust(LedgerEntry("demo", "2026-11"), 5, 0)
+    await opened.raise_used(LedgerEntry("demo", "2026-11"), 5)
     await opened.aclose()
     return path
 

@@ -33,7 +33,6 @@ DEMO = config.ApplicationSettings(
     apikeys=(config.ApiKeySettings(config.digest("a")),),
     client_id=config.ClientId("id"),
     client_secret=config.Secret("secret"),
-    reconcile=config.ReconciliationSettings("an id", config.SecretSource("env:TOKEN", Path(), {"TOKEN": "token"})),
 )
 BASE = config.Config(
     applications={"demo": DEMO},
@@ -42,7 +41,6 @@ BASE = config.Config(
 # Where a value of the same type cannot just be made: text that must be of a form, and what is None by default.
 VALUES: dict[str, Any] = {
     "applications": {"demo": msgspec.structs.replace(DEMO, parts=7, client_id=config.ClientId("another"))},
-    "store_key": (config.StoreKey("A" * 43 + "="),),
     "upstream.graphql_url": "http://127.0.0.1:9/other",
     "upstream.token_url": "http://127.0.0.1:9/other",
     "upstream.proxy": config.ProxyAddress("http://127.0.0.1:9"),

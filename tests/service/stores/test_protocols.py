@@ -7,6 +7,7 @@ import pytest
 
 from proxy.kit import clock, windows
 from proxy.stores.protocols import (
+    USAGE_SET,
     EntryUsage,
     ExhaustedQuota,
     LedgerEntry,
@@ -176,14 +177,27 @@ async def test_repeated_settlement_is_booked_once(store: Store) -> None:
     assert await counts(store) == (28, 0, 0)
 
 
-async def test_upstream_count_raises_usage_and_settles_uncertain_usage(store: Store) -> None:
+async def test_used_parts_are_raised_to_a_number(store: Store) -> None:
     await store.settle(settlement(1, (NOVEMBER, 7, 9)))
-    await store.adjust(NOVEMBER, 12, 5)
-    assert await counts(store) == (12, 4, 0)
-    await store.adjust(NOVEMBER, 3, 5)
-    assert await counts(store) == (12, 0, 0)
-    await store.adjust(ERP, 3, 0)
+    for used in (12, 3):
+        await store.raise_used(NOVEMBER, used)
+        assert await counts(store) == (12, 9, 0)
+    await store.raise_used(ERP, 3)
     assert await counts(store, ERP) == (3, 0, 0)
+
+
+async def test_set_usage_replaces_it_and_ends_what_is_uncertain_or_exhausted(
+    store: Store, manual_clock: clock.ManualClock
+) -> None:
+    await store.settle(settlement(1, (NOVEMBER, 7, 9), (ERP, 7, 9)))
+    await store.mark_exhausted(ExhaustedQuota(NOVEMBER.account, manual_clock.now() + 99, "no more"))
+    marks = []
+    for used in (12, 3):
+        await store.set_usage(NOVEMBER, used)
+        assert (await counts(store), await counts(store, ERP)) == ((used, 0, 0), (7, 9, 0))
+        assert await store.exhausted_quotas() == []
+        marks.append((await store.notes(USAGE_SET))[f"{NOVEMBER.account} {NOVEMBER.period}"])
+    assert marks[0] != marks[1]
 
 
 async def test_reservations_of_an_expired_lease_become_uncertain_usage(
@@ -202,7 +216,7 @@ async def test_reservations_of_an_expired_lease_become_uncertain_usage(
     assert await store.reserve([claim("c", 11), claim("d", 10)]) == [NOVEMBER, None]
 
 
-async def test_uncertain_usage_counts_until_reconciliation(store: Store, manual_clock: clock.ManualClock) -> None:
+async def test_uncertain_usage_counts_until_it_is_set(store: Store, manual_clock: clock.ManualClock) -> None:
     await store.heartbeat("dead", 10)
     await store.reserve([claim("a", 60, owner="dead"), claim("b", 7, owner="dead")])
     manual_clock.advance(8 * 86_400)
@@ -210,7 +224,7 @@ async def test_uncertain_usage_counts_until_reconciliation(store: Store, manual_
         await store.heartbeat("worker", 10)
         manual_clock.advance(8 * 86_400)
     assert await counts(store) == (0, 67, 0)
-    await store.adjust(NOVEMBER, 5, 67)
+    await store.set_usage(NOVEMBER, 5)
     assert await counts(store) == (5, 0, 0)
 
 
@@ -312,7 +326,7 @@ async def test_numbers_beyond_32_bits_are_exact(store: Store) -> None:
     big = 10**12
     await store.settle(settlement(1, (NOVEMBER, big, 0)))
     await store.settle(settlement(2, (NOVEMBER, 1, 0)))
-    await store.adjust(ERP, big + 1, 0)
+    await store.raise_used(ERP, big + 1)
     assert await counts(store) == (big + 1, 0, 0)
     assert await counts(store, ERP) == (big + 1, 0, 0)
     assert await store.reserve([claim("a", 9, (NOVEMBER, big + 10)), claim("b", 1, (NOVEMBER, big + 10))]) == [

@@ -13,7 +13,7 @@ from proxy import errors
 from proxy.kit import clock, windows
 from proxy.stores.protocols import CacheRecord, ExhaustedQuota
 from proxy.stores.redis import RedisCache, RedisStore
-from proxy.telemetry.callers import Caller, CallerCount, CallerSeen, KeyDurations
+from proxy.telemetry.callers import Caller, CallerCount
 
 SECRET = "passw0rd-PLANTED"
 
@@ -55,15 +55,11 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
     await store.mark_exhausted(ExhaustedQuota("demo", manual_clock.now() + 99, "spent"))
-    caller = Caller("demo", "erp", "parts/match", "curl/8")
-    durations = [KeyDurations(19_675, "demo", "erp", (1,))]
-    await store.add_callers(
-        "1", [CallerSeen(caller, 1, 2)], [CallerCount(19_675, caller, 1, 0, 0)], durations=durations
-    )
+    await store.add_callers("1", [CallerCount(19_675, Caller("demo", "erp", "parts/match", "curl/8", ""), 1, 2)])
     lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     # All of them end with the time that they are retained for, whether a service prunes them or not.
-    counts = {"callers", "caller_days", "caller_id", "caller_day:19675", "durations:19675"}
+    counts = {"caller_days", "callers:19675"}
     assert {400 * 86_400 - 60 < ending.pop(key) <= 400 * 86_400 for key in counts} == {True}
     assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker", "caller_batch:1"}
     assert 600 <= ending["token:demo"] <= 660
@@ -73,16 +69,6 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     assert set(lives) - set(ending) - counts == {
         *("ledger:demo 2023-11", "entries", "owners", "reservations:worker", "exhausted_quotas")
     }
-
-
-async def test_callers_are_read_once_for_all_days(store: Any, inside: Any) -> None:
-    caller, days = Caller("demo", "erp", "parts/match", "curl/8"), [*range(19_280, 19_300), 19_675]
-    counts = [CallerCount(day, caller, 1, 0, 0) for day in days]
-    await store.add_callers("1", [CallerSeen(caller, 1, 2)], counts)
-    inside.config_resetstat()
-    assert await store.caller_usage(19_280, 19_675) == ([CallerSeen(caller, 1, 2)], counts)
-    # One for each recorded day, and one for the callers.
-    assert inside.info("commandstats")["cmdstat_hgetall"]["calls"] == len(days) + 1
 
 
 async def test_request_log_is_trimmed_to_its_largest_window(

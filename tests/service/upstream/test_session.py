@@ -85,48 +85,10 @@ async def test_certificate_for_another_name_is_refused(
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
-async def test_client_certificate_is_sent(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
-) -> None:
-    cert, key = authority.issue("client")
-    shown = tls(ca_file=authority.ca_file, client_cert=cert, client_key=key)
-    async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url) == "ok"
-
-
-async def test_one_file_can_hold_certificate_and_key(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority, tmp_path: Path
-) -> None:
-    cert, key = authority.issue("client")
-    both = tmp_path / "both.pem"
-    both.write_bytes(cert.read_bytes() + key.read_bytes())
-    shown = tls(ca_file=authority.ca_file, client_cert=both)
-    async with serve_tls(asks=True) as url, open_session(tls=shown) as session:
-        assert await ask(session, url) == "ok"
-
-
-async def test_missing_client_certificate_is_refused(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
-) -> None:
-    async with serve_tls(asks=True) as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
-        with pytest.raises(errors.UpstreamUnreachable):
-            await ask(session, url)
-
-
 def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no certificate")
     with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.ca_file: .*notes\.txt holds no certificate"):
         sessions.tls_context(tls(ca_file=tmp_path / "notes.txt"))
-
-
-@pytest.mark.parametrize("passphrase", [None, b"a passphrase"])
-def test_mismatched_or_encrypted_key_is_a_mistake(
-    authority: CertificateAuthority, server_files: Any, passphrase: bytes | None
-) -> None:
-    cert, key = authority.issue("other", passphrase)
-    cert = cert if passphrase else server_files[0]
-    with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.client_cert: .* and without a passphrase"):
-        sessions.tls_context(tls(client_cert=cert, client_key=key))
 
 
 async def test_http_proxy_sees_only_an_encrypted_tunnel(

@@ -20,7 +20,6 @@ from proxy.doctor.run import STAGES
 MISTAKES = """\
 listen: {port: 70000}
 log: {level: loud}
-store_key: planted-store-key
 store: redis://user:planted-password@127.0.0.1:1
 applications:
   demo: {apikeys: [planted-key, planted-key], client_id: planted-id, client_secret: planted-secret, features: [X]}
@@ -81,7 +80,7 @@ def test_mistakes_of_the_configuration_are_those_that_serve_prints(run_command: 
     file = config_file(MISTAKES)
     served, used, examined = (run_command(name, "--config", str(file)) for name in ("serve", "usage", "doctor"))
     mistakes = [line.removeprefix("v3bridge: ") for line in served.stderr.splitlines()]
-    assert len(mistakes) == 5
+    assert len(mistakes) == 4
     assert (used.stderr, used.returncode) == (served.stderr, 2)
     assert [line[4:] for line in examined.stdout.splitlines() if line.startswith("  ✗")] == mistakes
     assert examined.stdout.count("  – needs the stage ") == len(STAGES) - 1

@@ -1,4 +1,4 @@
-"""Tests of `v3bridge usage`: table, JSON, empty store, and reset of an exhausted application."""
+"""Tests of `v3bridge usage`: table, JSON, empty store, clients, and what the portal shows."""
 
 import asyncio
 import datetime
@@ -14,6 +14,7 @@ from together.cli.conftest import UseStore
 
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
+from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -76,16 +77,6 @@ def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: 
     assert rows["trial", ""][6:] == ["never", "exhausted"]
 
 
-def test_share_and_the_parts_that_a_key_leaves_are_shown(run_command: Run, config_file: str, spent: None) -> None:
-    Path(config_file).write_text(CONFIG.replace("parts: 500}", "parts: 50%, leaves: 200}"))
-    rows = cells(run_command("usage", "--config", config_file).stdout)
-    assert rows["shop", "erp"][3:5] == ["500, leaves 200", "20"]
-    (erp,) = [
-        row for row in json.loads(run_command("usage", "--config", config_file, "--json").stdout) if row["key"] == "erp"
-    ]
-    assert (erp["limit"], erp["leaves"]) == (500, 200)
-
-
 @pytest.mark.parametrize("columns", [80, 100])
 def test_table_of_a_narrow_terminal_has_every_figure(config_file: str, spent: None, columns: int) -> None:
     done = run_in_this_process(
@@ -94,7 +85,7 @@ def test_table_of_a_narrow_terminal_has_every_figure(config_file: str, spent: No
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     assert max(map(len, lines)) <= columns
     rows = [line.split() for line in lines]
-    assert ["account", "period", "used", "uncertain", "limit", "remaining", "%", "runs", "out"] in rows
+    assert ["account", "period", "used", "uncertain", "limit", "remaining", "%", "state"] in rows
     assert ["shop", month(), "960", "20", "1,000", "20", "98.0"] in [row[:7] for row in rows]
     assert ["shop/erp", month(), "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
@@ -136,20 +127,59 @@ def test_json_equals_the_table(run_command: Run, config_file: str, spent: None) 
     assert (rows[3]["resets_at"], rows[3]["exhausted_until"], rows[3]["part_limit"]) == (None, "ever", 100)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json",), ("--reopen", "shop")])
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--set", "shop=1"), ("--clients",)])
 def test_usage_shows_no_key_and_no_secret(run_command: Run, config_file: str, spent: None, arguments: Any) -> None:
     done = run_command("usage", "--config", config_file, *arguments)
     assert "k3y" not in done.stdout + done.stderr
     assert "the-secret" not in done.stdout + done.stderr
 
 
-def test_exhausted_application_can_be_reopened(
+def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota(
     run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
-    done = run_command("usage", "--config", config_file, "--reopen", "trial")
-    assert done.stdout.startswith("trial is no longer exhausted: requests are sent.")
-    assert cells(done.stdout)["trial", ""][6:] == ["never", "not at this rate"]
+    done = run_command("usage", "--config", config_file, "--set", "shop=970")
+    assert cells(done.stdout)["shop", ""][1:5] == ["970", "", "1,000", "30"]
+    for word in ("usage set", "quota_account=shop", "used_before=960", "uncertain_before=20", "used=970"):
+        assert word in done.stderr
+    done = run_command("usage", "--config", config_file, "--set", "trial=40")
+    assert cells(done.stdout)["trial", ""][4:] == ["60", "█" * 8 + "·" * 12 + "  40.0", "never", ""]
     assert use_store(lambda store: store.exhausted_quotas()) == []
+
+
+@pytest.mark.parametrize(
+    "value, said",
+    [("shpo=1", "'shpo' is none of shop, trial"), ("shop", "'' is none of"), ("shop=all", "'all' is not a")],
+)
+def test_mistake_in_a_number_of_the_portal_is_named(run_command: Run, config_file: str, value: str, said: str) -> None:
+    done = run_command("usage", "--config", config_file, "--set", value)
+    assert (done.returncode, said in done.stderr) == (2, True)
+
+
+def test_clients_are_listed_with_what_they_lose_and_unused_keys(
+    run_command: Run, config_file: str, spent: None, use_store: UseStore
+) -> None:
+    now = int(time.time())
+    caller = Caller("shop", "erp", "parts/match", "bom/1", "sortby (ignored)")
+    use_store(lambda store: store.add_callers("1", [CallerCount(now // DAY_SECONDS, caller, 5, now)]))
+    report = json.loads(run_command("usage", "--config", config_file, "--clients", "--json").stdout)
+    assert [(row["user_agent"], row["unsupported"], row["requests"]) for row in report["clients"]] == [
+        ("bom/1", "sortby (ignored)", 5)
+    ]
+    assert [(row["key"], row["parts"], row["requests"]) for row in report["keys"]] == [
+        ("erp", 480, 5),
+        ("2", 0, 0),
+        ("1", 0, 0),
+    ]
+    shown = run_command("usage", "--config", config_file, "--clients").stdout
+    assert all(text in shown for text in ("shop/erp", "bom/1", "sortby (ignored)", "never"))
+
+
+def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, config_file: str) -> None:
+    asked = run_command("usage", "--config", config_file, "--forget-results")
+    assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
+    assert "costs its parts again" in asked.stderr
+    done = run_command("usage", "--config", config_file, "--forget-results", "--yes")
+    assert (done.returncode, done.stdout) == (0, "0 results forgotten; running services follow within a second.\n")
 
 
 def test_logins_of_workbooks_have_rows_once_they_are_used(
@@ -161,18 +191,12 @@ def test_logins_of_workbooks_have_rows_once_they_are_used(
     bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
     use_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
     use_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
-    done = run_command("usage", "--config", config_file, "--reopen", "workbook-1a2b")
+    done = run_command("usage", "--config", config_file, "--set", "workbook-1a2b=30")
     rows = cells(done.stdout)
     assert rows["workbook-1a2b", ""][:4] == [month(), "30", "", "unlimited"]
     assert rows["workbook-1a2b", "workbook"][1] == "30"
     assert rows["shop", ""][1] == "960"
     assert all(quota.account != "workbook-1a2b" for quota in use_store(lambda store: store.exhausted_quotas()))
-
-
-def test_unknown_application_cannot_be_reopened(run_command: Run, config_file: str) -> None:
-    done = run_command("usage", "--config", config_file, "--reopen", "shpo")
-    assert done.returncode == 2
-    assert "'shpo' is none of shop, trial" in done.stderr
 
 
 def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
@@ -231,7 +255,7 @@ def test_usage_is_read_on_a_full_disk_without_a_service(
     done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr) == (0, "")
     assert cells(done.stdout)["shop", ""][1] == "960"
-    done = run_command("usage", "--config", config_file, "--reopen", "trial", python=("-c", FULL_DISK))
+    done = run_command("usage", "--config", config_file, "--set", "trial=1", python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr.startswith("v3bridge: store: ")) == (2, True)
 
 
@@ -256,25 +280,27 @@ upstream:
   graphql_url: "http://127.0.0.1:1/graphql"
   token_url: "http://127.0.0.1:1/connect/token"
   proxy: env:NO_SUCH_PROXY
-  tls: {ca_file: no-such-ca.pem, client_cert: no-such.pem, client_key: no-such-key.pem}
+  tls: {ca_file: no-such-ca.pem}
 store: env:STORE_ADDRESS
 applications:
   shop: {client_id: env:NO_SUCH_ID, client_secret: file:no-such-secret, apikeys: ["k3y"], parts: 10}
 """
 
 
+@pytest.mark.parametrize("command", [("usage",), ("usage", "--clients")])
 def test_unneeded_secrets_may_be_missing(
     run_command: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    command: Any,
 ) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(ELSEWHERE)
-    lacking = run_command("usage", "--config", str(file))
+    lacking = run_command(*command, "--config", str(file))
     assert (lacking.returncode, lacking.stdout) == (2, "")
     assert lacking.stderr.endswith("store: the environment variable STORE_ADDRESS is not set\n")
     monkeypatch.setenv("STORE_ADDRESS", f"sqlite:{tmp_path}/state.sqlite")
-    done = run_command("usage", "--config", str(file))
+    done = run_command(*command, "--config", str(file))
     assert (done.returncode, done.stderr) == (0, "")
     serving = run_command("serve", "--config", str(file))
     assert (serving.returncode, "no-such-ca.pem cannot be read" in serving.stderr) == (2, True)

@@ -68,7 +68,7 @@ def connect(service: ScriptedService) -> Connect:
 
     @asynccontextmanager
     async def connected(**accounts: probes.Account) -> AsyncIterator[probes.Prober]:
-        own = probes.Account("our-client", SECRET, application_id="our-application")
+        own = probes.Account("our-client", SECRET)
         async with comparison_server.serve(service.handle) as url, aiohttp.ClientSession() as session:
             by_condition: dict[str | None, probes.Account] = {None: own}
             by_condition.update(accounts)

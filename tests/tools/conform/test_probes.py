@@ -15,7 +15,7 @@ from proxy.kit import clock
 from proxy.tools.conform import probes
 from proxy.tools.conform.assumptions import ProbeRequest
 
-QUERY = ProbeRequest(document="{ a }", variables={"id": "{application_id}"})
+QUERY = ProbeRequest(document="{ a }", variables={"id": "{client_id}"})
 
 
 async def test_a_query_is_posted_with_the_token_of_the_application(connect: Connect, service: ScriptedService) -> None:
@@ -29,7 +29,7 @@ async def test_a_query_is_posted_with_the_token_of_the_application(connect: Conn
         "scope": ["supply.domain"],
     }
     assert (path, headers["Authorization"], headers["Accept"]) == ("/graphql", f"Bearer {TOKEN}", "application/json")
-    assert json.loads(body) == {"query": "{ a }", "variables": {"id": "our-application"}}
+    assert json.loads(body) == {"query": "{ a }", "variables": {"id": "our-client"}}
     assert (response.status, response.body) == (200, {"data": {}})
     assert response.headers["content-type"].startswith("application/json")
 
@@ -138,14 +138,6 @@ async def test_a_refused_token_request_is_not_repeated(connect: Connect, service
     assert service.paths == ["/token"]
 
 
-async def test_a_token_that_exists_is_used_as_it_is(connect: Connect, service: ScriptedService) -> None:
-    async with connect(user_token=probes.Account(token="of-a-user")) as prober:
-        await prober.send(ProbeRequest(document="{ a }", needs="user_token"))
-        assert {"of-a-user", SECRET} <= prober.secrets
-    assert service.paths == ["/graphql"]
-    assert service.requests[0][1]["Authorization"] == "Bearer of-a-user"
-
-
 async def test_an_unreachable_service_is_a_reason_without_its_address() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -157,5 +149,5 @@ async def test_an_unreachable_service_is_a_reason_without_its_address() -> None:
 
 
 def test_the_repr_of_an_account_has_no_secret() -> None:
-    account = probes.Account("our-client", SECRET, (("password", SECRET),), token=SECRET)
+    account = probes.Account("our-client", SECRET)
     assert SECRET not in repr(account) + repr(probes.Target("g", "t", {None: account}))

@@ -8,7 +8,6 @@ import yaml
 
 from proxy import config, errors
 from proxy.tools.conform import targets
-from proxy.tools.conform.results import Plan
 
 GUID = "00000000-0000-4000-8000-00000000000a"
 
@@ -37,19 +36,17 @@ def test_the_application_under_test_is_the_first_one_with_parts(tmp_path: Path) 
 
 def test_further_applications_meet_conditions(tmp_path: Path) -> None:
     applications = {
-        "full": {"reconcile": {"application_id": GUID, "token": "env:USER"}},
+        "full": {},
         "none": {"parts": 0, "client_id": "none-client"},
         "less": {"features": ["DATASHEETS"], "client_id": "less-client"},
     }
     accounts = _target(tmp_path, applications).target.accounts
-    assert {needs: (each.client_id, each.token) for needs, each in accounts.items()} == {
-        None: ("our-client", None),
-        "no_parts": ("none-client", None),
-        "feature_missing": ("less-client", None),
-        "user_token": ("", "user-token"),
+    assert {needs: each.client_id for needs, each in accounts.items()} == {
+        None: "our-client",
+        "no_parts": "none-client",
+        "feature_missing": "less-client",
     }
     assert accounts["feature_missing"].features == frozenset({"DATASHEETS"})
-    assert accounts["user_token"].application_id == GUID
     assert _target(tmp_path, {"full": {}}).target.accounts.keys() == {None}
 
 
@@ -58,19 +55,6 @@ def test_no_other_host_than_the_vendors_is_named(tmp_path: Path, host: str, serv
     assert _target(tmp_path, {"demo": {}}, host=host).service == service
 
 
-@pytest.mark.parametrize(
-    "entry, name, message",
-    [
-        ({}, "other", "--application: 'other' is none of demo"),
-        ({"reconcile": {"application_id": GUID, "token": "env:NONE"}}, None, "applications.demo.reconcile.token: "),
-    ],
-)
-def test_a_mistake_is_named(tmp_path: Path, entry: dict[str, Any], name: str | None, message: str) -> None:
-    with pytest.raises(errors.ConfigError, match=message):
-        _target(tmp_path, {"demo": entry}, name)
-
-
-def test_a_plan_is_described_in_words() -> None:
-    assert str(Plan()) == "all features; unlimited parts"
-    assert str(Plan(("DATASHEETS",), 1000)) == "DATASHEETS; 1,000 parts a month"
-    assert str(Plan((), 0)) == "no features; 0 parts a month"
+def test_an_unknown_application_is_named(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError, match="--application: 'other' is none of demo"):
+        _target(tmp_path, {"demo": {}}, "other")

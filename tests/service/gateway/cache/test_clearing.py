@@ -39,31 +39,18 @@ def store() -> MemoryStore:
 
 
 async def test_each_worker_clears_once_what_is_noted_after_its_start(store: MemoryStore) -> None:
-    await clearing.clear(store, None, "before")
+    await clearing.note_clearing(store, "before")
     workers = _Worker(store), _Worker(store)
     for worker in workers:
         await worker.refresh()
-    await clearing.clear(store, None, "demo")
-    await clearing.clear(store, None, None)
+    await clearing.note_clearing(store, "demo")
+    await clearing.note_clearing(store, None)
     for worker in (*workers, *workers):
         await worker.refresh()
     assert [sorted(map(str, worker.cleared)) for worker in workers] == [["None", "demo"]] * 2
-    await clearing.clear(store, None, "demo")
+    await clearing.note_clearing(store, "demo")
     await workers[0].refresh()
     assert workers[0].cleared[-1] == "demo"
-
-
-async def test_shared_cache_is_cleared_before_the_workers_learn_of_it(store: MemoryStore) -> None:
-    steps: list[Any] = []
-
-    class Shared:
-        async def clear(self, application: str | None) -> int:
-            steps.append((application, dict(await store.notes(clearing.NOTES))))
-            return 7
-
-    assert await clearing.clear(store, Shared(), "demo") == 7  # type: ignore[arg-type]
-    assert steps == [("demo", {})]
-    assert set(await store.notes(clearing.NOTES)) == {"demo"}
 
 
 async def test_store_that_is_unavailable_at_the_start_clears_nothing_later(store: MemoryStore) -> None:
@@ -75,14 +62,14 @@ async def test_store_that_is_unavailable_at_the_start_clears_nothing_later(store
                 raise errors.StoreUnavailable("away")
             return await store.notes(kind)
 
-    await clearing.clear(store, None, "demo")
+    await clearing.note_clearing(store, "demo")
     away = Away()
     worker = _Worker(away)
     await worker.start()
     away.is_away = False
     await worker.refresh()
     assert worker.cleared == []
-    await clearing.clear(store, None, "demo")
+    await clearing.note_clearing(store, "demo")
     await worker.refresh()
     assert worker.cleared == ["demo"]
     await worker.close()

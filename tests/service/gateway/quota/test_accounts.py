@@ -70,7 +70,3 @@ def test_billing_period_follows_the_clock_in_both_directions() -> None:
     assert calendar.today().day == "2026-12-01"
     time.advance(-1)
     assert calendar.today() == before
-
-
-def test_recent_days_end_with_today() -> None:
-    assert accounts.last_days(at("2026-03-02T09:00:00Z"), 3) == ["2026-02-28", "2026-03-01", "2026-03-02"]

@@ -275,3 +275,16 @@ async def test_worker_can_start_before_its_store(quotas: Quotas, store: Any, log
     await (await worker.reserve(plan, 3)).settle(3)
     await worker.close()
     assert await state(store) == (3, 0, 0)
+
+
+async def test_usage_that_is_lost_is_restored_and_usage_that_was_set_is_not(book: Any, store: Any) -> None:
+    await book.book(cost(40))
+    await book.refresh(LINES)
+    for used in (25, 10):
+        await store.set_usage(NOVEMBER, used)
+        await book.refresh(LINES)
+        assert (book.usage(NOVEMBER).used, await state(store)) == (used, (used, 0, 0))
+    await store._change("DELETE FROM ledger")
+    await store._change("DELETE FROM notes")
+    await book.refresh(LINES)
+    assert await state(store) == (10, 0, 0)

@@ -1,4 +1,4 @@
-"""Tests of fair share: a share in per cent, and the last parts that a key leaves to others, whatever the order."""
+"""Tests of fair share: an API key has a share in per cent of its application."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from proxy.kit import clock
 from proxy.stores.open import MemoryStore
 from proxy.telemetry import metrics
 
-LIMIT, LEAVES = 100, 20
+LIMIT = 100
 
 
 def plan(period: config.Period = "month") -> Sequence[accounts.ChargedAccounts]:
-    """Quota accounts of the keys nightly, with 30 % of 100 parts and never the last 20, and erp."""
+    """Quota accounts of the keys nightly, with 30 % of 100 parts, and erp."""
     entry = config.ApplicationSettings(
         apikeys=(
-            config.ApiKeySettings(config.digest("a"), name="nightly", parts="30%", leaves=LEAVES),
+            config.ApiKeySettings(config.digest("a"), name="nightly", parts="30%"),
             config.ApiKeySettings(config.digest("b"), name="erp"),
         ),
         parts=LIMIT,
@@ -49,25 +49,10 @@ async def test_share_ends_at_its_percentage_and_says_so(quotas: Quotas) -> None:
     await use(worker, erp, 70)
 
 
-async def test_last_parts_are_for_other_keys(quotas: Quotas, store: Any) -> None:
-    nightly, erp = plan()
-    worker = quotas(nightly, erp)
-    await use(worker, erp, 75)
-    error = await refused(worker, nightly, 6)
-    assert error.message == (
-        "demo has 5 of 80 parts left for demo/nightly, which leaves the last 20 to other API keys (2023-11), "
-        "and this request may cost 6; it is reset on 2023-12-01"
-    )
-    await use(worker, nightly, 5)
-    await use(worker, erp, 20)
-    assert await state(store) == (LIMIT, 0, 0)
-    assert (await refused(worker, erp, 1)).message.startswith("demo has 0 of 100 parts left (2023-11)")
-
-
 async def test_parts_that_others_hold_count_against_what_is_left(quotas: Quotas) -> None:
     nightly, erp = plan()
     worker = quotas(nightly, erp)
-    held = await worker.reserve(erp, 76)
+    held = await worker.reserve(erp, 96)
     assert (await refused(worker, nightly, 5)).retry_after == 1
     await held.settle(10)
     await use(worker, nightly, 5)
@@ -85,22 +70,9 @@ async def test_status_is_that_of_the_share_with_the_least_remaining(quotas: Quot
     worker = quotas(nightly, erp)
     await worker.refresh()
     assert worker.status(nightly)[:2] == (0, 30)
-    await use(worker, erp, 60)
-    assert worker.status(nightly)[:2] == (60, 80)
-    assert worker.status(erp)[:2] == (60, 100)
-
-
-async def test_ended_share_is_no_exhausted_application(quotas: Quotas) -> None:
-    nightly, erp = plan()
-    worker = quotas(nightly, erp)
-    await worker.refresh()
     await use(worker, erp, 80)
-    await refused(worker, nightly)
-    assert {account.name: account.limit for account, _ in worker.usages()} == {
-        "demo": LIMIT,
-        "demo/nightly": 30,
-        "demo/erp": None,
-    }
+    assert worker.status(nightly)[:2] == (80, 100)
+    assert worker.status(erp)[:2] == (80, 100)
 
 
 REQUESTS = st.lists(
@@ -120,8 +92,8 @@ REQUESTS = st.lists(
 async def test_shares_hold_over_workers_in_any_order(
     requests: list[tuple[bool, bool, int, int, str]],
 ) -> None:
-    """Two workers, two keys: what is used, uncertain or held never exceeds the limit; a reservation of nightly leaves
-    20 parts, and all of its reservations stay within 30."""
+    """Two workers, two keys: what is used, uncertain or held never exceeds the limit, that of nightly never
+    30."""
     time = clock.ManualClock()
     store, charged = MemoryStore(time), plan()
     counted = metrics.Metrics(CollectorRegistry())
@@ -135,7 +107,7 @@ async def test_shares_hold_over_workers_in_any_order(
         except errors.QuotaExhausted:
             continue
         total, of_nightly = [sum(await state(store, entry)) for entry in (NOVEMBER, nightly_entry)]
-        assert total <= (LIMIT if is_erp else LIMIT - LEAVES)
+        assert total <= LIMIT
         assert of_nightly <= 30
         if end == "settle":
             await reservation.settle(min(returned, parts))

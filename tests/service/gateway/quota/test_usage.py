@@ -44,16 +44,6 @@ def test_uncertain_usage_is_shown_separately_and_reduces_remaining() -> None:
     assert (row.used, row.uncertain, row.reserved, row.remaining, row.percent) == (60, 30, 5, 10, 90.0)
 
 
-def test_forecast_uses_the_last_days() -> None:
-    applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=400)}
-    known = [
-        EntryUsage(LedgerEntry("demo", "2026-11"), 200, 0, 0),
-        EntryUsage(LedgerEntry("demo", "2026-11-20"), 150, 0, 0),
-    ]
-    row, _ = usage.rows(applications, [*known, EntryUsage(LedgerEntry("demo", "2026-11-10"), 9_999, 0, 0)], [], NOW)
-    assert row.runs_out_at == "2026-11-23T12:00:00Z"
-
-
 def test_exhausted_application_shows_its_end() -> None:
     periods: dict[str, Literal["month", "lifetime"]] = {"demo": "month", "other": "lifetime", "free": "month"}
     applications = {
@@ -66,13 +56,3 @@ def test_exhausted_application_shows_its_end() -> None:
         "other": "ever",
         "free": None,
     }
-
-
-def test_forecast_beyond_the_calendar_is_no_error() -> None:
-    applications = {"demo": config.ApplicationSettings(apikeys=(apikey("a"),), parts=10**12, period="lifetime")}
-    known = [
-        EntryUsage(LedgerEntry("demo", "lifetime"), 1, 0, 0),
-        EntryUsage(LedgerEntry("demo", "2026-11-20"), 1, 0, 0),
-    ]
-    row, _ = usage.rows(applications, known, [], NOW)
-    assert row.runs_out_at == "ever"

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from support import cases, commands
 from support.running_commands import Run, Start
@@ -24,7 +23,7 @@ from proxy.planning.projection_cache import ProjectionCache
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
-FREE, PAID, PRIVATE, LIMITED = "missing-token-status", "part-by-id", "supply-counts", "part-limit-status"
+FREE, PAID, LIMITED = "missing-token-status", "part-by-id", "part-limit-status"
 AT_WORST = sum(request.parts for request in reading.load().only([PAID]).requests.values())
 TOKENS = ("token-fields", "jwt-claims")  # observe what is in a token
 USER = nexar_sandbox.DEFAULT_USERS[0]
@@ -166,29 +165,12 @@ async def test_an_interrupted_run_is_booked_as_uncertain_usage(account: _Account
     assert [row["uncertain"] for row in usage if row["key"] is None] == [AT_WORST]
 
 
-async def test_a_result_for_others_holds_nothing_of_the_organization(account: _Account) -> None:
-    form = dict(conform.conformance_target(account.sandbox).accounts["user_token"].form)
-    token = await _user_token(account, form)
-    (account.folder / "user-token").write_text(token)
-    own = account.sandbox.default_application
-    account.write(reconcile={"application_id": own.application_id, "token": "file:user-token"})
-    done = await account.run("--against", "our.yaml", "--json", "--yes", *_only(PRIVATE, LIMITED, *TOKENS))
+async def test_a_result_for_others_holds_no_secret(account: _Account) -> None:
+    done = await account.run("--against", "our.yaml", "--json", "--yes", *_only(LIMITED, *TOKENS))
     outcomes = {outcome["id"]: outcome for outcome in json.loads(done.out)["outcomes"]}
-    assert outcomes[PRIVATE]["verdict"] == "confirmed"
     assert "needs an application without parts" in outcomes[LIMITED]["reason"]
-    assert [text for text in (*PLANTED, token, account.sandbox.url) if text in done.out + done.err] == []
+    assert [text for text in (*PLANTED, account.sandbox.url) if text in done.out + done.err] == []
     assert json.loads(done.out)["service"] == "another service"
-
-
-async def _user_token(account: _Account, form: dict[str, str]) -> str:
-    design = account.sandbox.applications.by_application(nexar_sandbox.DEFAULT_DESIGN_APPLICATION.application_id)
-    assert design is not None
-    credentials = {"client_id": design.client_id, "client_secret": design.client_secret}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(account.sandbox.token_url, data=form | credentials) as response,
-    ):
-        return str((await response.json())["access_token"])
 
 
 async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> None:
