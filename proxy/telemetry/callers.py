@@ -88,15 +88,19 @@ class CallerCounts:
         *,
         application: str | None,
         key: str | None,
+        target: str = "",
         unsupported: tuple[str, ...] = (),
         error: str | None = None,
     ) -> None:
-        """Count a request. One that was refused before its API key was read has no caller."""
+        """Count a request. One that was refused before its API key was read has no caller. API keys in `target` are
+        hidden, whether an application has them or not."""
         endpoint = _ENDPOINTS.get(route)
         if endpoint is None or (key is None and error not in _KEY_ERRORS):
             return
-        uses = self._text(", ".join(unsupported)) if unsupported else ""
-        caller = Caller(application or "", key or "", endpoint, self._text(user_agent), uses)
+        hidden = self._redaction.including(target) if unsupported or key is None else None
+        uses = _shown(hidden, ", ".join(unsupported)) if hidden and unsupported else ""
+        agent = self._agent(user_agent) if key is not None or hidden is None else _shown(hidden, user_agent)
+        caller = Caller(application or "", key or "", endpoint, agent, uses)
         place = int(at // DAY_SECONDS), caller
         counted = self._counts.get(place)
         if counted is None:
@@ -124,8 +128,8 @@ class CallerCounts:
         unknown, self._unknown = self._unknown, {}
         return [CallerCount(*place, *counted) for place, counted in counts.items()], list(unknown.values())
 
-    def _text(self, sent: str) -> str:
-        """Return a text as it is shown, without API keys."""
+    def _agent(self, sent: str) -> str:
+        """Return a User-Agent as it is shown. The same few are sent again and again."""
         shown = self._shown.get(sent)
         if shown is None:
             shown = self._shown[sent] = _shown(self._redaction, sent)

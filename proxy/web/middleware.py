@@ -193,6 +193,7 @@ class RequestMiddleware:
                     agent,
                     application=fields.application,
                     key=fields.key,
+                    target=request.raw_path,
                     unsupported=metadata.ignored if metadata is not None else (),
                     error=kind,
                 )

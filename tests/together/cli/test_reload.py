@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -249,47 +248,6 @@ async def test_a_killed_worker_comes_back_with_the_configuration_that_is_served(
     await logged(service, "worker started", 3)
     assert await statuses(service, "new") == {200}
     assert await statuses(service, STABLE) == {403}
-
-
-async def test_command_prints_what_changed_and_what_waits(start_service: StartService, run_command: Any) -> None:
-    service = await start_service(1)
-
-    async def reload() -> "subprocess.CompletedProcess[str]":
-        service.write()
-        return await asyncio.to_thread(run_command, "reload", "--config", str(service.file), python=PROCESS)
-
-    service.demo["apikeys"].append({"key": "a-second-key", "name": "second"})
-    service.content["listen"]["workers"] = 4
-    done = await reload()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
-        f"Process {service.process.pid} reloaded its configuration.",
-        "Changed:",
-        "  applications.demo.apikeys.second (added)",
-        "Waiting for a restart:",
-        "  listen.workers",
-    ]
-    service.demo["parts"] = "lots"
-    service.content["listne"] = {}
-    done = await reload()
-    assert (done.returncode, done.stdout) == (1, "")
-    *mistakes, last = done.stderr.splitlines()
-    assert [re.sub(r":\d+:\d+", "", line)[:42] for line in mistakes] == [
-        "v3bridge: config.yaml: applications.demo.p",
-        "v3bridge: config.yaml: listne: unknown key",
-    ]
-    assert last == (f"v3bridge: not reloaded: process {service.process.pid} goes on with the configuration that it has")
-    assert service.process.stop(signal.SIGTERM) == 0
-    done = await reload()
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"v3bridge: no service of this user runs with {service.file}")
-
-
-def test_file_that_is_a_link_to_itself_has_no_service(run_command: Any, tmp_path: Path) -> None:
-    (link := tmp_path / "config.yaml").symlink_to(link)
-    done = run_command("reload", "--config", str(link))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"v3bridge: no service of this user runs with {link}")
 
 
 async def test_commands_use_the_store_of_the_running_service(

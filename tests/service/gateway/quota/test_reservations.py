@@ -265,7 +265,7 @@ async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, t
     before = await shown()
     await worker.refresh()
     assert await shown() == before
-    assert (before[0].used, before[0].runs_out_at[:10]) == (75, "2024-01-31")
+    assert before[0].used == 75
     assert len(await store.all_usage()) == 2 * (reservations.DAYS_KEPT + 3 + 1)
     store.operations.clear()
     await worker.refresh()
