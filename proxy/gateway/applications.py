@@ -1,7 +1,6 @@
 """Authentication of v3 clients: API keys, and the Nexar applications that their requests are executed with.
 
-Keys are looked up by digest, so that the configuration holds none in clear; of requests only those under way and the
-last ones (telemetry/activity.py) do. Built once from the configuration.
+Keys are looked up by digest, so that the configuration holds none in clear. Built once from the configuration.
 """
 
 import hashlib

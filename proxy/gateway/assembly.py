@@ -25,7 +25,6 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
 from proxy.stores.protocols import Store
-from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, services
@@ -42,7 +41,6 @@ class Gateway:
     contents: dict[str, str]
     clock: clocks.Clock
     metrics: metering.Metrics
-    activity: activities.Activity
     callers: caller_counts.CallerCounts
     mappings: loader.Mappings
     applications: applications.Applications
@@ -143,7 +141,6 @@ async def build(
         contents=contents,
         clock=base.clock,
         metrics=base.metrics,
-        activity=base.process.activity,
         callers=base.process.callers,
         mappings=mappings,
         applications=served,

@@ -13,7 +13,6 @@ from proxy import config, redaction
 from proxy.kit import clock as clocks
 from proxy.stores import open as opening
 from proxy.stores.protocols import CacheStore, Store
-from proxy.telemetry import activity as activities
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.upstream import session
@@ -67,7 +66,7 @@ class Environment:
 
 
 class ProcessState:
-    """Environment, clock, metrics, recent activity and counts of callers of a process, and the resources that the
+    """Environment, clock, metrics and counts of callers of a process, and the resources that the
     gateways before and after a reload share. `api_keys` are the digests of all API keys since the start, which
     `redaction` hides: requests that are held from before a reload must not show one that it removed."""
 
@@ -77,6 +76,5 @@ class ProcessState:
         self.metrics = metering.Metrics(CollectorRegistry(), clock)
         self.api_keys: set[config.Digest] = set()
         self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
-        self.activity = activities.Activity()
         self.callers = caller_counts.CallerCounts(self.redaction)
         self.shared = SharedResources()

@@ -139,7 +139,6 @@ class ServiceBuilder:
         gateway.cache.clear_responses = cache.clear
         request_middleware = middleware.RequestMiddleware(
             metrics,
-            gateway.activity,
             clock,
             addresses,
             ids=self._ids,

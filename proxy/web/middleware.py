@@ -16,7 +16,6 @@ from aiohttp.typedefs import Handler, Middleware
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.wording import rfc3339
-from proxy.telemetry.activity import Activity, RequestValues, held_target
 from proxy.telemetry.callers import CallerCounts
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
@@ -112,7 +111,6 @@ class RequestMiddleware:
     def __init__(
         self,
         metrics: Metrics,
-        activity: Activity,
         clock: Clock,
         addresses: ClientAddressResolver,
         *,
@@ -121,7 +119,6 @@ class RequestMiddleware:
         callers: CallerCounts | None,
     ) -> None:
         self._metrics = metrics
-        self._activity = activity
         self._addresses = addresses
         self._clock = clock
         self._ids = ids
@@ -197,7 +194,6 @@ class RequestMiddleware:
                     unsupported=metadata.ignored if metadata is not None else (),
                     error=kind,
                 )
-            self._activity.add_request(_record(request, fields, seconds, now))
 
     def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
@@ -223,29 +219,6 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
         parts, cache = metadata.cost, metadata.source
     is_check = route in operator_endpoints.PATHS
     return RequestFields(method, route, status, address, application, key, parts, cache, kind, is_check)
-
-
-def _record(request: web.Request, fields: RequestFields, seconds: float, now: float) -> RequestValues:
-    metadata = request.get(METADATA)
-    return (
-        now,
-        REQUEST_ID.get(),
-        fields.method,
-        held_target(request.raw_path),
-        fields.route,
-        fields.status,
-        seconds * 1000,
-        fields.address,
-        request.headers.get(hdrs.USER_AGENT, ""),
-        fields.application,
-        fields.key,
-        fields.parts,
-        fields.cache,
-        fields.error,
-        metadata.cached if metadata is not None else 0,
-        metadata.coalesced if metadata is not None else 0,
-        metadata.ignored if metadata is not None else (),
-    )
 
 
 def _route(request: web.Request) -> str:

@@ -124,7 +124,7 @@ class RecordedResources(SharedResources):
 async def made(settings: config.Config) -> dict[str, tuple[Hashable, dict[str, object]]]:
     """Make the parts of a gateway in a process of its own."""
     process = ProcessState(clock.ManualClock())
-    common = {id(each) for each in (process, process.metrics, process.activity, process.callers, process.clock)}
+    common = {id(each) for each in (process, process.metrics, process.callers, process.clock)}
     process.shared = recorded = RecordedResources(common)
     async with AsyncExitStack() as resources:
         await assembly.build(settings, process.clock, resources, process=process)
