@@ -168,11 +168,21 @@ class Process:
         return self._process.wait(SECONDS)
 
     def kill(self) -> None:
-        """End it with all its workers by SIGKILL."""
+        """End it with all its workers, which have sessions of their own, by SIGKILL."""
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
+            for pid in [self.pid, *descendants(self.pid)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._process.wait()
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes that a process has started, and those that they have."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [each for child in map(int, children) for each in (child, *descendants(child))]
 
 
 class Service(Process):
