@@ -4,13 +4,10 @@ import asyncio
 import json
 import re
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from support import running_proxy, scripted_upstream
-from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
-
-from proxy.kit import clock
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 KEPT = {"seconds": 300}
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
@@ -107,39 +104,6 @@ async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None
 async def test_free_request_has_no_part_headers(environment: ProxyEnvironment) -> None:
     reply = await environment.get(f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas")
     assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
-
-
-async def test_stale_result_is_served_while_upstream_fails(time: clock.ManualClock) -> None:
-    async with scripted_upstream.running() as upstream:
-        good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}]}}
-        upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
-        settings = running_proxy.settings(
-            upstream.graphql_url,
-            upstream.token_url,
-            translation={"single_query": "supMultiMatch"},
-            cache=KEPT,
-        )
-        async with running_proxy.running(settings, time) as proxy:
-            asked = f"/v3/parts/match?apikey={running_proxy.KEY}&queries={quote(json.dumps([A]))}"
-            replies = [await proxy.get(asked)]
-            time.advance(301)
-            replies.append(await proxy.get(asked))
-            other = await proxy.get(asked.replace("74N", "74D"))
-        assert [(reply.status, reply.headers.get("X-Cache")) for reply in replies] == [(200, "miss"), (200, "stale")]
-        assert other.status == 502
-
-
-async def test_concurrent_clients_share_upstream_requests(start: StartEnvironment) -> None:
-    plenty = {"applications": single_application(part_limit=10_000)}
-    async with start(sandbox=plenty, upstream={"connections": 1}) as environment:
-        await environment.proxy.get("/ready")
-        numbers = [f"{value}{letter}" for value in ("1N40", "1N41", "SN74") for letter in range(10)]
-        replies = await asyncio.gather(*(environment.get(target({"sku": number})) for number in numbers))
-        assert {reply.status for reply in replies} == {200}
-        assert environment.sandbox.request_counts.graphql <= 5
-        asked = [query["sku"] for variables in environment.sent_variables for query in variables["queries"]]
-        assert sorted(asked) == sorted(numbers)
-        assert sum(figures(reply)[1] for reply in replies) == environment.billed_parts
 
 
 async def test_concurrent_single_queries_are_sent_as_aliases(start: StartEnvironment) -> None:

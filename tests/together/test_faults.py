@@ -89,24 +89,6 @@ async def at_least(least: float, value: Awaitable[float]) -> bool:
     return await value >= least
 
 
-@pytest.mark.parametrize(
-    "answer, status",
-    [
-        (ScriptedResponse(GOOD, cut_after=20), 502),
-        (ScriptedResponse(HTML, 500), 502),
-        (ScriptedResponse(HTML, 502), 502),
-        (ScriptedResponse(HTML, 504), 502),
-        (HTML, 502),
-        (b"", 502),
-        ({"errors": [{"message": "You have exceeded your part limit of 605."}]}, 429),
-    ],
-)
-async def test_billed_requests_and_exhausted_quotas_are_not_retried(answer: Any, status: int) -> None:
-    async with scripted_environment(answer, GOOD, retries=10) as environment:
-        assert (await environment.reply()).status == status
-        assert len(environment.upstream.requests) == 1
-
-
 async def test_timeout_of_a_sent_request_is_not_retried() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heard.append(await reader.read())

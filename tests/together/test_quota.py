@@ -61,21 +61,6 @@ async def test_request_beyond_the_plan_is_not_sent(start: StartEnvironment) -> N
         await environment.results(ONE, NONE)
 
 
-async def test_api_key_quota_limits_only_that_key(start: StartEnvironment) -> None:
-    async with start(application={"apikeys": KEYS, "parts": 1_000}) as environment:
-        for _ in range(3):
-            await environment.reply(ONE, NONE, key=ERP)
-        assert (
-            (await refusal(environment, ERP, ONE, NONE)).json["message"].startswith("demo/erp has 3 of 12 parts left")
-        )
-        await environment.reply(ONE, NONE, key=SHOP)
-        await until_metrics_say(environment, "used", "demo", 12.0)
-        text = (await environment.get("/metrics")).body.decode()
-    assert [gauge(text, "used", who) for who in ("demo/erp", "demo/shop")] == [9.0, 3.0]
-    assert [gauge(text, "remaining", who) for who in ("demo", "demo/erp")] == [988.0, 3.0]
-    assert environment.billed_parts == 12
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 async def test_key_with_a_share_keeps_to_it_over_two_services(
     start: StartEnvironment, request: pytest.FixtureRequest, tmp_path: Path, kind: str
@@ -114,27 +99,6 @@ async def test_usage_that_redis_has_lost_is_restored_by_a_service_that_knows_it(
             assert reply.json["message"].startswith("demo has 5 of 8 parts left")
 
 
-async def test_concurrent_requests_never_exceed_the_plan(start: StartEnvironment) -> None:
-    async with start(application={"parts": 40}, coalescing={"enabled": False}) as environment:
-        asked = [environment.get(target(ONE, {"mpn": "1N4007", "limit": limit})) for limit in range(1, 16)]
-        statuses = [reply.status for reply in await asyncio.gather(*asked)]
-        assert set(statuses) == {200, 429}
-        assert environment.billed_parts <= 40
-        await until_metrics_say(environment, "used", "demo", float(environment.billed_parts))
-        await until_metrics_say(environment, "reserved", "demo", 0.0)
-
-
-async def test_rate_limit_is_a_free_429_with_one_second(start: StartEnvironment) -> None:
-    async with start(application={"rate": 3}) as environment:
-        replies = [await environment.get(target(ONE, NONE)) for _ in range(5)]
-        assert [reply.status for reply in replies] == [200, 200, 200, 429, 429]
-        assert replies[-1].headers["retry-after"] == "1"
-        assert "demo/1 may make no more than 3 requests in a second" in replies[-1].json["message"]
-        assert environment.billed_parts == 9
-        environment.time.advance(1)
-        assert (await environment.get(target(ONE, NONE))).status == 200
-
-
 async def test_exhausted_quota_survives_a_restart(start: StartEnvironment, tmp_path: Path) -> None:
     ledger = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": single_application(part_limit=3)}}
     async with start(**ledger) as environment:
@@ -145,14 +109,6 @@ async def test_exhausted_quota_survives_a_restart(start: StartEnvironment, tmp_p
         assert environment.sandbox.request_counts.graphql == 0
         environment.time.advance(TO_DECEMBER)
         await environment.results(ONE, NONE)
-
-
-async def test_usage_survives_a_restart(start: StartEnvironment, tmp_path: Path) -> None:
-    for _ in range(2):
-        async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as environment:
-            await environment.results(ONE, NONE)
-    async with start(store=f"sqlite:{tmp_path}/state.sqlite", application={"parts": 10}) as environment:
-        assert "demo has 4 of 10" in (await refusal(environment, running_proxy.KEY, ONE, NONE)).json["message"]
 
 
 async def test_response_headers_have_cost_and_remaining_quota(start: StartEnvironment) -> None:
@@ -170,13 +126,6 @@ async def test_response_headers_have_cost_and_remaining_quota(start: StartEnviro
     ]
     assert listed.status == 200
     assert not any(name.startswith("x-parts-") for name in listed.headers)
-
-
-async def test_lifetime_quota_has_no_reset(start: StartEnvironment) -> None:
-    async with start(application={"parts": 1_000, "period": "lifetime"}) as environment:
-        reply = await environment.get(target(ONE, NONE))
-    assert (reply.headers["x-parts-used"], reply.headers["x-parts-limit"]) == ("3", "1000")
-    assert "x-parts-reset" not in reply.headers
 
 
 @pytest.mark.parametrize(

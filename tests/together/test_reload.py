@@ -123,19 +123,6 @@ def sandbox(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey, **fie
     return nexar_sandbox.serve(nexar_sandbox.SandboxSettings(**fields), catalog=catalog, key=key)
 
 
-async def test_keys_are_added_and_removed_with_their_cached_responses(start_reloadable: StartReloadable) -> None:
-    async with start_reloadable() as service:
-        assert [(await service.match())[0] for _ in range(4)] == [200] * 4
-        assert (await service.match(key="new"))[0] == 403
-        service.demo["apikeys"] = ["new"]
-        result = await service.reload()
-        assert result.changed == ("applications.demo.apikeys.1.key",)
-        # The second request has left an encoded response, which must not outlive its key.
-        assert (await service.match())[0] == 403
-        status, headers, _ = await service.match(key="new")
-        assert (status, headers["X-Cache"], service.billed) == (200, "hit", PARTS)
-
-
 async def test_an_expired_key_is_refused_and_the_new_one_served(start_reloadable: StartReloadable) -> None:
     async with start_reloadable() as service:
         await service.match()
@@ -151,21 +138,6 @@ async def test_an_expired_key_is_refused_and_the_new_one_served(start_reloadable
                 },
             )
         assert (await service.match(key="new"))[0] == 200
-
-
-async def test_quota_and_rate_follow(start_reloadable: StartReloadable) -> None:
-    def limited(service: ReloadableService) -> None:
-        service.demo["parts"] = 0
-
-    async with start_reloadable(limited) as service:
-        assert (await service.match())[0] == 429
-        service.demo["parts"] = 50
-        assert (await service.reload()).changed == ("applications.demo.parts",)
-        status, headers, _ = await service.match()
-        assert (status, headers["X-Parts-Limit"], headers["X-Parts-Used"]) == (200, "50", str(PARTS))
-        service.demo["rate"] = 1
-        await service.reload()
-        assert sorted({(await service.match())[0] for _ in range(3)}) == [200, 429]
 
 
 async def test_usage_and_cached_results_are_kept(start_reloadable: StartReloadable) -> None:
@@ -394,5 +366,5 @@ async def test_nothing_of_replaced_configurations_is_left(start_reloadable: Star
             while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
                 await asyncio.sleep(0.05)
         named = [task.get_name() for task in asyncio.all_tasks()]
-        once = {"quota", "cache clearing", "figures of this machine"}
+        once = {"quota", "cache clearing"}
         assert {named.count(name) for name in once} == {1}, named

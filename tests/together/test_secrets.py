@@ -127,35 +127,6 @@ def clean(replies: list[RawResponse], log_output: io.StringIO) -> None:
         assert planted.encode().hex() not in log_output.getvalue()
 
 
-async def test_responses_metrics_and_log_hold_no_secret(start: StartEnvironment, log_format: io.StringIO) -> None:
-    accounts = single_application(client_id=CLIENT, client_secret=SECRET)
-    async with start(sandbox={"applications": accounts}, application=OWN) as environment:
-        replies = await everything_said(environment.port)
-    assert {200, 400, 403, 404, 405} <= {reply.status for reply in replies}
-    assert "request" in log_format.getvalue()
-    clean(replies, log_format)
-
-
-async def test_refused_credentials_reveal_no_secret(start: StartEnvironment, log_format: io.StringIO) -> None:
-    accounts = single_application(client_id=CLIENT, client_secret="another")
-    async with start(sandbox={"applications": accounts}, application=OWN) as environment:
-        replies = await everything_said(environment.port)
-    assert 502 in {reply.status for reply in replies}
-    assert "refuses application demo" in log_format.getvalue()
-    clean(replies, log_format)
-
-
-async def test_unreachable_services_reveal_no_secret(
-    start: StartEnvironment, unreachable_url: str, log_format: io.StringIO
-) -> None:
-    replies = []
-    for urls in ({"graphql_url": f"{unreachable_url}/graphql"}, {"token_url": f"{unreachable_url}/connect/token"}):
-        async with start(urls=urls, application=OWN) as environment:
-            replies += await everything_said(environment.port)
-    assert 503 in {reply.status for reply in replies}
-    clean(replies, log_format)
-
-
 @asynccontextmanager
 async def before_a_script() -> AsyncIterator[tuple[scripted_upstream.ScriptedUpstream, running_proxy.ProxyClient]]:
     async with scripted_upstream.running() as upstream:
@@ -207,21 +178,6 @@ async def test_worker_files_hold_no_secret(log_format: io.StringIO, tmp_path: Pa
     clean(replies, log_format)
     for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
         assert not any(planted.encode() in kept for kept in files.values())
-
-
-async def test_store_file_holds_no_secret(start: StartEnvironment, log_format: io.StringIO, tmp_path: Path) -> None:
-    """The file contains the encrypted token and the ledger by names; only its owner can read it."""
-    accounts = single_application(client_id=CLIENT, client_secret=SECRET)
-    limited = {**OWN, "parts": 100, "rate": 50}
-    async with start(
-        sandbox={"applications": accounts}, application=limited, store=f"sqlite:{tmp_path}/state.sqlite"
-    ) as environment:
-        replies = await everything_said(environment.port)
-        files = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    clean(replies, log_format)
-    assert any(b"demo/1" in kept for kept in files.values())
-    for planted in (APIKEY, WRONG_KEY, SECRET, CLIENT):
-        assert [name for name, kept in files.items() if planted.encode() in kept] == []
 
 
 OTHER_KEY = 'oth3r"é+PLANTED'  # of another client, with characters that every encoding writes in its own way

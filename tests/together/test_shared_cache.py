@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from support import running_proxy
-from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
 import nexar_sandbox
 from proxy import config
@@ -105,21 +105,6 @@ async def counted(environment: ProxyEnvironment, name: str) -> dict[str, float]:
     return {label: float(value) for label, value in re.findall(rf'{name}_total{{\w+="(\w+)"}} (\S+)', text)}
 
 
-async def test_another_service_is_served_from_the_store(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
-        first = await one.get(target(A, B))
-        await stored(environment, store, 2)
-        billed = environment.billed_parts
-        second = await two.get(target(B, C))
-        third = await two.get(target(B, A))
-        assert figures(first) == ("miss", billed)
-        assert figures(second) == ("miss", environment.billed_parts - billed)
-        assert [query["mpn"] for query in environment.sent_variables[-1]["queries"]] == ["SN74S74D"]
-        assert figures(third) == ("hit", 0)
-        assert third.json["results"] == first.json["results"][::-1]
-        assert await counted(two, "v3bridge_shared_cache_lookups") == {"hit": 2.0, "miss": 1.0}
-
-
 async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         chosen = settings(environment, store)
@@ -201,20 +186,6 @@ async def test_other_circumstances_share_nothing(start: StartEnvironment, store:
             assert figures(await two.get(target(A))).source == "miss"
 
 
-async def test_applications_share_nothing_whatever_their_names(start: StartEnvironment, store: str) -> None:
-    """Neither another application with the same credentials, nor one of the same name with others."""
-    plans = [*single_application(), *single_application(application_id="app-2", client_id="client-2")]
-    async with start(sandbox={"applications": tuple(plans)}) as environment:
-        chosen = settings(environment, store)
-        renamed = msgspec.structs.replace(chosen, applications={"other": chosen.applications["demo"]})
-        foreign = settings(environment, store, application={"client_id": config.ClientId("client-2")})
-        async with others(environment, chosen, renamed, foreign, chosen) as (one, *different, equal):
-            await one.get(target(A))
-            await stored(environment, store, 1)
-            assert [figures(await each.get(target(A))) for each in different] == [("miss", 3), ("miss", 3)]
-            assert figures(await equal.get(target(A))) == ("hit", 0)
-
-
 async def test_no_secret_and_no_query_is_a_key_in_the_store(
     start: StartEnvironment, tmp_path: Path, store: str
 ) -> None:
@@ -242,21 +213,6 @@ async def test_remaining_lifetime_counts(start: StartEnvironment, store: str) ->
         assert figures(await two.get(target(A))).source == "miss"
 
 
-async def test_stale_entry_of_another_service_is_served_while_upstream_fails(
-    start: StartEnvironment, store: str
-) -> None:
-    async with start() as environment:
-        chosen = settings(environment, store)
-        async with others(environment, chosen) as (one,):
-            before = await one.get(target(A, C))
-        environment.time.advance(301)
-        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("5xx share=1 status=502"))
-        async with others(environment, chosen) as (two,):
-            after = await two.get(target(A, C))
-        assert figures(after).source == "stale"
-        assert after.json["results"] == before.json["results"]
-
-
 class JumpingClock(clock.ManualClock):
     """Clock whose wall-clock time can be set, while its monotonic time goes on."""
 
@@ -280,15 +236,6 @@ async def test_clock_jumps_make_no_entry_live_longer(
         two.offset = offset
         async with running_proxy.running(chosen, two) as second:
             assert (await second.get(target(A))).headers["x-cache"] == source
-
-
-async def test_forty_clients_of_four_services_cost_one_result(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 4) as services:
-        await asyncio.gather(*(each.get("/readyz") for each in services))
-        replies = await asyncio.gather(*(services[n % 4].get(target(A)) for n in range(40)))
-        assert environment.billed_parts == 3
-        assert sum(figures(reply).cost for reply in replies) == 3
-        assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
 
 
 async def test_services_with_overlapping_requests_never_wait_for_each_other(

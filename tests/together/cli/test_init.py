@@ -17,7 +17,6 @@ from support.running_commands import Run, Start
 from together.terminal import Terminal
 
 import nexar_sandbox
-from proxy import config
 from proxy.config import loader
 
 
@@ -91,20 +90,6 @@ def init(run_command: Run, addresses: tuple[str, ...], tmp_path: Path) -> Callab
         return run_command("init", "--yes", "--output", str(tmp_path / "own.yaml"), *addresses, *options)
 
     return run
-
-
-def test_script_gives_options_and_gets_a_new_api_key(
-    init: Callable[..., Any], upstream: nexar_sandbox.Sandbox, tmp_path: Path
-) -> None:
-    (tmp_path / "secret").write_text(upstream.default_application.client_secret)
-    options = ("--client-id", upstream.default_application.client_id, "--client-secret", "file:secret")
-    done = init(*options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (key,) = loader.load(tmp_path / "own.yaml", {}).applications["our"].apikeys
-    shown = done.stdout.partition("apikey=")[2].partition("&")[0]
-    assert (len(shown) >= 32, key.key) == (True, config.digest(shown))
-    again = init(*options)
-    assert (again.returncode, "own.yaml exists; name another file" in again.stderr) == (2, True)
 
 
 def test_refused_credentials_are_reported_and_the_file_is_kept(init: Callable[..., Any], tmp_path: Path) -> None:

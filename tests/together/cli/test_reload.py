@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,7 +17,7 @@ import aiohttp
 import pytest
 import yaml
 import yarl
-from support.running_commands import PROCESS, Run, Start
+from support.running_commands import PROCESS, Start
 
 import nexar_sandbox
 from proxy.config import ReloadResult
@@ -165,43 +164,6 @@ class SteadyLoad:
             return f"{response.status}: {text[:200]}"
         results = json.dumps(json.loads(text)["results"])
         return "ok" if self._bodies.setdefault(query, results) == results else "wrong response"
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_reloads_under_load_lose_no_request(
-    start_service: StartService,
-    upstream: nexar_sandbox.Sandbox,
-    run_command: Run,
-    workers: int,
-) -> None:
-    service = await start_service(workers)
-    load = SteadyLoad(service.url, [STABLE])
-    used_before = upstream.part_usage.used(upstream.default_application.application_id)
-    began = time.monotonic()
-    async with load.running():
-        for number in range(RELOADS):
-            # A key is removed when no request with it is in flight: it may be for longer than a reload takes.
-            used = {*load.keys, *(key for key, requests in load.pending.items() if requests)}
-            new = f"key-{number}"
-            service.demo["apikeys"] = [{"key": key, "name": key} for key in sorted({STABLE, new, *used})]
-            service.demo["parts"] = 1_000_000 + number
-            service.demo["rate"] = 10_000 + number
-            service.content["cache"] = {"seconds": 300 + number % 7, "bytes": 1_000_000 * (1 + number % 3)}
-            service.content["upstream"]["retries"] = number % 3
-            result = await asyncio.to_thread(service.reload)
-            assert (result.outcome, result.waiting_for_restart) == ("reloaded", ()), result.mistakes
-            assert f"applications.demo.apikeys.{new} (added)" in result.changed
-            load.keys = [STABLE, new]
-    seconds = time.monotonic() - began
-    sent = sum(load.outcomes.values())
-    assert load.outcomes == {"ok": sent}, (seconds, load.outcomes.most_common(5))
-    # Every part that the upstream has billed is in the ledger, and in the header of the response that it was for.
-    billed = upstream.part_usage.used(upstream.default_application.application_id) - used_before
-    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
-    usage = run_command("usage", "--config", str(service.file), "--json", python=PROCESS)
-    row = next(row for row in json.loads(usage.stdout) if row["key"] is None)
-    assert (row["used"], row["uncertain"], row["reserved"]) == (billed, 0, 0)
-    assert load.parts == billed > 0
 
 
 async def statuses(service: ReloadedService, key: str) -> set[int]:

@@ -40,19 +40,6 @@ def _address(lines: Any) -> Any:
     return words[2]
 
 
-def test_printed_curl_line_returns_parts(start_command: Any) -> None:
-    serving = start_command("serve", "--port", "0")
-    lines = serving.until("curl")
-    status, reply = _get(_address(lines))
-    url = next(word for word in lines[0].split() if word.startswith("http://"))
-    assert _address(lines).startswith(f"{url}/parts/match?")
-    assert "on the embedded sandbox" in lines[0]
-    assert status == 200
-    assert {part["mpn"] for part in reply["results"][0]["items"]} == {"SN74S74N"}
-    assert serving.stop(signal.SIGTERM) == 0
-    assert "Traceback" not in serving.errors
-
-
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_signal_stops_the_service_cleanly(start_command: Any, name: str) -> None:
     serving = start_command("serve", "--port", "0")
@@ -87,19 +74,6 @@ def test_only_the_example_key_is_printed(start_command: Any, config_file: str) -
     assert "a-key-of-our-own" not in serving.errors
 
 
-def test_service_uses_a_separately_running_sandbox(start_command: Any, tmp_path: Path) -> None:
-    shown = dict(line.split() for line in start_command("sandbox", "--port", "0").until("client_secret"))
-    file = tmp_path / "own.yaml"
-    file.write_text(f"""
-upstream: {{graphql_url: "{shown["graphql_url"]}", token_url: "{shown["token_url"]}"}}
-applications:
-  demo: {{client_id: "{shown["client_id"]}", client_secret: "{shown["client_secret"]}", apikeys: [EXAMPLE_KEY]}}
-""")
-    lines = start_command("serve", "--config", str(file), "--port", "0").until("curl")
-    assert "sandbox" not in lines[0]
-    assert _get(_address(lines))[1]["results"][0]["hits"] > 0
-
-
 @pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
 def test_port_in_use_is_one_line_and_exit_code_2(run_command: Run, command: str, who: str) -> None:
     with socket.socket() as taken:
@@ -112,16 +86,6 @@ def test_port_in_use_is_one_line_and_exit_code_2(run_command: Run, command: str,
         f"v3bridge: {who}cannot listen on 127.0.0.1:{port}: Address already in use; "
         "choose another with --host or --port\n"
     )
-
-
-def test_configuration_mistake_names_file_line_and_key(run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text("listen:\n  port: somewhere\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\n")
-    done = run_command("serve", "--config", str(file))
-    assert done.returncode == 2
-    assert done.stderr.startswith("v3bridge: own.yaml:2:3: listen.port: 'somewhere' is not accepted")
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
 
 
 def test_secrets_readable_by_others_cause_one_warning(start_command: Any, tmp_path: Path) -> None:

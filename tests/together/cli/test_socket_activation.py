@@ -7,12 +7,10 @@ import os
 import re
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from support import commands
 from together import service_manager
 
 WATCHDOG_SECONDS = 2.0
@@ -214,33 +212,3 @@ async def test_watchdog_hears_of_the_service_only_while_every_event_loop_respond
         while len(program.notified) == sent:
             await asyncio.sleep(0.02)
     assert program.notified[-1] == "WATCHDOG=1"
-
-
-async def test_systemd_passes_its_socket_on(
-    needs_program: Callable[[str], str],
-    tmp_path: Path,
-    serve: Callable[..., tuple[str, ...]],
-    unused_tcp_port: int,
-) -> None:
-    """systemd's own program for it, which starts the service with the first connection."""
-    program = needs_program("systemd-socket-activate")
-    python = commands.environment(tmp_path)
-    with (tmp_path / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *(program, f"--listen=127.0.0.1:{unused_tcp_port}", "--fdname=http"),
-            *(f"--setenv=PYTHONPATH={python['PYTHONPATH']}", sys.executable, *serve()),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=log,
-            env=python,
-        )
-    try:
-        async with asyncio.timeout(service_manager.SECONDS):
-            while b"Listening" not in (tmp_path / "log").read_bytes():
-                await asyncio.sleep(0.02)
-        assert await status_line(unused_tcp_port) == b"HTTP/1.1 200 OK"
-        process.terminate()
-        assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-    assert '"event":"socket inherited"' in (tmp_path / "log").read_text()

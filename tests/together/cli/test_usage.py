@@ -268,13 +268,6 @@ def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_di
     assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
 
 
-def test_unreachable_store_is_one_line_and_exit_code_2(run_command: Run, config_file: str, tmp_path: Path) -> None:
-    Path(config_file).write_text(CONFIG.replace("sqlite:state.sqlite", f"unix://:passw0rd@{tmp_path}/nobody.sock"))
-    done = run_command("usage", "--config", config_file)
-    assert done.returncode == 2
-    assert done.stderr == "v3bridge: store: the store (Redis) cannot be used: ConnectionError\n"
-
-
 ELSEWHERE = """
 upstream:
   graphql_url: "http://127.0.0.1:1/graphql"

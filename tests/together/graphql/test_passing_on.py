@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from support import cases
 from together.graphql.conftest import Pair
 
@@ -16,44 +15,11 @@ MUTATION = """mutation ($id: String!) { desDeleteComment(input: {entityId: "x", 
 SUPPLY = '{ supParts(ids: ["1"]) { mpn } }'
 
 
-@pytest.mark.parametrize("document", [ORGANIZATIONS, WORKSPACES, MUTATION])
-async def test_own_data_needs_the_own_token(pair: Any, document: str) -> None:
-    async with pair() as both:
-        sent = len(both.environment.sandbox.documents)
-        reply = await both.ask(document, {"id": "t"})
-        assert (reply.status, reply.data) == (400, None)
-        assert OWN in reply.json["errors"][0]["message"]
-        assert len(both.environment.sandbox.documents) == sent
-
-
-async def test_response_is_that_of_the_upstream_to_the_own_token(pair: Any) -> None:
-    """The sandbox tells applications without a user that they have no design data."""
-    async with pair() as both:
-        for document in (ORGANIZATIONS, WORKSPACES, MUTATION):
-            variables = {"id": "t"}
-            expected = await both.ask_upstream(document, variables)
-            reply = await both.ask(document, variables, **{OWN: f"Bearer {both.token}"})
-            assert (reply.data, reply.errors) == (expected.data, expected.errors)
-            assert (reply.data, reply.errors) != (None, [])
-            assert reply.status == expected.status
-
-
 async def test_wrong_own_token_is_refused_by_the_upstream(pair: Any) -> None:
     async with pair() as both:
         reply = await both.ask(ORGANIZATIONS, **{OWN: "Bearer of-nobody"})
         assert reply.errors[0][1] == "AuthInvalidToken"
         assert reply.status == 401
-
-
-async def test_own_data_is_fetched_each_time_and_costs_nothing(pair: Any) -> None:
-    async with pair(application={"parts": 1}) as both:
-        sent = len(both.environment.sandbox.documents)
-        for _ in range(3):
-            reply = await both.ask(ORGANIZATIONS, **{OWN: f"Bearer {both.token}"})
-            assert reply.data["admOrganizations"]
-            assert "X-Parts-Cost" not in reply.headers
-        assert len(both.environment.sandbox.documents) == sent + 3
-        assert both.billed == 0
 
 
 @cases.parametrize("document")

@@ -34,18 +34,6 @@ async def test_match_is_that_of_the_upstream(pair: Any, brokers: bool) -> None:
         assert both.billed == billed
 
 
-async def test_v3_and_graphql_pay_once(pair: Any) -> None:
-    async with pair(application={"features": "all"}) as both:
-        await both.environment.results({"mpn": "SN74S74N"}, {"mpn": "1N4007", "limit": 1})
-        billed = both.billed
-        await both.assert_same(MATCH, {"queries": QUERIES[:2]})
-        assert both.billed == billed
-        await both.assert_same(MATCH, {"queries": [{"mpn": "NE555P"}]})
-        billed = both.billed
-        assert (await both.environment.results({"mpn": "NE555P"}))[0]["items"]
-        assert both.billed == billed
-
-
 @pytest.mark.parametrize("order", [({}, {"brokers": None}), ({"brokers": None}, {})])
 async def test_null_is_not_a_variable_without_a_value(pair: Any, order: Any) -> None:
     """Null is an error of each part; without a value the argument has its default, in whatever order they come."""

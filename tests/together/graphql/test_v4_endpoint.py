@@ -153,17 +153,6 @@ async def test_introspection_stands_beside_data(pair: Any) -> None:
         assert (data["__typename"], data["__schema"]) == ("Query", {"queryType": {"name": "Query"}})
 
 
-async def test_part_is_paid_for_once_in_all_dialects(pair: Any) -> None:
-    query = '{ multi_match(queries: [{mpn: "SN74S74N"}]) { hits parts { mpn sellers { company { name } } } } }'
-    async with pair() as both:
-        v3 = await both.environment.reply({"mpn": "SN74S74N"})
-        billed = both.billed
-        reply = await ask(both, query)
-        assert (reply.headers["X-Cache"], both.billed) == ("hit", billed)
-        parts = reply.data["multi_match"][0]["parts"]
-        assert [part["mpn"] for part in parts] == [item["mpn"] for item in v3["results"][0]["items"]]
-
-
 @cases.parametrize("query, variables, says, place")
 async def test_error_of_a_document_has_v4_names_and_its_place(
     pair: Any, query: str, variables: Any, says: str, place: list[Any]
