@@ -119,7 +119,7 @@ def spellings(text: str) -> set[str]:
     return {text, html.escape(text), once, quote(once, safe=""), *in_json}
 
 
-def run_commands(service: running.Service, sandbox: running.Sandbox) -> Iterator[str]:
+def run_commands(service: running.Service, sandbox: running.Sandbox, temporary: Path) -> Iterator[str]:
     """Run the commands that read configuration, store, logs or responses; yields their outputs and files."""
     folder, config = service.folder, ("--config", service.file)
     url = f"http://octopart.com/api{TARGETS[0]}"
@@ -131,7 +131,8 @@ def run_commands(service: running.Service, sandbox: running.Sandbox) -> Iterator
     keys = ("--baseline-key", "env:OLD", "--candidate-key", "env:NEW")
     runs.append(("compare", *sides, *keys, "--html", folder / "report.html", "--json", folder / "report.json"))
     for arguments in runs:
-        done = running.command(*arguments, folder=folder, OLD=sandbox.ways["legacy_apikey"], NEW=KEY)
+        variables = {"OLD": sandbox.ways["legacy_apikey"], "NEW": KEY, "TMPDIR": str(temporary)}
+        done = running.command(*arguments, folder=folder, **variables)
         assert "Traceback" not in done.stderr
         assert done.stdout, done.stderr
         yield f"{arguments}"[:20] + done.stdout + done.stderr
@@ -153,19 +154,22 @@ def test_planted_secrets_are_in_no_output(processes: running.Processes) -> None:
     text = bills.configuration(
         sandbox, demo=bills.application(sandbox, f"apikeys: {apikeys}, parts: 9000"), refused=refused
     )
-    service = processes.service(text.replace("{format: json}", "{format: json, level: debug}"))
+    temporary = processes.new_folder()  # where workers leave what they share
+    text = text.replace("{format: json}", "{format: json, level: debug}")
+    service = processes.service(text, "--workers", "2", TMPDIR=str(temporary))
     outputs = list(send_all(service, sandbox))
-    service.write(text.replace("{format: json}", "{format: console, level: debug}"))
+    service.write(text.replace("json", "console"))
     service.restart()
-    outputs += [*send_all(service, sandbox), *run_commands(service, sandbox)]
+    outputs += [*send_all(service, sandbox), *run_commands(service, sandbox, temporary)]
     statuses = {output[:3] for output in outputs}
     assert {"200", "400", "403", "404", "502", "503"} <= statuses
-    outputs += contents(service.folder)
+    outputs += [*contents(service.folder), *contents(temporary)]
     assert all(file.stat().st_mode & 0o077 == 0 for file in service.folder.glob("store*"))
     sandbox.kill()
     outputs += [said(service.get(bills.match("unreachable", key=key))) for key in (KEY, REFUSED_KEY)]
     service.stop()
     outputs += contents(service.folder)
-    planted = (KEY, WRONG_KEY, REFUSED_KEY, STRANGE_KEY, WRONG_SECRET, sandbox.ways["client_secret"])
+    own = sandbox.ways["client_secret"], sandbox.ways["client_id"]
+    planted = (KEY, WRONG_KEY, REFUSED_KEY, STRANGE_KEY, WRONG_SECRET, *own)
     words = set().union(*map(spellings, planted))
     assert [(word, output[:200]) for output in outputs for word in words if word in output] == []

@@ -1,4 +1,4 @@
-"""Tests of work done once: tokens, identical queries in flight, cached results (ARCHITECTURE.md, decisions)."""
+"""Tests of cached results and of tokens that expire; tests/acceptance has what several processes do once."""
 
 import asyncio
 from typing import Any

@@ -61,30 +61,6 @@ async def test_request_beyond_the_plan_is_not_sent(start: StartEnvironment) -> N
         await environment.results(ONE, NONE)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
-async def test_key_with_a_share_keeps_to_it_over_two_services(
-    start: StartEnvironment, request: pytest.FixtureRequest, tmp_path: Path, kind: str
-) -> None:
-    url = request.getfixturevalue("redis_server").url if kind == "redis" else f"sqlite:{tmp_path}/state.sqlite"
-    keys = (
-        config.ApiKeySettings(config.digest(ERP), name="erp"),
-        config.ApiKeySettings(config.digest(SHOP), name="nightly", parts="60%"),
-    )
-    alone = {"store": url, "coalescing": {"enabled": False}, "application": {"apikeys": keys, "parts": 40}}
-    async with start(**alone) as one, start(**alone) as two:
-        asked = [
-            each.get(target({"mpn": "SN74S74N", "limit": limit}, key=SHOP))
-            for limit in range(1, 12)
-            for each in (one, two)
-        ]
-        replies = await asyncio.gather(*asked)
-        assert {reply.status for reply in replies} == {200, 429}
-        assert one.billed_parts + two.billed_parts <= 24  # 60 % of 40
-        while (reply := await one.get(target(ONE, key=ERP))).status == 200:
-            assert one.billed_parts + two.billed_parts <= 40
-        assert reply.json["message"].startswith("demo has ")
-
-
 async def test_usage_that_redis_has_lost_is_restored_by_a_service_that_knows_it(
     start: StartEnvironment, redis_server: RedisServer
 ) -> None:

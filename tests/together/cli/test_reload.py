@@ -2,13 +2,8 @@
 
 import asyncio
 import json
-import os
 import re
-import signal
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,9 +19,7 @@ from proxy.config import ReloadResult
 from proxy.workers import control
 
 SECONDS = 60.0  # that a condition may take before its test fails
-RELOADS, PER_SECOND, CONNECTIONS = 40, 200, 20
 STABLE = "a-key-that-stays"
-NUMBERS = ("SN74S74N", "LM358N", "NE555P", "BC847B", "ATMEGA328P-PU")
 
 
 @pytest.fixture
@@ -111,61 +104,6 @@ def target(key: str, number: str, limit: int) -> str:
     return f"/v3/parts/match?apikey={key}&queries={quote(json.dumps([{'mpn': number, 'limit': limit}]))}"
 
 
-@dataclass
-class SteadyLoad:
-    """Requests at a steady rate over connections that stay open; `keys` are used in turn.
-
-    `pending` has the keys of requests without a response.
-    """
-
-    url: str
-    keys: list[str]
-    outcomes: Counter[str] = field(default_factory=Counter)
-    pending: Counter[str] = field(default_factory=Counter)
-    parts: int = 0
-    _bodies: dict[tuple[str, int], str] = field(default_factory=dict)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        timeout = aiohttp.ClientTimeout(total=SECONDS)
-        connector = aiohttp.TCPConnector(limit=CONNECTIONS)
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
-            ended = asyncio.Event()
-            clients = [asyncio.create_task(self._send(session, place, ended)) for place in range(CONNECTIONS)]
-            try:
-                yield
-            finally:
-                ended.set()
-                await asyncio.gather(*clients)
-
-    async def _send(self, session: aiohttp.ClientSession, place: int, ended: asyncio.Event) -> None:
-        loop, number = asyncio.get_running_loop(), place
-        due = loop.time() + place / PER_SECOND
-        while not ended.is_set():
-            await asyncio.sleep(due - loop.time())
-            due += CONNECTIONS / PER_SECOND
-            number += CONNECTIONS
-            # Mostly cache hits; queries that are new go upstream all the time.
-            new = number % 10 == 0
-            query = NUMBERS[number // 10 % len(NUMBERS)], (number // 50 % 20 if new else number % 3) + 1
-            key = self.keys[number % len(self.keys)]
-            self.pending[key] += 1
-            try:
-                async with session.get(yarl.URL(self.url + target(key, *query), encoded=True)) as response:
-                    text = await response.text()
-                    self.outcomes[self._outcome(query, response, text)] += 1
-                    self.parts += int(response.headers.get("X-Parts-Cost", "0"))
-            except (aiohttp.ClientError, TimeoutError) as error:
-                self.outcomes[type(error).__name__] += 1
-            self.pending[key] -= 1
-
-    def _outcome(self, query: tuple[str, int], response: aiohttp.ClientResponse, text: str) -> str:
-        if response.status != 200:
-            return f"{response.status}: {text[:200]}"
-        results = json.dumps(json.loads(text)["results"])
-        return "ok" if self._bodies.setdefault(query, results) == results else "wrong response"
-
-
 async def statuses(service: ReloadedService, key: str) -> set[int]:
     """Statuses of requests over new connections, which the kernel distributes among the workers."""
     found = set()
@@ -199,17 +137,6 @@ async def test_all_workers_change_or_none(start_service: StartService) -> None:
     assert await statuses(service, "new") == {200}
     await logged(service, "configuration reload failed", 1)
     assert service.lines("configuration reload failed")[0]["mistakes"] == list(result.mistakes)
-
-
-async def test_a_killed_worker_comes_back_with_the_configuration_that_is_served(start_service: StartService) -> None:
-    service = await start_service(2)
-    service.demo["apikeys"] = [{"key": "new", "name": "new"}]
-    assert (await asyncio.to_thread(service.reload)).outcome == "reloaded"
-    await logged(service, "worker started", 2)
-    os.kill(service.lines("worker started")[0]["pid"], signal.SIGKILL)
-    await logged(service, "worker started", 3)
-    assert await statuses(service, "new") == {200}
-    assert await statuses(service, STABLE) == {403}
 
 
 async def test_commands_use_the_store_of_the_running_service(
