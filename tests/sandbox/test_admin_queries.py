@@ -9,7 +9,6 @@ from sandbox.design_client import APPLICATION, DesignClient, StartDesignSandbox
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory
-from proxy.kit import clock
 
 OTHERS = user_directory.Organization("9c1d6b11-9a86-4b37-8a64-2c50d0a6c001", "Others")
 LIN = dataclasses.replace(
@@ -139,27 +138,6 @@ async def test_an_application_of_another_organization_is_null(member: DesignClie
     }
     await log_in(member, applications.DEFAULT_APPLICATION)
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
-
-
-async def test_admin_queries_show_changes_at_once(member: DesignClient, manual_clock: clock.ManualClock) -> None:
-    sandbox = member.sandbox
-    fresh = dataclasses.replace(
-        applications.DEFAULT_APPLICATION,
-        name="fresh",
-        application_id="fresh-id",
-        client_id="fresh",
-        created=manual_clock.now(),
-    )
-    sandbox.applications.add(fresh)
-    assert (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]["name"] == "fresh"
-    sandbox.applications.replace(dataclasses.replace(fresh, name="renamed"))
-    await log_in(member, fresh)
-    assert (await member.ask('{ supSearch(q: "", limit: 2) { results { part { id } } } }')).data
-    await member.sign_in()
-    sandbox.applications.remove("fresh-id")
-    gone = (await member.get(BY_ID, id="fresh-id"))["admApplicationById"]
-    assert gone == {"name": "renamed", "deleted": True, "supplyCounts": {"partCounter": 2}}
-    assert [(one["name"], one["deleted"]) for one in (await own(member))["applications"]][-1] == ("renamed", True)
 
 
 async def test_a_removed_user_has_no_organization(start: StartSandbox) -> None:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -149,42 +148,12 @@ def test_parts_are_generated_up_to_the_given_number(start_sandbox: Any) -> None:
     assert _parts_in_all(start_sandbox("--parts", "1500")) == 1500
 
 
-def test_part_file_is_loaded(start_sandbox: Any, tmp_path: Path) -> None:
-    file = tmp_path / "own.jsonl"
-    file.write_text(json.dumps({"mpn": "OUR-OWN-1", "manufacturer": "Our Workshop"}) + "\n")
-    found = start_sandbox("--catalog", str(file)).ask(MATCH)["supMultiMatch"]
-    assert found == [{"parts": [{"mpn": "OUR-OWN-1", "manufacturer": {"name": "Our Workshop"}}]}]
-
-
 def test_catalog_file_is_created_at_first_start_and_reused(start_sandbox: Any, tmp_path: Path) -> None:
     file = tmp_path / "catalog.db"
     assert _parts_in_all(start_sandbox("--parts", "1500", "--prepared", str(file))) == 1500
     made = file.stat()
     assert _parts_in_all(start_sandbox("--prepared", str(file))) == 1500
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (made.st_mtime_ns, made.st_ino)
-
-
-def test_catalog_file_of_another_seed_is_refused_in_one_line(
-    start_sandbox: Any, start_command: Any, tmp_path: Path
-) -> None:
-    file = tmp_path / "catalog.db"
-    start_sandbox("--prepared", str(file))
-    refused = start_command("--port", "0", "--seed", "2", "--prepared", str(file), python=PROGRAM)
-    assert refused.ended() != 0
-    assert "was made with seed 1, not 2; delete it" in " ".join(refused.errors.split())
-    assert "Traceback" not in refused.errors
-
-
-def test_interrupted_catalog_creation_leaves_no_file(start_command: Any, tmp_path: Path) -> None:
-    file = tmp_path / "folder" / "catalog.db"
-    file.parent.mkdir()
-    making = start_command("--port", "0", "--parts", "50000", "--prepared", str(file), python=PROGRAM)
-    deadline = time.monotonic() + 60
-    while not list(file.parent.iterdir()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    assert making.stop(signal.SIGTERM) != 0
-    assert list(file.parent.iterdir()) == []
 
 
 def test_plan_of_the_first_application_can_be_chosen(start_sandbox: Any) -> None:
@@ -228,13 +197,6 @@ def _strikes(shown: Any) -> Any:
         return [entry["faults"] for entry in json.loads(response.read())["entries"]]
 
 
-def test_equal_seed_injects_faults_into_equal_requests(start_sandbox: Any) -> None:
-    first, same, other = (
-        _strikes(start_sandbox("--fault", "429 share=0.5 on=token", "--seed", seed)) for seed in ("7", "7", "8")
-    )
-    assert first == same != other
-
-
 def _old_brands(shown: Any, times: Any) -> Any:
     """The statuses of so many requests to the old v3 service, as its address and apikey are printed."""
     url = f"{shown.values['legacy_url']}/brands/search?q=texas&apikey={shown.values['legacy_apikey']}"
@@ -262,22 +224,6 @@ def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
 def test_invalid_fault_or_disturbance_is_named(run_command: RunCommand, option: str, text: str, complaint: str) -> None:
     done = run_command("--port", "0", option, text, python=PROGRAM)
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
-
-
-def test_invalid_line_is_named_with_its_file(run_command: RunCommand, tmp_path: Path) -> None:
-    file = tmp_path / "own.jsonl"
-    file.write_text('{"mpn": "A1", "manufacturer": "TI"}\n{"mpn": "A2"}\n')
-    done = run_command("--port", "0", "--catalog", str(file), python=PROGRAM)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"nexar-sandbox: {file}:2: ")
-    assert "manufacturer" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_missing_file_is_named(run_command: RunCommand) -> None:
-    done = run_command("--port", "0", "--catalog", "no-such.jsonl", python=PROGRAM)
-    assert done.returncode == 2
-    assert done.stderr == "nexar-sandbox: no-such.jsonl: cannot be read: No such file or directory\n"
 
 
 def _not_addresses(shown: Any) -> Any:

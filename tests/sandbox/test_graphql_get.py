@@ -41,11 +41,6 @@ async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
     assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
 
 
-async def test_null_is_a_valid_operation_name(caller: SandboxClient) -> None:
-    response = await get(caller, {"query": "query null { __typename } query B { __typename }", "operationName": "null"})
-    assert response.data == {"__typename": "Query"}
-
-
 @cases.parametrize("params, named")
 async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
     for accept in ("application/json", "application/graphql-response+json"):
@@ -75,18 +70,6 @@ async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient)
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 3
     totals = caller.sandbox.journal.totals
     assert (totals.requests["graphql"], totals.parts) == (1, 3)
-
-
-async def test_a_get_needs_a_token_like_a_post(caller: SandboxClient) -> None:
-    response = await get(caller, {"query": '{ supSellers(ids: ["459"]) { name } }'}, Authorization="Bearer nonsense")
-    assert response.status == 401
-
-
-@pytest.mark.parametrize("accept", ["*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html, application/json"])
-async def test_a_get_without_a_query_returns_the_ide_to_browsers(caller: SandboxClient, accept: str) -> None:
-    async with caller.session.get(caller.sandbox.graphql_url, headers={"Accept": accept}) as response:
-        assert (response.status, response.content_type) == (200, "text/html")
-    assert caller.sandbox.journal.totals.requests.get("graphql", 0) == 0
 
 
 async def test_a_get_without_a_query_gets_400_if_json_is_preferred(caller: SandboxClient) -> None:

@@ -74,27 +74,9 @@ async def test_a_token_for_another_audience_is_invalid(start: StartSandbox) -> N
     assert (response.status, response.messages) == (401, [INVALID])
 
 
-async def test_a_token_expires_to_the_second_by_the_clock(
-    caller: SandboxClient, manual_clock: clock.ManualClock
-) -> None:
-    manual_clock.advance(86_399)
-    assert (await caller.ask(ASKED)).status == 200
-    manual_clock.advance(1)
-    response = await caller.ask(ASKED)
-    assert (response.status, response.messages) == (401, ["The access token has expired"])
-    assert response.body["errors"][0]["extensions"]["code"] == "AuthExpiredToken"
-    await caller.log_in()
-    assert (await caller.ask(ASKED)).data == ANSWER
-
-
 async def test_a_token_error_precedes_a_document_error(caller: SandboxClient) -> None:
     for query in ("{ nonsense }", "{", "{ __schema { nonsense } supSellers { id } }"):
         assert (await caller.ask(query, headers={})).status == 401
-
-
-async def test_introspection_needs_no_token(caller: SandboxClient) -> None:
-    response = await caller.ask('{ __schema { queryType { name } } __type(name: "SupPart") { kind } }', headers={})
-    assert response.data == {"__schema": {"queryType": {"name": "Query"}}, "__type": {"kind": "OBJECT"}}
 
 
 async def test_no_auth_requests_use_the_first_application(start: StartSandbox) -> None:
@@ -128,15 +110,6 @@ async def test_an_invalid_graphql_request_gets_400_with_its_code(caller: Sandbox
     response = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
     assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (400, code)
     assert "data" not in response.body
-
-
-async def test_the_operation_name_selects_an_operation(caller: SandboxClient) -> None:
-    both = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
-    for name, status in (("B", 200), ("C", 400), (None, 400)):
-        body = {"query": both, "operationName": name}
-        response = await caller.post(caller.sandbox.graphql_url, json=body, headers={"token": caller.token})
-        assert response.status == status
-        assert status == 400 or response.data == {"supSellers": [{"name": "Mouser"}]}
 
 
 async def test_json_is_escaped_as_the_service_escapes_it(caller: SandboxClient) -> None:

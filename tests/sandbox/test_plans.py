@@ -67,22 +67,6 @@ async def test_lifecycle_is_an_add_on_of_its_own(start: StartSandbox, add_ons: t
     assert ("lifecyclestatus" in {spec["attribute"]["shortname"] for spec in part["specs"]}) is shown
 
 
-@pytest.mark.parametrize("plan, limit", [("standard", 2_000), ("pro", 15_000), ("enterprise", 1_000_000)])
-async def test_monthly_plan_is_refused_at_its_limit_until_the_next_month(
-    start: StartSandbox, manual_clock: clock.ManualClock, plan: str, limit: int
-) -> None:
-    async with start(applications=on(plan), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
-        id_ = caller.sandbox.default_application.application_id
-        caller.sandbox.part_usage.record(id_, limit - 100)
-        assert (await caller.ask(PAGE)).data
-        assert await counts(caller) == (limit, limit)
-        (message,) = (await caller.ask(PAGE)).messages
-        assert message.startswith(f"You have exceeded your part limit of {limit}.")
-        manual_clock.advance(DECEMBER - manual_clock.now())
-        assert await counts(caller) == (0, limit)
-        assert (await caller.ask(PAGE)).data
-
-
 async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
     async with start(applications=on("evaluation"), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
         assert (await caller.ask(PART % "id")).data

@@ -15,7 +15,6 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
 from nexar_sandbox.legacy_v3 import settings as legacy_settings
 from proxy.kit import clock
-from sandbox import design_client, legacy_client
 
 PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
   hits results { part { id sellers { offers { sku inventoryLevel } } } }
@@ -74,15 +73,6 @@ async def _journal(caller: Any) -> Any:
         return (await response.json())["totals"]["requests"]
 
 
-async def test_two_sandboxes_have_their_own_parts_and_offers(both: Any) -> None:
-    first, second = both
-    assert await _parts(first) == 700
-    assert await _parts(second) < 700
-    mine, other = [await caller.get(PART) for caller in both]
-    assert mine["supSearchMpn"]["results"][0]["part"]["id"] == other["supSearchMpn"]["results"][0]["part"]["id"]
-    assert mine != other
-
-
 async def test_tokens_secrets_and_keys_are_valid_in_their_sandbox_only(both: Any) -> None:
     first, second = both
     stranger = {"headers": {"Authorization": f"Bearer {first.token}"}}
@@ -111,46 +101,6 @@ async def test_usage_faults_and_key_rotation_affect_one_sandbox_only(both: Any) 
     assert (await second.ask(PART)).status == 200
 
 
-async def test_users_sessions_and_design_data_are_not_shared(both: Any) -> None:
-    first, second = both
-    names = []
-    for caller in both:
-        headers = {"Authorization": f"Bearer {caller.token}"}
-        async with caller.session.get(caller.sandbox.url + "/connect/userinfo", headers=headers) as response:
-            names.append((await response.json())["sub"])
-    assert names[0] == names[1]
-    shown = [caller.sandbox.users.by_email("ada@sandbox.example").name for caller in both]
-    assert shown[0] == "Ada of the First" != shown[1]
-    first.sandbox.users.add(
-        dataclasses.replace(
-            user_directory.DEFAULT_USERS[0], id=user_directory.DEFAULT_USERS[0].id[:-1] + "9", email="new@x.example"
-        )
-    )
-    assert (
-        await second.log_in(
-            grant_type="password", username="new@x.example", password="sandbox-ada", scope=design_client.SCOPES
-        )
-    ).status == 400
-    await second.sign_in()
-    before = [await _tasks(caller) for caller in both]
-    project_id = (await first.project())["id"]
-    await first.change(
-        "desCreateProjectTask", "task { id }", projectId=project_id, task={"name": "Only here", "description": ""}
-    )
-    assert [await _tasks(caller) for caller in both] == [before[0] + 1, before[1]]
-
-
 async def _tasks(caller: Any) -> Any:
     query = "query($p: ID!) { desProjectTasks(projectId: $p) { totalCount } }"
     return (await caller.get(query, p=(await caller.project())["id"]))["desProjectTasks"]["totalCount"]
-
-
-async def test_legacy_requests_and_disturbances_are_not_shared(both: Any) -> None:
-    first, second = (legacy_client.LegacyClient(caller.sandbox, caller.session) for caller in both)
-    await first.match({"mpn": "SN74S74N"})
-    url = first.sandbox.url + "/admin/legacy"
-    async with first.session.put(url, json=["errors share=1"]) as response:
-        assert response.status == 200
-    assert (await first.get("/parts/match?queries=[]")).status == 503
-    assert await second.match({"mpn": "SN74S74N"})
-    assert second.sandbox.legacy.requests(legacy_client.KEY) == 1

@@ -48,21 +48,6 @@ async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClie
     assert await own(caller) == 1
 
 
-async def test_the_request_that_reaches_the_limit_succeeds_and_the_next_is_rejected(
-    start: StartSandbox,
-) -> None:
-    small = dataclasses.replace(applications.DEFAULT_APPLICATION, part_limit=5)
-    async with start(applications=(small,)) as caller:
-        query = '{ a: supSearch(q: "", limit: 3) { results { part { id } } }' + ONE[1:-1]
-        query += ' b: supSearch(q: "", limit: 3) { results { part { id } } } }'
-        whole = await caller.ask(query)
-        assert [len(whole.data[name]["results"]) for name in "ab"] == [3, 3]
-        refused = await caller.ask('{ supSellers(ids: ["459"]) { name } supSearch(q: "", limit: 0) { hits } }')
-        assert refused.body["data"] is None
-        assert refused.messages[0].startswith("You have exceeded your part limit of 5.")
-        assert await own(caller) == 7
-
-
 async def test_part_usage_of_all_applications_is_the_sum_of_the_journal(start: StartSandbox) -> None:
     async with start(applications=(applications.DEFAULT_APPLICATION, OTHER), token_windows=()) as caller:
         for client, requests in ((applications.DEFAULT_APPLICATION, 3), (OTHER, 2)):
