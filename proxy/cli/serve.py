@@ -185,7 +185,7 @@ async def _make_reloadable(
     stop: asyncio.Event,
     stack: AsyncExitStack,
 ) -> None:
-    """Reload the configuration on SIGHUP, and by `v3bridge reload`."""
+    """Reload the configuration on SIGHUP, and let commands find the service."""
     from proxy.stores import open as opening
     from proxy.workers import control, reloading
 
@@ -215,7 +215,7 @@ async def _make_reloadable(
         urls = service.urls
         return control.ServiceDescription(urls.public, urls.admin, token.reveal() if token else "", store.reveal())
 
-    await stack.enter_async_context(control.listening(start.file, reloader.reload, describe))
+    await stack.enter_async_context(control.listening(start.file, describe))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:

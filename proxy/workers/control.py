@@ -1,9 +1,8 @@
-"""Control socket: a Unix socket by which commands find the service that runs with a configuration file, to reload it,
-to use its store, or to ask for its state.
+"""Control socket: a Unix socket by which commands find the service that runs with a configuration file, to use its
+store, or to ask for its state.
 
 Its name is made of the path of the file and the process id, so that the command finds all services that run with the
-file, without a setting. Only their own user, and root, can connect. A service that cannot have one serves all the same,
-and is reloaded by SIGHUP.
+file, without a setting. Only their own user, and root, can connect. A service that cannot have one serves all the same.
 """
 
 import asyncio
@@ -13,10 +12,9 @@ import os
 import socket
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import structlog
@@ -25,12 +23,9 @@ from proxy import config, errors
 
 SYSTEM_FOLDER = Path("/run/v3bridge")  # RuntimeDirectory of deploy/v3bridge.service
 USER_FOLDERS = Path("/run/user")  # where systemd keeps the XDG_RUNTIME_DIR of each user
-RELOAD_SECONDS = 300.0  # that a reload may take
 RESULT_MAX = 1_048_576  # bytes of a result
 SERVICE_SECONDS = 5.0  # that a service may take to describe itself
-RELOAD, SERVICE = b"reload\n", b"service\n"  # requests
-
-T = TypeVar("T")
+SERVICE = b"service\n"  # the request
 
 log = structlog.get_logger()
 
@@ -48,19 +43,17 @@ class ServiceDescription(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def listening(
     file: Path,
-    reload: Callable[[], Awaitable[config.ReloadResult]],
     describe: Callable[[], ServiceDescription],
     environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[None]:
-    """Reload on request while the block runs, and describe the service. `file` is the configuration file."""
+    """Describe the service on request while the block runs. `file` is the configuration file."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with contextlib.suppress(ConnectionError):  # the command was interrupted
                 request = await reader.readline()
-                if request in (RELOAD, SERVICE):
-                    result = await reload() if request == RELOAD else describe()
-                    writer.write(msgspec.json.encode(result) + b"\n")
+                if request == SERVICE:
+                    writer.write(msgspec.json.encode(describe()) + b"\n")
                     await writer.drain()
         finally:
             writer.close()  # else the command would wait for a result that does not come
@@ -81,28 +74,15 @@ async def listening(
         path.unlink(missing_ok=True)
 
 
-def reload_services(file: Path, environ: Mapping[str, str] = os.environ) -> dict[int, config.ReloadResult]:
-    """Reload every service that runs with a configuration file; return the results by process id."""
-    results = _ask_services(file, RELOAD, RELOAD_SECONDS, config.ReloadResult, environ)
-    return {int(path.suffixes[0].removeprefix(".")): result for path, result in results}
-
-
 def running(file: Path, environ: Mapping[str, str] = os.environ) -> list[ServiceDescription]:
-    return [service for _, service in _ask_services(file, SERVICE, SERVICE_SECONDS, ServiceDescription, environ)]
+    """Ask every service that runs with a configuration file to describe itself."""
+    found = [path for folder in _searched_folders(environ) for path in sorted(folder.glob(_name(file, "*")))]
+    return [each for each in map(_ask, found) if each is not None]
 
 
 def used_stores(file: Path, environ: Mapping[str, str] = os.environ) -> list[config.StoreUrl]:
     """Return the stores of the services that run with a configuration file."""
     return [config.StoreUrl(service.store) for service in running(file, environ)]
-
-
-def _ask_services(
-    file: Path, request: bytes, seconds: float, kind: type[T], environ: Mapping[str, str]
-) -> list[tuple[Path, T]]:
-    """Send a request to every service that runs with a configuration file; return the responses by socket."""
-    found = [path for folder in _searched_folders(environ) for path in sorted(folder.glob(_name(file, "*")))]
-    responses = [(path, _ask(path, request, seconds, kind)) for path in found]
-    return [(path, response) for path, response in responses if response is not None]
 
 
 def _searched_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -121,10 +101,10 @@ def _is_own(folder: Path) -> bool:
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
-def _ask(path: Path, request: bytes, seconds: float, kind: type[T]) -> T | None:
+def _ask(path: Path) -> ServiceDescription | None:
     """Ask one service; None if it has ended without removing its socket."""
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(seconds)
+        connection.settimeout(SERVICE_SECONDS)
         try:
             connection.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
@@ -134,12 +114,11 @@ def _ask(path: Path, request: bytes, seconds: float, kind: type[T]) -> T | None:
         except OSError as error:
             raise errors.ConfigError(f"the service at {path} cannot be asked: {error.strerror}") from error
         try:
-            connection.sendall(request)
+            connection.sendall(SERVICE)
             with connection.makefile("rb") as response:
-                return msgspec.json.decode(response.readline(RESULT_MAX), type=kind)
+                return msgspec.json.decode(response.readline(RESULT_MAX), type=ServiceDescription)
         except (OSError, msgspec.DecodeError) as error:
-            what = "had reloaded" if request == RELOAD else "described itself"
-            raise errors.ConfigError(f"the service at {path} ended before it {what}; see its log") from error
+            raise errors.ConfigError(f"the service at {path} ended before it described itself; see its log") from error
 
 
 def _folders(environ: Mapping[str, str]) -> list[Path]:

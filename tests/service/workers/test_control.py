@@ -9,10 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proxy import config, errors
+from proxy import errors
 from proxy.workers import control
-
-RESULT = config.ReloadResult("failed", 1.0, mistakes=("config.yaml:1:1: a: wrong",))
 
 
 @pytest.fixture
@@ -29,26 +27,21 @@ def describe() -> control.ServiceDescription:
     return SERVICE
 
 
-async def reload() -> config.ReloadResult:
-    return RESULT
-
-
 def environment(folder: Path) -> dict[str, str]:
     return {"RUNTIME_DIRECTORY": str(folder / "run")}
 
 
-async def asked(file: Path, environ: dict[str, str]) -> dict[int, config.ReloadResult]:
-    return await asyncio.to_thread(control.reload_services, file, environ)
+async def asked(file: Path, environ: dict[str, str]) -> list[control.ServiceDescription]:
+    return await asyncio.to_thread(control.running, file, environ)
 
 
 async def test_service_is_found_by_its_file(tmp_path: Path) -> None:
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
     (tmp_path / "link.yaml").symlink_to(file)
-    async with control.listening(file, reload, describe, environ):
-        assert await asked(file, environ) == await asked(tmp_path / "link.yaml", environ) == {os.getpid(): RESULT}
-        assert await asked(tmp_path / "other.yaml", environ) == {}
-        assert await asyncio.to_thread(control.running, file, environ) == [SERVICE]
-    assert await asked(file, environ) == {}
+    async with control.listening(file, describe, environ):
+        assert await asked(file, environ) == await asked(tmp_path / "link.yaml", environ) == [SERVICE]
+        assert await asked(tmp_path / "other.yaml", environ) == []
+    assert await asked(file, environ) == []
     assert list((tmp_path / "run").iterdir()) == []
 
 
@@ -59,8 +52,8 @@ async def test_service_is_found_from_an_environment_without_its_session(
     session.mkdir(mode=0o700)
     monkeypatch.setattr(control, "USER_FOLDERS", tmp_path)
     file = tmp_path / "config.yaml"
-    async with control.listening(file, reload, describe, {"XDG_RUNTIME_DIR": str(session)}):
-        assert await asked(file, {}) == {os.getpid(): RESULT}
+    async with control.listening(file, describe, {"XDG_RUNTIME_DIR": str(session)}):
+        assert await asked(file, {}) == [SERVICE]
 
 
 async def test_folder_for_temporary_files_of_another_user_is_not_searched(
@@ -68,27 +61,27 @@ async def test_folder_for_temporary_files_of_another_user_is_not_searched(
 ) -> None:
     file, user = tmp_path / "config.yaml", os.getuid()
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
-    async with control.listening(file, reload, describe, {}):
-        assert await asked(file, {}) == {os.getpid(): RESULT}
+    async with control.listening(file, describe, {}):
+        assert await asked(file, {}) == [SERVICE]
         folder = tmp_path / f"v3bridge-{user}"
         monkeypatch.setattr(os, "getuid", lambda: user + 1)
         folder.rename(tmp_path / f"v3bridge-{user + 1}")
-        assert await asked(file, {}) == {}
+        assert await asked(file, {}) == []
 
 
 async def test_only_the_user_can_connect(tmp_path: Path) -> None:
-    async with control.listening(tmp_path / "config.yaml", reload, describe, environment(tmp_path)):
+    async with control.listening(tmp_path / "config.yaml", describe, environment(tmp_path)):
         assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
 
 
 async def test_socket_that_a_killed_service_left_is_removed(tmp_path: Path) -> None:
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
-    async with control.listening(file, reload, describe, environ):
+    async with control.listening(file, describe, environ):
         (own,) = (tmp_path / "run").iterdir()
         left = own.with_name(own.name.replace(str(os.getpid()), "1"))
         os.link(own, left)
     assert left.exists()
-    assert await asked(file, environ) == {}
+    assert await asked(file, environ) == []
     assert not left.exists()
 
 
@@ -97,22 +90,22 @@ async def test_service_without_a_private_folder_runs_all_the_same(tmp_path: Path
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "run").chmod(mode)
-    async with control.listening(file, reload, describe, environ):
-        assert await asked(file, environ) == {}
+    async with control.listening(file, describe, environ):
+        assert await asked(file, environ) == []
 
 
 async def test_path_that_is_too_long_is_no_reason_to_fail(tmp_path: Path) -> None:
     environ = {"RUNTIME_DIRECTORY": str(tmp_path / ("long" * 30))}
-    async with control.listening(tmp_path / "config.yaml", reload, describe, environ):
+    async with control.listening(tmp_path / "config.yaml", describe, environ):
         pass
 
 
-async def test_service_that_dies_during_a_reload_is_an_error(tmp_path: Path) -> None:
+async def test_service_that_ends_before_it_responds_is_an_error(tmp_path: Path) -> None:
     file, environ = tmp_path / "config.yaml", environment(tmp_path)
 
-    async def die() -> config.ReloadResult:
+    def die() -> control.ServiceDescription:
         raise ConnectionResetError
 
-    async with control.listening(file, die, describe, environ):
-        with pytest.raises(errors.ConfigError, match="ended before it had reloaded"):
+    async with control.listening(file, die, environ):
+        with pytest.raises(errors.ConfigError, match="ended before it described itself"):
             await asked(file, environ)

@@ -16,7 +16,6 @@ from support.running_commands import PROCESS, Start
 
 import nexar_sandbox
 from proxy.config import ReloadResult
-from proxy.workers import control
 
 SECONDS = 60.0  # that a condition may take before its test fails
 STABLE = "a-key-that-stays"
@@ -72,10 +71,21 @@ class ReloadedService:
         new.replace(self.file)
 
     def reload(self) -> ReloadResult:
-        """Write the content, and reload; the result of the one process that runs with the file."""
+        """Write the content, and reload by SIGHUP; the result that is logged."""
         self.write()
-        (result,) = control.reload_services(self.file).values()
-        return result
+        before = len(self._reloads())
+        self.process.tell(signal.SIGHUP)
+        until = time.monotonic() + SECONDS
+        while len(reloads := self._reloads()) == before:
+            assert time.monotonic() < until, "no reload is logged"
+            time.sleep(0.02)
+        line = reloads[-1]
+        lists = (tuple(line.get(name, ())) for name in ("changed", "waiting_for_restart", "mistakes"))
+        return ReloadResult("failed" if "mistakes" in line else "reloaded", 0.0, *lists)
+
+    def _reloads(self) -> list[dict[str, Any]]:
+        events = ("configuration reloaded", "configuration reload failed")
+        return sorted((line for event in events for line in self.lines(event)), key=lambda line: line["timestamp"])
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """The log's lines of an event."""
