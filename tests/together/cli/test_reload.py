@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any

@@ -110,9 +110,8 @@ def test_token_is_sent_where_one_is_needed(start_command: Start, run_command: Ru
     assert (done.returncode, done.stdout.split()[0]) == (0, "ready")
 
 
-@pytest.mark.parametrize("command", ["status"])
-def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path, command: str) -> None:
-    done = run_command(command, "--config", str(tmp_path / "own.yaml"))
+def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) -> None:
+    done = run_command("status", "--config", str(tmp_path / "own.yaml"))
     assert done.returncode == 2
     assert f"no service of this user runs with {tmp_path}/own.yaml" in done.stderr
 
