@@ -7,6 +7,7 @@ import html
 import itertools
 import json
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -154,7 +155,8 @@ def test_planted_secrets_are_in_no_output(processes: running.Processes) -> None:
     text = bills.configuration(
         sandbox, demo=bills.application(sandbox, f"apikeys: {apikeys}, parts: 9000"), refused=refused
     )
-    temporary = processes.new_folder()  # where workers leave what they share
+    # Where workers leave what they share; short, because the name of a socket must be.
+    temporary = Path(processes.enter_context(tempfile.TemporaryDirectory()))
     text = text.replace("{format: json}", "{format: json, level: debug}")
     service = processes.service(text, "--workers", "2", TMPDIR=str(temporary))
     outputs = list(send_all(service, sandbox))
