@@ -12,7 +12,7 @@ import proxy
 from proxy.cli import main
 from proxy.kit import shipped
 
-SLOW = {"aiohttp", "graphql", "cryptography", "nexar_sandbox", "proxy.web", "proxy.mapping"}
+SLOW = {"aiohttp", "graphql", "nexar_sandbox", "proxy.web", "proxy.mapping"}
 
 
 def test_version_is_that_of_the_package_and_of_its_files(
