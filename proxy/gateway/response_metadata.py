@@ -12,15 +12,12 @@ class ResponseMetadata:
     `since` is when the request's time began, `stored` when the oldest of its results was fetched, `until` how long its
     response may be reused, in the clock's monotonic seconds. `cost` is parts used or uncertain. `source` is where the
     results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
-    requested. `results` is how many there were; a stale one is counted as what it replaces. Parts in the results
-    that were avoided are `cached`, or `coalesced`, which an equal query in flight has brought.
-    `unsupported` are the parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless`
-    the fields without source that the request names.
+    requested. `results` is how many there were; a stale one is counted as what it replaces. `unsupported` are the
+    parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless` the fields without
+    source that the request names.
     """
 
     __slots__ = (
-        "cached",
-        "coalesced",
         "cost",
         "results",
         "since",
@@ -38,18 +35,13 @@ class ResponseMetadata:
         self.unknown: tuple[str, ...] = ()
         self.cost = 0
         self.results = 0
-        self.cached = self.coalesced = 0
         self.source: str | None = None
         self.unsupported: tuple[str, ...] = ()
         self.stored = inf
         self.until = inf
 
-    def add_results(self, source: str, number: int, parts: int = 0) -> None:
-        """Count results from a source, and the parts that did not have to be paid for them."""
-        if source == "hit":
-            self.cached += parts
-        elif source == "shared":
-            self.coalesced += parts
+    def add_results(self, source: str, number: int) -> None:
+        """Count results from a source."""
         if source != "stale":
             self.results += number
         if self.source is None or _RANK[source] > _RANK[self.source]:

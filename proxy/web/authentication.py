@@ -24,9 +24,6 @@ ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; the least recen
 RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address, at least
 RECENT_MAX = 10_000  # keys that are remembered for that time
 
-OUTCOME = web.RequestKey("wrong_key", str)
-RECORDED = web.RequestKey("unknown_key_recorded", bool)  # a reverse proxy and the v3 handler look a key up
-
 log = structlog.get_logger()
 
 
@@ -72,19 +69,19 @@ class Authenticator:
         wait = self._wait(origin.group) if self._refused else 0.0
         # Before the key is looked up, so that a right guess is refused like a wrong one.
         if wait and not self._recent.any(origin.group):
-            raise self._throttled(request, wait)
+            raise self._throttled(wait)
         try:
             client = self._applications.client(apikey)
         except errors.ForbiddenKey:
             if wait:
-                raise self._throttled(request, wait) from None
-            if self._count_outcome(request, "forbidden"):
-                self._add_wrong_key(origin)
-                self._record_unknown(request, apikey)
+                raise self._throttled(wait) from None
+            self._metrics.wrong_api_keys["forbidden",] += 1
+            self._add_wrong_key(origin)
+            self._record_unknown(request, apikey)
             raise
         if not self._recent.has(origin.group, client):
             if wait:
-                raise self._throttled(request, wait)
+                raise self._throttled(wait)
             self._recent.add(origin.group, client)
         return client
 
@@ -95,7 +92,7 @@ class Authenticator:
         if not self._limit or self._recent.has(group, client):
             return
         if self._refused and (wait := self._wait(group)):
-            raise self._throttled(request, wait)
+            raise self._throttled(wait)
         self._recent.add(group, client)
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
@@ -111,8 +108,7 @@ class Authenticator:
 
     def _record_unknown(self, request: web.Request, apikey: str | None) -> None:
         """Count a request that is refused because no application has its API key."""
-        if self._callers is not None and apikey and request.get(RECORDED) is None:
-            request[RECORDED] = True
+        if self._callers is not None and apikey:
             address = self._addresses.from_request(request).address
             agent = request.headers.get(hdrs.USER_AGENT, "")
             digest = config.digest(apikey).reveal()
@@ -136,16 +132,8 @@ class Authenticator:
             # Still full: the oldest goes. An attacker with thousands of addresses is not stopped by this table anyway.
             del self._refused[next(iter(self._refused))]
 
-    def _count_outcome(self, request: web.Request, outcome: str) -> bool:
-        """Count an outcome in the metrics; return False if the request was counted before."""
-        if request.get(OUTCOME) is not None:
-            return False
-        request[OUTCOME] = outcome
-        self._metrics.wrong_api_keys[outcome,] += 1
-        return True
-
-    def _throttled(self, request: web.Request, wait: float) -> errors.TooManyRequests:
-        self._count_outcome(request, "throttled")
+    def _throttled(self, wait: float) -> errors.TooManyRequests:
+        self._metrics.wrong_api_keys["throttled",] += 1
         seconds = max(1, math.ceil(wait))
         return errors.TooManyRequests(
             f"too many wrong API keys from your address; try again in {seconds} s", retry_after=seconds

@@ -94,8 +94,8 @@ class RenderedResult(msgspec.Struct, frozen=True):
 
     `stored` and `until` are when it was fetched and how long it is fresh, in the clock's monotonic seconds: 0.0 not at
     all. `records` are what it was made of, in the projection of a renderer. `failure` is why there
-    is no result where that is not the query's own `error`; `facts` are those of its page. `parts` is how many it has; 0
-    of a stale one, which stands in for a response that failed. `names` are the ids of those that were fetched.
+    is no result where that is not the query's own `error`; `facts` are those of its page. `parts` is how many were
+    fetched, `names` are their ids.
     """
 
     items: bytes
@@ -220,7 +220,6 @@ class ResponseCache:
             records=variant.records,
             projection=renderer.key,
             facts=renderer.facts,
-            parts=0 if stale else variant.count,
         )
 
     def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:

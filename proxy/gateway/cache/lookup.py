@@ -4,7 +4,7 @@ By query, not by request: of a BOM that overlaps another only the new queries ar
 queries hit and which miss; the pipeline executes the misses and stores their results here.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import structlog
@@ -125,7 +125,7 @@ class Lookup:
             cached = {n: self._entries.get(key, renderer) for n, key in enumerate(keys) if n not in known}
             self._results = {n: each for n, each in cached.items() if each is not None}
             if self._results:
-                self._count("hit", self._results, _parts(self._results.values()))
+                self._count("hit", self._results)
         self._results |= known
         self.misses = [n for n in range(len(keys)) if n not in self._results]
 
@@ -138,7 +138,7 @@ class Lookup:
         results = await self._shared.look_up(self.misses)
         if results:
             self._results |= results
-            self._count("hit", results, _parts(results.values()))
+            self._count("hit", results)
             self.misses = [n for n in self.misses if n not in results]
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
@@ -194,7 +194,7 @@ class Lookup:
         left += [n for n, result in results.items() if n not in self._executed and not self._serves(result)]
         self._results |= {n: self._rendered(n, result) for n, result in results.items()}
         if shared := set(self.misses).difference(left, self._executed):
-            self._count("shared", shared, _parts(self._results[n] for n in shared))
+            self._count("shared", shared)
         self.misses = sorted(left)
 
     def _serves(self, result: RenderedResult) -> bool:
@@ -230,8 +230,6 @@ class Lookup:
         failure, a stale entry where there is one."""
         if rendered.failure is not None:
             return self._stale_if_error(position, rendered.failure) or rendered
-        if head is not None:
-            self.request.metadata.cached += len(head.records)
         if rendered.error is not None or self._entries is None:
             return rendered
         key = self.queries.keys[position]
@@ -278,10 +276,6 @@ class Lookup:
         if number:
             self._metrics.shared_cache_lookups[outcome,] += number
 
-    def _count(self, outcome: str, positions: Collection[int], parts: int = 0) -> None:
-        self.request.metadata.add_results(outcome, len(positions), parts)
+    def _count(self, outcome: str, positions: Collection[int]) -> None:
+        self.request.metadata.add_results(outcome, len(positions))
         self._metrics.queries[outcome,] += len(positions)
-
-
-def _parts(results: Iterable[RenderedResult]) -> int:
-    return sum([result.parts for result in results])
