@@ -97,12 +97,6 @@ async def test_sandbox_refuses_plan_gated_fields(start: StartEnvironment) -> Non
     assert (other["error"], other["items"][0]["datasheets"]) == (None, [])
 
 
-async def test_exhausted_part_limit_of_a_single_match_is_a_429(start: StartEnvironment) -> None:
-    async with start(sandbox={"applications": single_application(features=frozenset())}) as environment:
-        (gated,) = await environment.results(ONE, more="&include[]=specs")
-    assert "TECH_SPECS" in gated["error"]
-
-
 async def test_exhausted_part_limit_of_a_part_by_uid_is_a_429(start: StartEnvironment) -> None:
     async with start(sandbox={"applications": single_application(features=frozenset())}) as environment:
         (found,) = await environment.results(ONE)

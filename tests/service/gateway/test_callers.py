@@ -1,6 +1,5 @@
 """Recording of callers: written at intervals and at the end, kept while the store is unavailable."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 
@@ -54,20 +53,6 @@ class Counting:
 async def requests(store: MemoryStore) -> dict[int, int]:
     """Requests of each day in the store."""
     return {count.day: count.requests for count in await store.callers(0)}
-
-
-async def test_counts_are_written_in_the_background_and_at_the_end(
-    store: UnreliableStore, time: clock.ManualClock
-) -> None:
-    counting = Counting(store, time, interval=0.01)
-    counting.recorder.start()
-    counting.request(3)
-    async with asyncio.timeout(20):
-        while not await store.callers(0):
-            await asyncio.sleep(0.01)
-    counting.request(2)
-    await counting.recorder.close()
-    assert list((await requests(store)).values()) == [5]
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -68,37 +67,6 @@ async def client(*urls: str) -> AsyncIterator[Buyer]:
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(SECONDS)) as session:
         yield Buyer(session, *urls)
-
-
-async def test_refreshed_result_replaces_those_in_the_memories_of_all_workers(
-    sandbox: nexar_sandbox.Sandbox, four_workers: Path
-) -> None:
-    """Within a second by the periods of their looks; here within what a busy machine takes."""
-    text = four_workers.read_text()
-    four_workers.write_text(text.replace("apikeys: [KEY-unlimited]", "apikeys: [{key: KEY-unlimited, refresh: true}]"))
-
-    async def ages(url: str, **headers: str) -> list[int]:
-        """The ages of results that workers show: of enough requests that each worker gets some."""
-        connector = aiohttp.TCPConnector(force_close=True)
-        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-            asked = yarl.URL(url + target({"mpn": "SN74S74N"}, key=f"KEY-{NAME}"), encoded=True)
-            shown = []
-            for _ in range(1 if headers else CONNECTIONS):
-                async with session.get(asked) as response:
-                    assert response.status == 200, await response.text()
-                    shown.append(int(response.headers["Age"]))
-            return shown
-
-    with serving(four_workers) as (_, url):
-        await ages(url)
-        await asyncio.sleep(2)
-        assert min(await ages(url)) >= 2
-        began = time.monotonic()
-        assert await ages(url, **{"Cache-Control": "no-cache"}) == [0]
-        async with asyncio.timeout(SECONDS):
-            while max(await ages(url)) > time.monotonic() - began:  # those of the first result are older by 2
-                await asyncio.sleep(0.1)
-    assert sandbox.part_usage.used(NAME) == 2 * 3
 
 
 async def test_killed_owner_is_replaced_by_one_of_those_that_wait(

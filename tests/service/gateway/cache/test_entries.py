@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from proxy import config, model
 from proxy.gateway.cache.cached_records import CachedRecords
@@ -41,117 +40,6 @@ def store(cache: ResponseCache, renderer: ItemRenderer, key: CacheKey = KEY, det
 
 def shown(result: RenderedResult | None) -> Any:
     return result and json.loads(result.items)
-
-
-def test_entry_is_fresh_then_stale_for_its_seconds(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    assert cache.get(KEY, renderer("mpn")) is None
-    first = store(cache, renderer("mpn"), details="counts")
-    assert first.until == time.monotonic() + 60
-    time.advance(59.9)
-    assert cache.get(KEY, renderer("mpn")) == replace(first, projection=renderer("mpn").key)
-    time.advance(0.1)
-    assert cache.get(KEY, renderer("mpn")) is None
-    assert cache.get(KEY, renderer("mpn"), stale=True) == replace(
-        first, until=0.0, projection=renderer("mpn").key, parts=0
-    )
-    time.advance(600)
-    assert cache.get(KEY, renderer("mpn"), stale=True) is None
-
-
-def test_smaller_projection_is_served_from_the_entry(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn", "octopart_url", "uid"))
-    poorer = cache.get(KEY, renderer("octopart_url"))
-    assert poorer is not None
-    assert (shown(poorer), poorer.hits) == ([{"octopart_url": "https://octopart.com/x"}], 7)
-    assert cache.get(KEY, renderer("octopart_url")) == poorer
-
-
-def test_larger_projection_is_a_miss(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn"))
-    assert cache.get(KEY, renderer("mpn", "octopart_url")) is None
-    held = [cache.holds(KEY, renderer(*fields)) for fields in (("mpn",), ("octopart_url",), ("mpn", "octopart_url"))]
-    assert held == [True, False, False]
-
-
-def test_disjoint_projections_keep_separate_entries(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn"))
-    store(cache, renderer("octopart_url"))
-    assert shown(cache.get(KEY, renderer("mpn"))) == [{"mpn": "SN74S74N"}]
-    assert shown(cache.get(KEY, renderer("octopart_url"))) == [{"octopart_url": "https://octopart.com/x"}]
-    assert cache.get(KEY, renderer("mpn", "octopart_url")) is None
-
-
-def test_larger_result_replaces_a_smaller_one(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn"))
-    time.advance(30)
-    store(cache, renderer("mpn", "octopart_url"))
-    time.advance(59)
-    assert shown(cache.get(KEY, renderer("mpn"))) == [{"mpn": "SN74S74N"}]
-
-
-def test_applications_have_separate_entries(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn"))
-    assert cache.get(OTHER, renderer("mpn")) is None
-
-
-def test_oldest_entry_is_evicted(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time, bytes=2_200)
-    questions = [CacheKey(("demo", number), KEY.context) for number in range(6)]
-    for key in questions:
-        store(cache, renderer("mpn"), key)
-    left = [key.key[1] for key in questions if cache.get(key, renderer("mpn"))]  # type: ignore[index]
-    assert left == [3, 4, 5]
-
-
-def test_entry_larger_than_the_cache_is_not_stored(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time, bytes=300)
-    store(cache, renderer("mpn"))
-    assert cache.get(KEY, renderer("mpn")) is None
-
-
-def test_items_of_every_projection_count(time: clock.ManualClock, renderer: Renderers) -> None:
-    cache = memory(time, bytes=700)
-    store(cache, renderer("mpn", "octopart_url", "uid"))
-    store(cache, renderer("mpn"), OTHER)
-    assert cache.get(KEY, renderer("mpn", "octopart_url", "uid")) is None
-    assert cache.get(OTHER, renderer("mpn")) is not None
-
-
-@pytest.mark.parametrize("projections", [("mpn",), ("mpn", "uid")])
-def test_repeated_response_is_the_same_bytes_object(
-    time: clock.ManualClock, renderer: Renderers, projections: tuple[str, ...]
-) -> None:
-    cache = memory(time)
-    store(cache, renderer("mpn", "octopart_url", "uid"))
-    first, second = (cache.get(KEY, renderer(*projections)) for _ in range(2))
-    assert first is not None
-    assert second is not None
-    assert first.items is second.items
-
-
-def test_entry_that_expires_during_a_read_is_served(renderer: Renderers) -> None:
-    class Running(clock.ManualClock):
-        """Every look takes a second."""
-
-        def monotonic(self) -> float:
-            self.advance(1)
-            return super().monotonic()
-
-    cache = memory(Running(), seconds=8, stale_seconds=0)
-    store(cache, renderer("mpn", "uid"))
-    found = []
-    while (result := cache.get(KEY, renderer("mpn"))) is not None:
-        found.append(shown(result))
-        cache = memory(Running(), seconds=8 - len(found), stale_seconds=0)
-        store(cache, renderer("mpn", "uid"))
-    assert found
-    assert all(each == [{"mpn": "SN74S74N"}] for each in found)
 
 
 def test_newer_variant_does_not_let_an_older_one_live_longer(time: clock.ManualClock, renderer: Renderers) -> None:

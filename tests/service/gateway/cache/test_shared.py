@@ -20,7 +20,6 @@ from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.gateway.cache.entries import CacheKey
 from proxy.gateway.cache.shared_keys import namespace
 from proxy.kit import clock
-from proxy.planning.facets import SearchDetails
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheUsage
 from proxy.telemetry import metrics
 from proxy.upstream.auth import identity
@@ -150,65 +149,6 @@ async def stored(store: DictionaryCache, *keys: bytes) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_records_come_back_as_they_were(
-    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock
-) -> None:
-    details = SearchDetails(["<b>x</b>"], 2**70, {"fields": {"a": {"n": 1.5}}}, {"b": None}, {})
-    key = key_of(cache, 1)
-    assert await cache.look_up([key]) == [shared.SharedLookup([], claimed=True)]
-    cache.put(application(), key_of(cache, 1), records(time.now(), details=details))
-    await stored(store, key)
-    assert await cache.look_up([key]) == [shared.SharedLookup(records(time.now(), details=details))]
-    assert store.entries[key].until == time.now() + 660
-
-
-async def test_one_turn_of_the_event_loop_is_one_look_up(cache: shared.SharedCache, store: DictionaryCache) -> None:
-    keys = [key_of(cache, number) for number in range(10)]
-    found = await asyncio.gather(cache.look_up(keys[:6]), cache.look_up(keys[4:]), cache.look_up(keys))
-    assert store.operations == ["look_up"]
-    assert [[each.claimed for each in result] for result in found] == [
-        [True] * 6,
-        [False] * 2 + [True] * 4,
-        [False] * 10,
-    ]
-    assert not any(each.busy for result in found for each in result)  # in flight in this process
-
-
-async def test_another_worker_waits_for_the_result(
-    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens, time: clock.ManualClock
-) -> None:
-    other, key = open_cache(store.another()), key_of(cache, 1)
-    await cache.look_up([key])
-    assert await other.look_up([key]) == [shared.SharedLookup([], busy=True)]
-    waiting = asyncio.create_task(other.wait([key, key]))
-    await asyncio.sleep(0.05)
-    assert not waiting.done()
-    cache.put(application(), key_of(cache, 1), records(time.now()))
-    assert await waiting == [shared.SharedLookup(records(time.now()))] * 2
-
-
-async def test_released_claim_goes_to_one_of_those_that_wait(
-    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens
-) -> None:
-    others, key = [open_cache(store.another()) for _ in range(2)], key_of(cache, 1)
-    await cache.look_up([key])
-    waiting = [asyncio.create_task(other.wait([key])) for other in others]
-    cache.release([key])
-    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    assert [task.result() for task in done] == [[shared.SharedLookup([], claimed=True)]]
-    assert len(pending) == 1
-    pending.pop().cancel()
-
-
-async def test_waiting_ends_without_a_result(
-    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared, "WAIT_SECONDS", 0.05)
-    other, key = open_cache(store.another()), key_of(cache, 1)
-    await cache.look_up([key])
-    assert await other.wait([key]) == [shared.SharedLookup([])]
-
-
 async def test_cancelled_look_up_leaves_no_claim(
     cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens
 ) -> None:
@@ -222,12 +162,6 @@ async def test_cancelled_look_up_leaves_no_claim(
         while not store.released:
             await asyncio.sleep(0.005)
     assert (await open_cache(store.another()).look_up([key]))[0].claimed
-
-
-async def test_without_claims_nothing_is_claimed(store: DictionaryCache, open_cache: Opens) -> None:
-    cache = open_cache(store, claims=False)
-    assert await cache.look_up([key_of(cache, 1)]) == [shared.NOTHING]
-    assert not store.claims
 
 
 async def test_failing_store_is_left_alone_and_reported_once(
@@ -292,22 +226,6 @@ async def test_damaged_entry_is_never_read_as_another(
         assert (await cache.look_up([key]))[0].records in ([], records(time.now(), b"[" + prices + b"]"))
 
 
-async def test_many_entries_are_decompressed_in_turns_with_other_work(
-    cache: shared.SharedCache, store: DictionaryCache, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shared, "DECODED_MAX", 0)
-    for number in range(50):
-        cache.put(application(), key_of(cache, number), records(time.now()))
-    keys = [key_of(cache, number) for number in range(50)]
-    await stored(store, *keys)
-    looking, turns = asyncio.create_task(cache.look_up(keys)), 0
-    while not looking.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert turns >= 50
-    assert all(each.records for each in looking.result())
-
-
 async def test_writes_that_fail_while_look_ups_succeed_are_reported_once(
     cache: shared.SharedCache,
     store: DictionaryCache,
@@ -345,18 +263,6 @@ async def test_entries_that_are_not_stored_in_time_leave_no_claim(
     cache.put(application(), key_of(cache, 1), records(time.now()))
     await stored(store)
     assert store.released == [key_of(cache, 1)]
-
-
-async def test_waiting_ends_with_the_first_claim(
-    cache: shared.SharedCache, store: DictionaryCache, open_cache: Opens
-) -> None:
-    """Its owner executes what it has claimed before it waits for the rest: two workers would wait for each other."""
-    other, keys = open_cache(store.another()), [key_of(cache, number) for number in range(2)]
-    await cache.look_up(keys)
-    waiting = asyncio.create_task(other.wait(keys))
-    cache.release(keys[:1])
-    async with asyncio.timeout(4):  # less than any lease
-        assert await waiting == [shared.SharedLookup([], claimed=True), shared.SharedLookup([], busy=True)]
 
 
 async def test_waiting_entries_are_bounded(
