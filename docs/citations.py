@@ -41,7 +41,7 @@ def linked(text: str, folder: Path) -> str:
         def target(section: re.Match[str]) -> str:
             return f"[{section[0]}]({contract}/{page}.md#{sections(page)[section[1]]})"
 
-        return f"{page}.md {re.sub(SECTION, target, citation[2])}"
+        return re.sub(SECTION, target, citation[2])
 
     return "".join(part if part.startswith("`") else CITATION.sub(link, part) for part in CODE.split(text))
 
