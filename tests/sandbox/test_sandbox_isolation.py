@@ -63,10 +63,6 @@ async def both(own: Any) -> Any:
         yield first, second
 
 
-async def _parts(caller: Any) -> Any:
-    return max(each["numParts"] for each in (await caller.get(EVERYTHING))["supCategories"])
-
-
 async def _journal(caller: Any) -> Any:
     url = caller.sandbox.url + "/admin/journal"
     async with caller.session.get(url) as response:
@@ -99,8 +95,3 @@ async def test_usage_faults_and_key_rotation_affect_one_sandbox_only(both: Any) 
     assert used == [1, 0]
     assert await _journal(second) == before
     assert (await second.ask(PART)).status == 200
-
-
-async def _tasks(caller: Any) -> Any:
-    query = "query($p: ID!) { desProjectTasks(projectId: $p) { totalCount } }"
-    return (await caller.get(query, p=(await caller.project())["id"]))["desProjectTasks"]["totalCount"]

@@ -2,8 +2,7 @@
 
 `builder` has sheets, cells and the package; `dialects` how each program spells them; `features` and `sheet_features`
 everything that may stand beside cells; `samples` whole workbooks, one of them like the add-in's official sample;
-`hostile` files that no program wrote; `exact` packages whose every byte a test decides. `packed` reads a package back,
-`calc` lets LibreOffice do it.
+`hostile` files that no program wrote; `packed` reads a package back.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,6 @@
 import io
 import posixpath
 import zipfile
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -107,24 +106,3 @@ def _cell(cell: ElementTree.Element, names: dict[str, str], strings: list[str]) 
     return PackedCell(
         kind, value, text, attributes, {} if formula is None else {str(k): str(v) for k, v in formula.attrib.items()}
     )
-
-
-def cells_of(path: Path, sheet: str) -> dict[str, PackedCell]:
-    """The cells of a sheet of a file."""
-    return cells(path.read_bytes(), sheet)
-
-
-def different(before: bytes, after: bytes) -> set[str]:
-    """Members that are not the same, down to their packed bytes; the others must stand in the same order."""
-    old, new = members(before), members(after)
-    assert [name for name in new if name in old] == [name for name in old if name in new]
-    return {name for name in old | new if old.get(name) != new.get(name)}
-
-
-def values(cells_of_sheet: dict[str, PackedCell]) -> dict[str, tuple[str, str | float]]:
-    """Type and value of every cell that has one, for comparison: programs write the same number in several ways."""
-    return {
-        address: (cell.type, float(cell.value) if cell.type == "n" else cell.value)
-        for address, cell in cells_of_sheet.items()
-        if cell.value
-    }

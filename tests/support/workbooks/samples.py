@@ -40,7 +40,6 @@ def official(
     parts: Sequence[Plain],
     *,
     dialect: dialects.Dialect = dialects.EXCEL,
-    login: tuple[Plain, Plain] = (None, None),
     function: str = "_xll.NEXAR_SUPPLY_",
     prices: Sequence[tuple[Plain, Plain, int]] = (),
     macros: bytes | None = None,
@@ -56,8 +55,8 @@ def official(
     features.dynamic_arrays(book)
     features.properties(book)
     sheet = book.sheet("Sample")
-    sheet.put("A1", StyledCell("Client Id:  ", features.CENTRED), login[0], "<- Put your Client Id in B1")
-    sheet.put("A2", StyledCell("Client Secret: ", features.CENTRED), login[1], "<- Put your Client Secret in B2")
+    sheet.put("A1", StyledCell("Client Id:  ", features.CENTRED), None, "<- Put your Client Id in B1")
+    sheet.put("A2", StyledCell("Client Secret: ", features.CENTRED), None, "<- Put your Client Secret in B2")
     sheet.put("A3", "Version:", _volatile("B3", f"{function}VERSION()", "0.2.0"))
     sheet.put("A4", "Ready?", _volatile("B4", f"{function}LOGIN(B1,B2)", LOGIN_MISSING))
     headings = ["MPN", *(heading for heading, *_ in COLUMNS)]
@@ -107,11 +106,10 @@ def everything(
     parts: Sequence[Plain],
     *,
     dialect: dialects.Dialect = dialects.EXCEL,
-    login: tuple[Plain, Plain] = (None, None),
     prices: Sequence[tuple[Plain, Plain, int]] = (),
 ) -> WorkbookBuilder:
     """The official sample's sheet with macros, and on it and beside it every feature that a workbook may have."""
-    book = official(parts, dialect=dialect, login=login, prices=prices, macros=MACROS)
+    book = official(parts, dialect=dialect, prices=prices, macros=MACROS)
     sample = book.sheets[0]
     last = FIRST_ROW + len(parts) - 1
     sheet_features.chart_and_picture(sample, f"Sample!$C${FIRST_ROW}:$C${last}")

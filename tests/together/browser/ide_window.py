@@ -119,10 +119,6 @@ class IdeWindow:
 
         self.wait_for(text, clicked)
 
-    def tab_titles(self) -> list[str]:
-        """The titles of the tabs, in order."""
-        return [tab.text for tab in self.browser.find_elements(By.CSS_SELECTOR, f"{TABS} [role=tab]")]
-
     def keys(self, *keys: str) -> None:
         """Typed where the focus is."""
         ActionChains(self.browser).send_keys(*keys).perform()

@@ -124,45 +124,6 @@ def _widths(window: IdeWindow, *selectors: str) -> list[bool]:
     return [left >= 0 and right <= inner and right - left > inner * 0.75 for left, right, inner in found]
 
 
-def test_errors_are_marked_while_typing(window: IdeWindow) -> None:
-    window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits nothing } }')
-    mark = f"{OPERATIONS} .CodeMirror-lint-mark-error"
-    window.find(mark)
-    window.write(OPERATIONS, '{ supSearchMpn(q: "x") { hits } }')
-    window.wait_for("no mark", lambda: not window.browser.find_elements("css selector", mark))
-
-
-def test_documents_are_kept_over_a_reload(window: IdeWindow) -> None:
-    titles = ["SearchMpn", "Match", "Search", "Projects", "Comments"]
-    window.wait_for("the examples", lambda: window.tab_titles() == titles)
-    window.open()
-    assert window.tab_titles() == titles
-    window.press("Add tab")
-    window.write(OPERATIONS, "query Second { supManufacturers { name } }")
-    window.wait_for_text(TABS, "Second")
-    window.press("Add tab")
-    window.write(OPERATIONS, "query Third { supSellers { name } }")
-    script = "return localStorage.getItem('graphiql:tabState') ?? ''"
-    window.wait_for("kept", lambda: "query Third" in window.browser.execute_script(script))
-    window.open()
-    assert window.tab_titles() == [*titles, "Second", "Third"]
-    assert "query Third" in window.written(OPERATIONS)
-    window.press("Second", TABS)
-    window.wait_for("the second", lambda: "query Second" in window.written(OPERATIONS))
-    window.press("Close Tab", ".graphiql-tab-active")
-    window.wait_for("closed", lambda: window.tab_titles() == [*titles, "Third"])
-
-
-def test_the_documentation_explorer_searches_the_schema(window: IdeWindow) -> None:
-    window.press("Show Documentation Explorer")
-    explorer = "[aria-label='Documentation Explorer']"
-    window.find(f"{explorer} input").send_keys("supSearchMpn")
-    found = f"{explorer} [role=listbox]"
-    window.wait_for("one field", lambda: window.find(found).text == "Query.supSearchMpn")
-    window.keys(Keys.ENTER)
-    assert "inStockOnly" in window.wait_for_text(explorer, "SupPartResultSet")
-
-
 def test_the_schema_can_be_downloaded(window: IdeWindow) -> None:
     link = window.find(f"{PANEL} a[download]")
     assert link.get_attribute("href") == window.sandbox.graphql_url + "?sdl"
@@ -236,16 +197,3 @@ def test_the_authorization_form_works_by_keyboard(window: IdeWindow) -> None:
     window.keys(Keys.TAB, Keys.ENTER)
     window.wait_for("a new token", lambda: window.sandbox.request_counts.tokens == asked + 1)
     window.wait_for_text(PANEL, "Token for")
-
-
-def test_the_ide_has_a_light_and_a_dark_theme(window: IdeWindow) -> None:
-    grounds = set()
-    for scheme in ("light", "dark"):
-        media_features = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-        window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media_features)
-        grounds.add(window.find(".graphiql-editors").value_of_css_property("background-color"))
-    window.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert len(grounds) == 2
-    window.press("Open settings dialog")
-    window.wait_for_text(".graphiql-dialog", "Theme")  # its library's stylesheet passes the page's policy
-    window.keys(Keys.ESCAPE)

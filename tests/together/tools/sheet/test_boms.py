@@ -38,8 +38,3 @@ async def test_exported_bom_is_filled_without_an_option(
     assert result.code == 0, result
     assert {name: (maker, round(pieces)) for name, (maker, pieces) in found.items()} == expected
     assert all(row["Nexar status"].startswith("found") for row in filled)
-
-
-def test_guide_names_all_ten_layouts() -> None:
-    guide = (FOLDER.parents[1] / "docs/how-to/parts-list.md").read_text()
-    assert sum(f"`{file.name}`" in guide for file in FOLDER.iterdir()) == 10

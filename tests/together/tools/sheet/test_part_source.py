@@ -147,33 +147,6 @@ async def test_results_are_kept_for_a_day_whatever_the_configuration_says(
         assert (result.fetched, source.parts_spent) == (time.now(), 2)
 
 
-async def test_refresh_pays_again_and_replaces_what_is_kept(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    async with opened(sandbox, file, time) as source:
-        await fetched(source, DIODE)
-    time.advance(600)
-    async with opened(sandbox, file, time) as source:
-        assert await source.estimate([DIODE], refresh="everything") == CostEstimate(1, 0, 1, 1)
-        refreshed = await fetched(source, DIODE, refresh="everything")
-        assert (source.parts_spent, billed(sandbox)) == (1, 2)
-    async with opened(sandbox, file, time) as source:
-        assert await fetched(source, DIODE) == refreshed
-        assert (refreshed[DIODE].fetched, source.parts_spent) == (time.now(), 0)
-
-
-async def test_a_rerun_of_failures_pays_for_no_part_that_the_cache_has(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    async with opened(sandbox, file, time) as source:
-        await fetched(source, DIODE, UNKNOWN)
-    async with opened(sandbox, file, time) as source:
-        assert await source.estimate([DIODE, UNKNOWN], refresh="failures") == CostEstimate(2, 1, 1, 1)
-        results = await fetched(source, DIODE, UNKNOWN, refresh="failures")
-        assert results.keys() == {DIODE, UNKNOWN}
-        assert (source.upstream_requests, source.parts_spent, billed(sandbox)) == (1, 0, 1)
-
-
 @pytest.mark.parametrize("changes", [{"cache": {"seconds": 0}}, {"cache": {"shared": False}}, {"store": "memory:"}])
 async def test_without_a_cache_the_source_says_that_a_second_run_pays_again(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, changes: dict[str, Any]

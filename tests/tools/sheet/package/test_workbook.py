@@ -271,9 +271,8 @@ def _check(
 RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
 SAMPLE = next((folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED))
 
-pytestmark = pytest.mark.skipif(not SAMPLE.exists(), reason="the recorded sample workbook is not here")
 
-
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the recorded sample workbook is not here")
 def test_changed_results_are_all_that_differs(tmp_path: Path) -> None:
     target = tmp_path / "filled.xlsm"
     changes = {

@@ -10,16 +10,14 @@ from support.workbooks import hostile
 
 Fill = Run
 
-# What the unit tests of packages leave open: one of each kind of mistake, and everything about the file itself.
+# One of each kind: of the archive, of its XML, of what is in the sheet, and of a table. Unit tests have the others.
 REFUSED = (
-    "empty.xlsx", "cut at 90%.xlsx", "zip bomb.xlsx", "overlapping members.xlsx", "size too small.xlsx",
-    "wrong checksum.xlsx", "the sheet twice.xlsx", "member outside.xlsx", "sheet cut inside.xlsx",
-    "entities of entities.xlsx", "external entity.xlsx", "elements nested deeply.xlsx", "workbook without sheets.xlsx",
-    "shared string that is not there.xlsx", "row beyond the last.xlsx", "old workbook.xlsx",
-    "old workbook by its name.xls", "encrypted workbook.xlsx", "binary workbook.xlsx", "OpenDocument.xlsx",
-    "no column of part numbers.xlsx", "sheet without a cell.xlsx", "zeros.csv", "nothing.csv", "a byte order mark.csv",
+    "zip bomb.xlsx",
+    "sheet cut inside.xlsx",
+    "encrypted workbook.xlsx",
+    "sheet without a cell.xlsx",
     "no column.csv",
-)  # fmt: skip
+)
 
 
 def _digest(path: Path) -> str:
@@ -84,11 +82,3 @@ def test_control_characters_of_a_name_do_not_reach_the_terminal(fill: Fill, tmp_
     assert result.returncode == 2
     assert result.stderr.rstrip("\n").isprintable()
     assert "\\x1b[2J[red]bom.xlsx" in result.stderr
-
-
-@pytest.mark.parametrize("name", ["circle of two cells.xlsx", "long formula.xlsx"])
-def test_formulas_that_cannot_be_filled_are_refused_in_one_line(fill: Fill, tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
-    file.write_bytes(hostile.ODD[name]())
-    assert "BOM!B2" in _refused(fill(file, "--yes"), file)
-    assert list(tmp_path.iterdir()) == [file]
