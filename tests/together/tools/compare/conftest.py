@@ -1,10 +1,10 @@
-"""The command `compare` between the proxy and the sandbox's old service, on generated requests."""
+"""The command `compare` between the proxy and the sandbox's old service, on a log with requests of every kind."""
 
 import dataclasses
 import fcntl
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ import pytest_asyncio
 from support import commands
 from together.conftest import starter
 from together.environment import ProxyEnvironment, StartEnvironment
-from together.tools.compare import generated_requests
-from together.tools.compare.comparison import CompareRequests, GenerateRequests
+from together.tools.compare.comparison import KEY, CompareRequests
 
 import nexar_sandbox
 from nexar_sandbox.legacy_v3 import disturbances
@@ -27,6 +26,10 @@ UPSTREAM = {
     "applications": (dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=1_000_000),),
 }
 LISTS = ("brands", "sellers", "categories")
+INCLUDES = (
+    *("short_description", "descriptions", "imagesets", "datasheets", "compliance_documents", "reference_designs"),
+    *("cad_models", "category_uids", "external_links", "broker_listings"),
+)
 LATEST = 500.0  # seconds that a comparison may take on a slow machine
 
 
@@ -78,9 +81,9 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
     lists = [f"/{name}/search?limit=100&start={start}" for name in LISTS for start in range(0, 1000, 100)]
     # Offers and specs, three quarters of a response, have no uid that the lists and the other fields do not have.
     including = "&hide[]=offers"
-    including += "".join(f"&include[]={name}" for name in generated_requests.INCLUDES if name != "specs")
+    including += "".join(f"&include[]={name}" for name in INCLUDES)
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
-    asked = [f"/v3{target}&apikey={generated_requests.KEY}\n" for target in (*lists, *parts)]
+    asked = [f"/v3{target}&apikey={KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
     baseline = ("--baseline", environment.sandbox.legacy_url + "/v3", "--baseline-rate", "0")
     recording = ("compare", *baseline, "--requests", "lists.txt", "--record", "lists.zst")
@@ -88,26 +91,6 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
         assert found.code == 0, found
     return found.out
-
-
-@pytest.fixture(scope="session")
-def known_contents() -> list[generated_requests.CatalogContents]:
-    """The contents of the catalog, once a test has read them: they are the same for all."""
-    return []
-
-
-@pytest.fixture
-def generate_requests(
-    environment: ProxyEnvironment, known_contents: list[generated_requests.CatalogContents]
-) -> GenerateRequests:
-    """Generate a number of requests from the contents of the catalog; see `RequestGenerator` for options."""
-
-    async def generate(number: int, seed: int = 0, **which: Any) -> list[V3Request]:
-        if not known_contents:
-            known_contents.append(await generated_requests.CatalogContents.of(environment.sandbox.legacy_url))
-        return generated_requests.RequestGenerator(known_contents[0], seed, **which).requests(number)
-
-    return generate
 
 
 @pytest.fixture
@@ -118,9 +101,9 @@ def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment
     """
 
     async def run_comparison(
-        requests: list[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learned_environment.proxy.url
+        requests: Sequence[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learned_environment.proxy.url
     ) -> dict[str, Any]:
-        lines = [f"/v3{request.target(generated_requests.KEY)}\n" for request in requests]
+        lines = [f"/v3{request.target(KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
         environment.sandbox.legacy.disturbances.replace(disturbed)
         sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")

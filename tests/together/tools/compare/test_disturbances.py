@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from together.tools.compare.comparison import CompareRequests, GenerateRequests, reported_differences
+from together.tools.compare.comparison import WHOLE, CompareRequests, reported_differences
 
 from nexar_sandbox.legacy_v3 import disturbances
 
@@ -26,10 +26,8 @@ def cache() -> dict[str, Any]:
     return {"seconds": 3600}
 
 
-async def test_reordered_offers_are_reported_and_count(
-    generate_requests: GenerateRequests, compare: CompareRequests
-) -> None:
-    result = await compare(await generate_requests(50, seed=1, whole=True), disturbances.ReorderedOffers(share=0.5))
+async def test_reordered_offers_are_reported_and_count(compare: CompareRequests) -> None:
+    result = await compare(WHOLE[:50], disturbances.ReorderedOffers(share=0.5))
     assert reported_differences(result) == {("offers", "order", True)}
     assert (result["verdict"], result["code"]) == ("not ready", 1)
 
@@ -52,7 +50,6 @@ async def test_reordered_offers_are_reported_and_count(
     ],
 )
 async def test_parts_of_one_side_only_are_reported_and_count(
-    generate_requests: GenerateRequests,
     compare: CompareRequests,
     disturbance: disturbances.Disturbance,
     always: Sorts,
@@ -60,7 +57,7 @@ async def test_parts_of_one_side_only_are_reported_and_count(
 ) -> None:
     """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
     the candidate cannot know."""
-    result = await compare(await generate_requests(50, seed=1, whole=True), disturbance)
+    result = await compare(WHOLE[::2], disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely
     assert all(group["counts"] for group in result["groups"])
@@ -71,10 +68,8 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-async def test_slow_service_affects_only_response_times(
-    generate_requests: GenerateRequests, compare: CompareRequests
-) -> None:
-    result = await compare(await generate_requests(40, seed=1, whole=True), disturbances.Slowness(ms=300))
+async def test_slow_service_affects_only_response_times(compare: CompareRequests) -> None:
+    result = await compare(WHOLE[:40], disturbances.Slowness(ms=300))
     assert (reported_differences(result), result["code"]) == (set(), 0)
     times = {(each["endpoint"], each["side"]): each for each in result["latencies"]}
     for endpoint, side in times:
@@ -83,9 +78,9 @@ async def test_slow_service_affects_only_response_times(
 
 @pytest.mark.parametrize("body, reason", [("html", "HTML"), ("json", "503")])
 async def test_intermittent_errors_are_failures_and_no_differences(
-    generate_requests: GenerateRequests, compare: CompareRequests, body: Any, reason: str
+    compare: CompareRequests, body: Any, reason: str
 ) -> None:
-    result = await compare(await generate_requests(50, seed=1, whole=True), disturbances.Errors(share=0.05, body=body))
+    result = await compare(WHOLE[:50], disturbances.Errors(share=0.05, body=body))
     assert reported_differences(result) == set()
     assert result["failures"]
     for failure in result["failures"]:

