@@ -188,15 +188,6 @@ def test_add_on_without_its_plan_is_refused(run_command: RunCommand, options: st
     assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {complaint}\n")
 
 
-def _strikes(shown: Any) -> Any:
-    """Return which of forty requests had an injected fault."""
-    for _ in range(40):
-        with contextlib.suppress(urllib.error.HTTPError):
-            _post(shown.values["token_url"], b"", **{"Content-Type": "text/plain"})
-    with urllib.request.urlopen(shown.values["sandbox"] + "/admin/journal?last=40", timeout=30) as response:
-        return [entry["faults"] for entry in json.loads(response.read())["entries"]]
-
-
 def _old_brands(shown: Any, times: Any) -> Any:
     """The statuses of so many requests to the old v3 service, as its address and apikey are printed."""
     url = f"{shown.values['legacy_url']}/brands/search?q=texas&apikey={shown.values['legacy_apikey']}"

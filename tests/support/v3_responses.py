@@ -75,14 +75,6 @@ def offer(rng: random.Random, number: int) -> dict[str, Any]:
     }
 
 
-def is_uid(key: str) -> bool:
-    return len(key) == 16 and key.startswith("0000")
-
-
-def is_break(value: list[Any]) -> bool:
-    return len(value) == 2 and isinstance(value[0], int)
-
-
 WORDS = ["a", "SN74S74N", "1.50", "Ω", "x.y", "10 kΩ", "<b>", "0402"]
 RESPONSES = st.one_of(RANDOM.map(match), RANDOM.map(search), RANDOM.map(get_multi), RANDOM.map(part))
 
