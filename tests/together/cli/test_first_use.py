@@ -70,7 +70,7 @@ def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
 def test_bash_completes_commands_options_and_values(bash: Any) -> None:
     offered = {
         "v3bridge us": {"usage"},
-        "v3bridge s": {"serve", "sandbox", "sheet", "status", "store"},
+        "v3bridge s": {"serve", "sandbox", "sheet", "status"},
         "v3bridge serve --w": {"--workers"},
     }
     places = (COMPLETE.format(words=line, place=len(line.split()) - 1) for line in offered)

@@ -184,7 +184,7 @@ def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Pa
         "serve": "sandbox",
         "sandbox": "sandbox",
         f"compare --requests list.har --baseline {NOBODY} --candidate {NOBODY}": "compare",
-        "record --output recording.zst --requests list.har": "compare",
+        "compare --record recording.zst --baseline sandbox --requests list.har": "compare",
         "sheet fill BOM.xlsx": "sheet",
         "sheet fill BOM.csv --columns price": "sandbox",
     }

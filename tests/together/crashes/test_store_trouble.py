@@ -249,9 +249,9 @@ async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
 
     with {"read-only mount": read_only, "full disk": full}.get(trouble, nullcontext)(folder):
         read = await asyncio.to_thread(usage, "--json")
-        reopened = await asyncio.to_thread(usage, "--reopen", "limited")
+        changed = await asyncio.to_thread(usage, "--set", "limited=1")
     used = {row["application"]: row["used"] for row in json.loads(read.stdout)}
     assert (read.returncode, read.stderr, used["limited"]) == (0, "", sandbox.part_usage.used("limited"))
-    assert (reopened.returncode, reopened.stdout) == (2, "")
-    assert reopened.stderr == f"v3bridge: store: {folder}/state.sqlite: {reason}\n"
-    assert await asyncio.to_thread(lambda: subprocess.run([*command, "--reopen", "limited"], cwd=ROOT).returncode) == 0
+    assert (changed.returncode, changed.stdout) == (2, "")
+    assert changed.stderr == f"v3bridge: store: {folder}/state.sqlite: {reason}\n"
+    assert await asyncio.to_thread(lambda: subprocess.run([*command, "--set", "limited=1"], cwd=ROOT).returncode) == 0
