@@ -216,7 +216,7 @@ def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
         return []
     coalescing = "Equal queries, of one request or of several in flight, are sent once."
     return [
-        "Any entry serves the request that has all fields of this projection, whichever request stored it.",
-        "The response to a request that is equal byte for byte is kept as it was sent, while its results are fresh.",
+        "A result with all of these fields serves this request, whichever request fetched it.",
+        "The encoded response is kept for requests with the same URL, while its results are fresh.",
         *([coalescing] if settings.coalescing.enabled else []),
     ]
