@@ -166,7 +166,7 @@ async def _clients(settings: config.Config, as_json: bool) -> None:
 
 
 def _keys_table(report: "ClientReport") -> Table:
-    table = shown.plain_table("API keys, with the parts of the current period")
+    table = shown.plain_table("API keys and their parts")
     shown.add_columns(table, "application", "key", "parts", "requests", "last", right=("parts", "requests"))
     for key in report.keys:
         last = (key.last or "never")[:10]
