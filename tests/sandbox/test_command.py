@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ("-m", "nexar_sandbox")
 COUNT = "{ supCategories { id numParts } }"
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
+MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 
 
 def _post(address: Any, body: Any, **headers: Any) -> Any:

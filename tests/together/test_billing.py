@@ -93,14 +93,3 @@ def test_lists_are_documented_as_free_and_parts_are_not() -> None:
 async def test_bad_request_is_free_and_not_sent_upstream(environment: ProxyEnvironment, target: str) -> None:
     assert (await ask(environment, target)).status == 400
     assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (0, 0)
-
-
-async def test_cached_result_is_not_billed_again(start: Any) -> None:
-    async with start(cache={"seconds": 60}) as environment:
-        for _ in range(3):
-            await ask(environment, f"/v3/parts/search?q=resistor&limit=2&{COUNTS}")
-            await ask(environment, f"/v3/parts/{TI}")
-        assert environment.billed_parts == 3
-        environment.time.advance(61)
-        await ask(environment, f"/v3/parts/{TI}")
-        assert environment.billed_parts == 4

@@ -164,15 +164,6 @@ async def test_upstream_retry_after_is_passed_on() -> None:
         assert (reply.status, reply.headers["retry-after"]) == (status, "17")
 
 
-async def test_possibly_billed_request_is_not_retried() -> None:
-    async with scripted_upstream.running() as upstream:
-        upstream.respond_with(ScriptedResponse(HTML, 502))
-        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
-        async with running_proxy.running(chosen) as proxy:
-            await raw(int(proxy.url.rpartition(":")[2]), f"GET {TWO} HTTP/1.1".encode())
-    assert len(upstream.requests) == 1
-
-
 def places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The paths to everything inside a JSON value."""
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

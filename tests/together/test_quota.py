@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import running_proxy, scripted_upstream
+from support import running_proxy
 from support.redis_server import RedisServer
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 from proxy import config
-from proxy.kit import clock
-from proxy.stores.protocols import LedgerEntry
-from proxy.stores.sqlite import SqliteStore
 
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
@@ -102,27 +99,3 @@ async def test_response_headers_have_cost_and_remaining_quota(start: StartEnviro
     ]
     assert listed.status == 200
     assert not any(name.startswith("x-parts-") for name in listed.headers)
-
-
-@pytest.mark.parametrize(
-    "answer,doubtful",
-    [
-        (b"<html>no</html>", 6),
-        (scripted_upstream.ScriptedResponse({"data": None}, cut_after=4), 6),
-        ({"errors": [{"message": "no such seller"}], "data": None}, 0),
-    ],
-    ids=["nonsense", "cut", "refused"],
-)
-async def test_possibly_billed_request_is_uncertain_usage(answer: Any, doubtful: int, tmp_path: Path) -> None:
-    async with scripted_upstream.running() as upstream:
-        upstream.respond_with(answer)
-        settings = running_proxy.settings(
-            upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
-        )
-        async with running_proxy.running(settings) as proxy:
-            reply = await proxy.get(target({"mpn": "A", "limit": 2}, {"mpn": "B", "limit": 4}))
-    assert reply.headers["x-parts-cost"] == str(doubtful)
-    store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
-    (state,) = await store.usage([LedgerEntry("demo", "lifetime")])
-    await store.aclose()
-    assert (state.used, state.uncertain) == (0, doubtful)

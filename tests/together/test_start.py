@@ -38,10 +38,6 @@ async def outcome(start: StartEnvironment, **settings: Any) -> str:
     return said
 
 
-async def test_shipped_mappings_start(start: StartEnvironment, folder: Path) -> None:
-    assert await outcome(start) == "started"
-
-
 async def test_path_missing_in_the_schema_stops_the_start(start: StartEnvironment, folder: Path) -> None:
     change(folder / "part.yaml", "    mpn: mpn\n", "    mpn: mpnn\n")
     said = await outcome(start)

@@ -50,13 +50,6 @@ def test_any_worker_shows_the_sum_of_all(worker: Any) -> None:
     assert value(second, 'v3bridge_request_duration_seconds_sum{route="/v3/parts/match"}') == 0.04
 
 
-def test_scraping_twice_counts_nothing_twice(worker: Any) -> None:
-    own, merged = worker(1)
-    own.parts["demo",] += 3
-    assert (value(merged, PARTS), value(merged, PARTS)) == (3, 3)
-    assert own.parts["demo",] == 3
-
-
 def test_shown_counts_survive_their_worker(worker: Any) -> None:
     (one, first), (_, second) = worker(1), worker(2)
     one.parts["demo",] += 3

@@ -250,14 +250,14 @@ def named_sheets(*names: str) -> bytes:
 
 def _last_row() -> bytes:
     """Empty rows down to the last that a sheet may have, and a part number in it."""
-    rows = "".join(f'<row r="{number}"/>' for number in range(1_000_000, 1_048_576))
+    rows = "".join(f'<row r="{number}"/>' for number in range(3, 1_048_576))
     return rows_of(rows + f'<row r="1048576"><c r="A1048576" t="inlineStr"><is><t>{PART}</t></is></c></row>')
 
 
 ODD: HostileFiles = {
     "unknown encoding.xlsx": lambda: changed(SHEET, lambda sheet: sheet.replace(b"UTF-8", b"X-NONE")),
     "another encoding than declared.xlsx": lambda: changed(SHEET, lambda s: s.replace(b"UTF-8", b"UTF-16")),
-    "rows down to the last.xlsx": _last_row,
+    "1 048 576 rows.xlsx": _last_row,
     "row far below.xlsx": lambda: rows_of('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
     "enormous dimension.xlsx": lambda: changed(SHEET, lambda s: s.replace(b'ref="A1:B2"', b'ref="A1:XFD1048576"')),
     "formula nested 60 deep.xlsx": lambda: _with_formulas(_nested(60)),

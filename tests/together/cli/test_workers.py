@@ -165,32 +165,22 @@ async def test_all_workers_serve_the_port_when_the_curl_line_is_printed(start_se
     assert not any(map(alive, service.pids))
 
 
-async def test_killed_worker_is_restarted_without_outage_or_counter_reset(
-    start_service: Any,
-) -> None:
+async def test_killed_worker_is_restarted_without_outage_or_counter_reset(start_service: Any) -> None:
     service = await start_service(2)
     await service.answering()
     await until(service.counted)
     shown = [await service.counted()]
-    for number, victim in enumerate([service.pids[0], None], 1):
-        os.kill(victim or service.pids[-1], signal.SIGKILL)
-
-        def all_exits_logged(number: int = number) -> bool:
-            return len(service.lines("worker exited")) == number
-
-        await until(all_exits_logged)
-        while len(service.pids) < 2 + number:
-            try:
-                assert len(await service.answering()) == 8
-                shown.append(await service.counted())
-            except aiohttp.ClientConnectionError:
-                continue  # it came to the dead one's socket before the kernel had closed it
-        shown.append(await service.counted())
+    os.kill(service.pids[0], signal.SIGKILL)
+    await until(lambda: service.lines("worker exited"))
+    while len(service.pids) < 3:
+        try:
+            assert len(await service.answering()) == 8
+            shown.append(await service.counted())
+        except aiohttp.ClientConnectionError:
+            continue  # it came to the dead one's socket before the kernel had closed it
+    shown.append(await service.counted())
     assert shown == sorted(shown)
-    ended = service.lines("worker exited")
-    assert [line["exit"] for line in ended] == ["SIGKILL", "SIGKILL"]
-    assert ended[0]["worker"] == ended[1]["worker"]
-    assert ended[0]["retry_in"] < ended[1]["retry_in"]
+    assert [line["exit"] for line in service.lines("worker exited")] == ["SIGKILL"]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -277,20 +267,3 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run,
     done = run_command("serve", *options, python=("-c", start))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
-
-
-async def test_workers_share_the_embedded_sandbox_and_the_token(
-    start_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = start_command("serve", "--port", "0", "--workers", "2")
-    lines = await asyncio.to_thread(process.until, "curl")
-    url, _, target = lines[-1].split("'")[1].partition("/v3/")
-    service = Service(process, url)
-    for _ in range(6):
-        status, _, text = await service.get(f"/v3/{target}")
-        assert status == 200
-        assert {part["mpn"] for part in json.loads(text)["results"][0]["items"]} == {"SN74S74N"}
-    assert len(list(tmp_path.glob("v3bridge-*/state.sqlite"))) == 1
-    assert await asyncio.to_thread(process.stop, signal.SIGINT) == 0
-    assert list(tmp_path.glob("v3bridge-*")) == []

@@ -46,15 +46,6 @@ async def serving(
         await runner.cleanup()
 
 
-def test_process_with_fewest_connections_has_no_surplus(tmp_path: Path) -> None:
-    first, second = (shared_socket.ConnectionCounts(tmp_path / "connections", index, 2) for index in (0, 1))
-    assert not first.has_surplus(0)
-    assert second.has_surplus(3)
-    assert not first.has_surplus(3)
-    assert first.has_surplus(4)
-    assert not second.has_surplus(2)
-
-
 def test_counts_in_a_file_that_is_truncated_or_deleted_harm_nobody(tmp_path: Path) -> None:
     file = tmp_path / "connections"
     first, second = (shared_socket.ConnectionCounts(file, index, 2) for index in (0, 1))
