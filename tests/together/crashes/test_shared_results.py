@@ -19,7 +19,6 @@ from proxy.gateway.cache import shared
 
 NAME = "unlimited"  # the application that is used
 SECONDS = 60
-CONNECTIONS = 30  # of which each of four workers gets some
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -36,13 +35,6 @@ def cached(configured: Path) -> Path:
     text = configured.read_text().replace("cache: {seconds: 0}", "coalescing: {stall_seconds: 0}")
     configured.write_text(text)
     return configured
-
-
-@pytest.fixture
-def four_workers(cached: Path) -> Path:
-    """The same with four workers."""
-    cached.write_text(cached.read_text().replace("metrics: true", "workers: 4"))
-    return cached
 
 
 class Buyer:
