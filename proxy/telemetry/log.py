@@ -27,6 +27,7 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
 # Words, hyphens and abbreviations: no digit, nothing longer than a word, so no key and no id.
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
+_PLAIN = re.compile(r"[^\s=\"']*")  # a value that needs no quotes
 # Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
 
@@ -141,7 +142,15 @@ def fixed_words(message: object, filled_in: bool) -> str:
 def _renderer(format_: str, at_terminal: bool) -> Processor:
     if format_ == "json":
         return structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
-    return structlog.dev.ConsoleRenderer(colors=at_terminal, pad_event_to=0)
+    return structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0) if at_terminal else _line
+
+
+def _line(logger: Any, method: str, event: EventDict) -> str:  # noqa: ARG001  (structlog's shape)
+    """Return a line as structlog's ConsoleRenderer has it without colors, which takes four times as long."""
+    words = [f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"]
+    for key, value in sorted(event.items()):
+        words.append(f"{key}={value if isinstance(value, str) and _PLAIN.fullmatch(value) else repr(value)}")
+    return " ".join(words)
 
 
 def _chain(exception: BaseException) -> Iterator[BaseException]:

@@ -8,12 +8,14 @@ import os
 import queue
 import select
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging import handlers
 from typing import ClassVar, TextIO, cast
 
 LINES_MAX = 20_000  # queued lines: about 5 MB
+BATCH_SECONDS = 0.02  # in which lines are gathered: to wake the thread for each costs more than the line
 CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream
 
 
@@ -30,7 +32,7 @@ def queued(stream: TextIO) -> Iterator[TextIO]:
         return
     stream.flush()  # what was printed before the first log line stays before it
     lines = LogQueue(stream.isatty())
-    listener = handlers.QueueListener(lines.queue, _Writer(descriptor))
+    listener = _Batches(lines.lines, _Writer(descriptor))
     listener.start()
     try:
         yield cast(TextIO, lines)
@@ -47,8 +49,8 @@ class LogQueue(handlers.QueueHandler):
 
     def __init__(self, at_terminal: bool) -> None:
         # Garbage collection may run a destructor that logs anywhere, also in `put`, which may be called within itself.
-        self._lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
-        super().__init__(self._lines)
+        self.lines: queue.SimpleQueue[logging.LogRecord | None] = queue.SimpleQueue()
+        super().__init__(self.lines)
         self._at_terminal = at_terminal
 
     def isatty(self) -> bool:
@@ -62,10 +64,30 @@ class LogQueue(handlers.QueueHandler):
         return record
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        if self._lines.qsize() < LINES_MAX:
-            self._lines.put(record)
+        if self.lines.qsize() < LINES_MAX:
+            self.lines.put(record)
         else:
             LogQueue.dropped += 1
+
+
+class _Batches(handlers.QueueListener):
+    """Gathers lines for a moment, and writes them together."""
+
+    def __init__(self, lines: "queue.SimpleQueue[logging.LogRecord | None]", writer: logging.Handler) -> None:
+        super().__init__(lines, writer)
+        self._lines = lines
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Write a line, with those that come within BATCH_SECONDS."""
+        time.sleep(BATCH_SECONDS)
+        gathered = [record.msg]
+        for _ in range(self._lines.qsize()):
+            following = self._lines.get_nowait()
+            if following is None:  # the end
+                self.enqueue_sentinel()
+                break
+            gathered.append(following.msg)
+        super().handle(logging.makeLogRecord({"msg": "".join(gathered), "lines": len(gathered)}))
 
 
 class _Writer(logging.Handler):
@@ -89,7 +111,7 @@ class _Writer(logging.Handler):
             while data:
                 data = data[self._write_some(data) :]
         except OSError:
-            LogQueue.dropped += 1
+            LogQueue.dropped += record.__dict__.get("lines", 1)
 
     def _write_some(self, data: bytes) -> int:
         """Write a part, and wait where a descriptor that does not block is full."""
