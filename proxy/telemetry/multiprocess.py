@@ -1,0 +1,40 @@
+"""Folder in which all processes of a service count, so that each of them can show the metrics of all.
+
+When prometheus_client is imported, it decides by an environment variable whether a process counts in a folder or alone.
+So this module does not import it before the folder is set.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+# The files are mapped into memory: on a full disk a process that counts would be killed by SIGBUS.
+MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of our own in it
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Let this process, and those that it starts, count in an empty folder, which is removed at the end."""
+    if "prometheus_client" in sys.modules:
+        raise RuntimeError("prometheus_client was imported before its folder was set: it would count one process only")
+    owner = os.getpid()
+    path = tempfile.mkdtemp(prefix="v3bridge-metrics-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+    os.environ[VARIABLE] = path
+    try:
+        yield Path(path)
+    finally:
+        if os.getpid() == owner:  # not in a fork
+            del os.environ[VARIABLE]
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def mark_dead(pid: int) -> None:
+    """Forget the gauges of a process that ended. Its counters stay."""
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
