@@ -30,7 +30,8 @@ StartError and exits. Messages are for people and never hold an API key, a secre
     │   ├── TokenLimit         503  the rate limit of token requests is exceeded
     │   ├── QueryRefused       502  the upstream refused this query, and says why
     │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
-    │   └── TooManyConnections 503  the limit of client connections, or of their bodies, is reached
+    │   ├── TooManyConnections 503  the limit of client connections, or of their bodies, is reached
+    │   └── UpstreamLoop       508  the request comes from a v3bridge whose upstream leads here
     └── StartError                  never seen by a client: the service does not start
         ├── ConfigError
         ├── MappingError
@@ -282,6 +283,12 @@ class TooManyConnections(ServerError):
     which clients are sending."""
 
     status = 503
+
+
+class UpstreamLoop(ServerError):
+    """The request comes from a v3bridge, perhaps this one, whose upstream leads here (RFC 5842 §7.2)."""
+
+    status = 508
 
 
 class StartError(BridgeError):

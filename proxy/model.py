@@ -1,9 +1,10 @@
-"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors.
+"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors, the
+status of a quota.
 
 Parsed once at the border (web/v3) and frozen.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -125,3 +126,12 @@ class GraphQLError(msgspec.Struct, frozen=True):
     message: str
     path: list[str | int] | str | None = None
     extensions: dict[str, Any] | None = None
+
+
+class QuotaStatus(NamedTuple):
+    """Status of the limit with the least remaining, or of the application where nothing is limited: parts used or
+    uncertain, the limit (None: unlimited), whole seconds until it is reset (None: never)."""
+
+    used: int
+    limit: int | None
+    reset: int | None

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import aiohttp
 import yarl
 
-from proxy import config
+from proxy import config, errors
 from proxy.upstream import session
 
 DATE_SECONDS = 5.0  # for a response, without which the check goes on
@@ -99,7 +99,7 @@ class OriginRoute:
         else:
             if response.status == 407 and self.proxy:
                 raise _unauthorized()
-            if response.status == session.UpstreamLoop.status:
+            if response.status == errors.UpstreamLoop.status:
                 raise RouteError("loop", f"{self.host} is a v3bridge, perhaps this one: its requests would never end")
         through = f" through the proxy {self.proxy.host}:{self.proxy.port}" if self.proxy else ""
         shown = "with TLS" if handshake.began else "without TLS"

@@ -10,13 +10,12 @@ from proxy.explain import response_fields, understanding
 from proxy.explain.explanation import CacheEntry, CacheUse, Cost, ExplainedError, Explanation, UnderstoodClient
 from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
-from proxy.gateway import directory
-from proxy.gateway.applications import Applications, Client
-from proxy.gateway.queries import GatewayRequest, QuerySet
+from proxy.gateway.core import Applications, Client, GatewayRequest, QuerySet
 from proxy.kit import shipped
 from proxy.kit.wording import duration
 from proxy.mapping import loader
 from proxy.model import SearchRequest
+from proxy.planning import listing
 from proxy.redaction import HIDDEN, Redaction
 from proxy.traffic import estimate
 from proxy.traffic.v3_request import V3Request, redact_request
@@ -207,7 +206,7 @@ def _named(key: Any) -> dict[str, Any]:
 def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
     if queries is None:
         return [
-            f"The list is kept in memory for {duration(directory.FRESH_SECONDS)}, for all requests; then it is fetched "
+            f"The list is kept in memory for {duration(listing.FRESH_SECONDS)}, for all requests; then it is fetched "
             "again in the background."
         ]
     if not settings.cache.enabled:

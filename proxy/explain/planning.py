@@ -9,16 +9,13 @@ import graphql
 from proxy import config
 from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
-from proxy.gateway import directory
-from proxy.gateway.applications import Client
-from proxy.gateway.queries import GatewayRequest, MatchQueries, QuerySet, SearchQuery, UidQueries
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, GatewayRequest, QuerySet, ResponseMetadata, V3Queries
 from proxy.kit import slices
 from proxy.kit.slices import Slices
 from proxy.kit.wording import duration
 from proxy.mapping.loader import Mappings
 from proxy.mapping.tables import NameIndex
-from proxy.planning import search, search_support
+from proxy.planning import listing, parts, search, search_support
 from proxy.planning.operations import OperationResult, PlannedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
 from proxy.traffic.v3_request import V3Request
@@ -72,6 +69,7 @@ class RequestPlanner:
         self._settings = settings
         self._mappings = mappings
         self._projections = ProjectionCache(mappings, whole=settings.cache.enabled)
+        self._queries = V3Queries(self._projections, settings.translation.single_query)
         self._definitions = self._projections.list_definitions()
         self._lists: dict[str, Any] = {}
 
@@ -112,8 +110,7 @@ class RequestPlanner:
     def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> PlannedRequest:
         raws, request = requests.parse_match(parameters)
         caller = self._caller(endpoint, parameters, client)
-        single = self._settings.translation.single_query
-        queries = MatchQueries(caller, request, self._projections, single)
+        queries = self._queries.match_parts(caller, request)
         valid = [position for position, query in enumerate(request.queries) if query.error is None]
         plan = PlannedRequest(caller)
         plan.add(queries, valid, self._settings.coalescing.enabled)
@@ -146,25 +143,24 @@ class RequestPlanner:
                 return self._listed(caller, *lists, then=UNKNOWN_SPEC, has_records=False)
             supplied = self._lists.get(name, _ASSUMED)
         planned = self._listed(caller, *lists, has_records=False)
-        planned.add(SearchQuery(caller, request, plan, self._projections), [0])
+        planned.add(self._queries.search_parts(caller, request, plan), [0])
         planned.ignored = [IgnoredParameter(name=name, reason=UNSUPPORTED) for name in plan.unsupported]
         return planned
 
     def _parts(self, caller: GatewayRequest, uids: list[str]) -> PlannedRequest:
-        queries = UidQueries(caller, uids, self._projections)
-        planned = PlannedRequest(caller)
-        planned.add(queries, [uids.index(uid) for uid in queries.uids])
+        planned, valid = PlannedRequest(caller), parts.valid_uids(uids)
+        planned.add(self._queries.parts_by_uid(caller, uids), [uids.index(uid) for uid in valid])
         planned.ignored = [
             IgnoredParameter(name=f"uid[]={uid[:40]}", reason="is not a v3 uid (16 hex digits), so it is not sent")
             for uid in dict.fromkeys(uids)
-            if uid not in queries.uids
+            if uid not in valid
         ]
         return planned
 
     def _listed(self, caller: GatewayRequest, *names: str, then: str = "", has_records: bool = True) -> PlannedRequest:
         """Plan a request that needs upstream lists; `then` says what follows. `has_records`: it returns objects of the
         list, and does not only look names up there."""
-        seconds = directory.FRESH_SECONDS
+        seconds = listing.FRESH_SECONDS
         condition = f"only if the proxy does not have this list yet, or has had it for {duration(seconds)}{then}"
         operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
         explained = [_explained_operation(each, [], condition, has_records) for each in operations]

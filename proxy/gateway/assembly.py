@@ -23,7 +23,7 @@ from proxy.gateway.quota import reservations
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import projection_cache
+from proxy.planning import listing, projection_cache
 from proxy.stores.protocols import Store
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
@@ -279,7 +279,7 @@ async def _open_lists(
 
     async def open_lists(closing: AsyncExitStack) -> directory.Directory:
         definitions, wait = projections.list_definitions(), upstream.timeouts.total_seconds
-        lists = directory.Directory(definitions, connected.client, directory.FRESH_SECONDS, wait, base.clock)
+        lists = directory.Directory(definitions, connected.client, listing.FRESH_SECONDS, wait, base.clock)
         closing.push_async_callback(lists.close)
         if (before := base.previous) is not None and before.settings.upstream != "sandbox":
             names = (changes.MAPPINGS, "uids")

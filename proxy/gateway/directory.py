@@ -25,8 +25,6 @@ SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete
 
 log = structlog.get_logger()
 
-FRESH_SECONDS = 86_400.0
-
 
 @dataclass(frozen=True, slots=True)
 class _CachedList:

@@ -24,14 +24,12 @@ from proxy.gateway.cache.lookup import Lookup, QueryCache
 from proxy.gateway.directory import Directory
 from proxy.gateway.queries import (
     GatewayRequest,
-    MatchQueries,
     QuerySet,
-    SearchQuery,
-    UidQueries,
+    V3Queries,
     require_all,
     require_any,
 )
-from proxy.gateway.quota.reservations import Quota, QuotaStatus
+from proxy.gateway.quota.reservations import Quota
 from proxy.gateway.rate_limit import RateLimits
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import SLICE_BYTES, Slices
@@ -78,7 +76,7 @@ class Pipeline:
         self._operations = _Operations(quota, upstream, metrics)
         self._directory = directory
         self._tables = tables
-        self._single_query = single_query
+        self._queries = V3Queries(projections, single_query)
         self._metrics = metrics
         self._stalls: asyncio.Queue[stalls.Stall[tuple[QueryClaim, list[int]]]] = asyncio.Queue()
         self._stall_handler: asyncio.Task[None] | None = None
@@ -100,17 +98,14 @@ class Pipeline:
         """Count a request against the rate limit of its API key. Raises TooManyRequests."""
         await self._rate_limits.admit(client)
 
-    def quota_status(self, client: Client) -> QuotaStatus:
+    def quota_status(self, client: Client) -> model.QuotaStatus:
         """Return how many parts are used, and how many may be."""
         return self._quota.status(client.accounts)
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[RenderedResult]:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
-
-        def queries(request: GatewayRequest) -> MatchQueries:
-            return MatchQueries(request, parameters, self.projections, self._single_query)
-
-        results = iter(require_any(await self.resolve_parts(request, queries)))
+        resolved = await self.resolve_parts(request, lambda request: self._queries.match_parts(request, parameters))
+        results = iter(require_any(resolved))
         return [
             next(results) if query.error is None else RenderedResult(b"[]", 0, query.error)
             for query in parameters.queries
@@ -118,7 +113,7 @@ class Pipeline:
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, bytes]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
-        results = await self.resolve_parts(request, lambda request: UidQueries(request, uids, self.projections))
+        results = await self.resolve_parts(request, lambda request: self._queries.parts_by_uid(request, uids))
         known = zip(valid_uids(uids), require_all(results), strict=True)
         return {uid: result.items[1:-1] for uid, result in known if result.hits}
 
@@ -127,7 +122,7 @@ class Pipeline:
         plan = await _search_plan(self._directory, self._tables, request, parameters)
         request.metadata.ignore(plan.unsupported)
         results = await self.resolve_parts(
-            request, lambda request: SearchQuery(request, parameters, plan, self.projections)
+            request, lambda request: self._queries.search_parts(request, parameters, plan)
         )
         return require_all(results)[0]
 
@@ -220,7 +215,7 @@ class Pipeline:
 
         began = clock.monotonic()
         heads = lookup.heads(positions)
-        plan = queries.plan(positions, heads)
+        plan = queries.plan(positions, {n: len(head.records) for n, head in heads.items()})
         lookup.begin(positions)
         self._metrics.observe_stage("plan", began)
 

@@ -7,12 +7,12 @@ import msgspec
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer, RenderedResult
+from proxy.gateway.cache.entries import MATCH, PART, CacheKey, ItemRenderer, RenderedResult
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import match, parts, search
 from proxy.planning.operations import MATCHES, OperationResult, PlannedOperation, QueryResult
-from proxy.planning.projection_cache import CompiledParts, Fetched, ProjectionCache
+from proxy.planning.projection_cache import CompiledParts, ProjectionCache
 
 BATCH_OPERATION: match.SingleQuery = "supMultiMatch"  # of a request's queries, however few of them are misses
 
@@ -67,11 +67,25 @@ class GatewayRequest(NamedTuple):
             scope = " ".join((scope, *market))
         return CacheKey((scope, *query), self.context)
 
-    def renderer(self, part: CompiledObject, fetched: Fetched, facts: frozenset[str] = match.NO_FACTS) -> ItemRenderer:
-        """Return the renderer of this request's projection, of records with the fetched fields, and of pages with these
-        facts."""
+    def match_key(self, options: Hashable, query: model.PartsMatchQuery) -> CacheKey:
+        """Return the cache key of a query of parts/match, or of a supMultiMatch with these options."""
+        return self.key(MATCH, options, *query.criteria)
+
+    def part_key(self, uid: str) -> CacheKey:
+        """Return the cache key of a part by one of its ids."""
+        return self.key(PART, uid)
+
+    def renderer(
+        self,
+        part: CompiledObject,
+        fields: frozenset[str],
+        facts: frozenset[str] = match.NO_FACTS,
+        projection: Hashable = None,
+    ) -> ItemRenderer:
+        """Return the renderer of records with these fetched fields, and of pages with these facts, in this request's
+        projection or that of another dialect."""
         cuts = tuple((path, cut.start, cut.stop) for path, cut in self.context.cuts.items())
-        return ItemRenderer((self.projection, cuts), part, fetched.fields, facts)
+        return ItemRenderer(projection or (self.projection, cuts), part, fields, facts)
 
 
 class ExecutionPlan(Protocol):
@@ -107,8 +121,9 @@ class QuerySet(Protocol):
     def ranged(self) -> Collection[int]:
         """Positions of queries of which a page can be fetched without its beginning."""
 
-    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> ExecutionPlan:
-        """Plan the execution of the queries at these positions, without the heads of their pages."""
+    def plan(self, positions: list[int], stored: Mapping[int, int]) -> ExecutionPlan:
+        """Plan the execution of the queries at these positions, without the first so many parts of their pages, which
+        are `stored`."""
 
 
 class MatchQueries:
@@ -134,30 +149,22 @@ class MatchQueries:
         # By all queries of the request, not by its misses: else a cached neighbor would change which operation
         # answers.
         self._single_query = single_query if len(self._queries) == 1 else BATCH_OPERATION
-        self.keys = [request.key(MATCH, parameters.exact_only, *query.criteria) for query in self._queries]
-        self.renderer = request.renderer(compiled.part, compiled.fetched, ONLY_MATCHES)
+        self.keys = [request.match_key(parameters.exact_only, query) for query in self._queries]
+        self.renderer = request.renderer(compiled.part, compiled.fetched.fields, ONLY_MATCHES)
 
     @property
     def ranged(self) -> Collection[int]:
         exact_only = self._parameters.exact_only
         return [n for n, query in enumerate(self._queries) if match.is_ranged(query, exact_only)]
 
-    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> match.MatchPlan:
-        is_whole = len(positions) == len(self._parameters.queries) and not heads
-        queries = tuple(behind(self._queries[n], heads.get(n)) for n in positions)
+    def plan(self, positions: list[int], stored: Mapping[int, int]) -> match.MatchPlan:
+        is_whole = len(positions) == len(self._parameters.queries) and not stored
+        queries = tuple(match.behind(self._queries[n], stored.get(n, 0)) for n in positions)
         misses = self._parameters if is_whole else model.PartsMatchRequest(queries, self._parameters.exact_only)
         batch = self._knowledge.batch_parts
         return match.MatchPlan(
             misses, self._documents, self._decode, self._context, self._single_query, batch_parts=batch
         )
-
-
-def behind(query: model.PartsMatchQuery, head: Head | None) -> model.PartsMatchQuery:
-    """Return the query for what follows the head of its page."""
-    if head is None:
-        return query
-    held = len(head.records)
-    return msgspec.structs.replace(query, start=query.start + held, limit=query.limit - held)
 
 
 class UidQueries:
@@ -174,12 +181,12 @@ class UidQueries:
         self.keys = [
             # The uid is part of the context, because a mapping reads it: a redirected part lists the uid it was
             # requested by.
-            CacheKey(request.key(PART, uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
+            CacheKey(request.part_key(uid).key, msgspec.structs.replace(request.context, requested_uid=uid))
             for uid in self.uids
         ]
-        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
+        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched.fields)
 
-    def plan(self, positions: list[int], _: Mapping[int, Head]) -> ExecutionPlan:
+    def plan(self, positions: list[int], _: Mapping[int, int]) -> ExecutionPlan:
         uids = [self.uids[n] for n in positions]
         compiled, batch = self._compiled, self._knowledge.batch_parts
         operations = parts.operations(uids, compiled.document, compiled.part.decode, self._context, batch)
@@ -216,9 +223,9 @@ class SearchQuery:
         self.features = self._compiled.fetched.features
         # The whole request is one entry: counts and page depend on every parameter.
         self.keys = [request.key(parameters)]
-        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched)
+        self.renderer = request.renderer(self._compiled.part, self._compiled.fetched.fields)
 
-    def plan(self, _: list[int], heads: Mapping[int, Head]) -> ExecutionPlan:  # noqa: ARG002 - one entry, no pages
+    def plan(self, _: list[int], stored: Mapping[int, int]) -> ExecutionPlan:  # noqa: ARG002 - one entry, no pages
         operations = self._plan.operations(self._projections, self._compiled, self._context)
         return _SearchPlan(operations, self._plan)
 
@@ -240,6 +247,26 @@ class _SearchPlan(NamedTuple):
             return [self.plan.result(dict(results))]
         except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
             raise errors.UpstreamUnreadable("the upstream's answer holds a value that cannot be translated") from error
+
+
+class V3Queries:
+    """Makes the queries of v3 requests for parts. `single_query` is the operation for a single query of parts/match."""
+
+    def __init__(self, projections: ProjectionCache, single_query: match.SingleQuery) -> None:
+        self._projections = projections
+        self._single_query = single_query
+
+    def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> QuerySet:
+        """Make those of parts/match, except invalid ones."""
+        return MatchQueries(request, parameters, self._projections, self._single_query)
+
+    def parts_by_uid(self, request: GatewayRequest, uids: list[str]) -> QuerySet:
+        """Make those of parts by uid, except invalid ones."""
+        return UidQueries(request, uids, self._projections)
+
+    def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest, plan: search.Plan) -> QuerySet:
+        """Make the one of parts/search."""
+        return SearchQuery(request, parameters, plan, self._projections)
 
 
 def require_any(results: Sequence[RenderedResult]) -> Sequence[RenderedResult]:

@@ -12,8 +12,7 @@ import msgspec
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.cache.entries import Head, ItemRenderer
-from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.core import GatewayRequest
 from proxy.graphql.documents import ClientDocument
 from proxy.graphql.selection import PART, TYPENAME, Field, Selections, holds_parts
 from proxy.mapping.compiler import CompiledObject
@@ -101,11 +100,11 @@ class DocumentQuery:
         # A digest: credentials of the caller may be among the variables.
         digest = hashlib.blake2b(msgspec.json.encode(variables, order="sorted"), digest_size=16).hexdigest()
         self.keys = [request.key(DOCUMENT, operation.digest, digest, is_kept)]
-        self.renderer = ItemRenderer(DOCUMENT, _WHOLE, _WHOLE.fields)
+        self.renderer = request.renderer(_WHOLE, _WHOLE.fields, projection=DOCUMENT)
         self._operation, self._variables, self._parts_max = operation, variables, parts_max
         self._is_kept = is_kept
 
-    def plan(self, _: list[int], heads: Mapping[int, Head]) -> "DocumentQuery":  # noqa: ARG002 - one entry, no pages
+    def plan(self, _: list[int], stored: Mapping[int, int]) -> "DocumentQuery":  # noqa: ARG002 - one entry, no pages
         return self
 
     @property

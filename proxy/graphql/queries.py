@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.gateway.cache.entries import MATCH, PART, CacheKey, Head, ItemRenderer
-from proxy.gateway.queries import GatewayRequest, behind
+from proxy.gateway.core import GatewayRequest
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import documents, exact_match, match, parts
 from proxy.planning.operations import (
@@ -52,7 +51,6 @@ class _Queries:
     """What all have in common: the request, the renderer of the selection, and what is fetched for it."""
 
     ranged: Collection[int] = ()
-    keys: Sequence[CacheKey] = ()
 
     def __init__(
         self,
@@ -67,7 +65,7 @@ class _Queries:
         self._context = request.context
         self._batch_parts = request.client.application.plan.batch_parts
         self.features = self._fetched.features
-        self.renderer = ItemRenderer(part.source, part, self._fetched.fields, facts | ALL_DATA)
+        self.renderer = request.renderer(part, self._fetched.fields, facts | ALL_DATA, projection=part.source)
 
     @property
     def _market(self) -> dict[str, Any]:
@@ -104,12 +102,12 @@ class MultiMatchQueries(_Queries):
         super().__init__(request, part, projections, frozenset({AS_SENT}))
         self._queries = queries
         self._options = options
-        kind = (MATCH, False) if options is None else (MATCH, msgspec.json.encode(options, order="sorted").decode())
-        self.keys = [request.key(*kind, *query.criteria) for query in queries]
+        encoded = False if options is None else msgspec.json.encode(options, order="sorted").decode()
+        self.keys = [request.match_key(encoded, query) for query in queries]
         self.ranged = range(len(queries))
 
-    def plan(self, positions: list[int], heads: Mapping[int, Head]) -> _Plan:
-        sent = [behind(self._queries[n], heads.get(n)) for n in positions]
+    def plan(self, positions: list[int], stored: Mapping[int, int]) -> _Plan:
+        sent = [match.behind(self._queries[n], stored.get(n, 0)) for n in positions]
         batched = [(place, query, query.limit) for place, query in enumerate(sent)]
         selection, variables = self._fetched.selection, self._market
         has_options = self._options is not None
@@ -143,9 +141,9 @@ class IdQueries(_Queries):
     ) -> None:
         super().__init__(request, part, projections)
         self._ids = ids
-        self.keys = [request.key(PART, each) for each in ids]
+        self.keys = [request.part_key(each) for each in ids]
 
-    def plan(self, positions: list[int], _: Mapping[int, Head]) -> _Plan:
+    def plan(self, positions: list[int], _: Mapping[int, int]) -> _Plan:
         selection = self._fetched.selection
         document = self._projections.document(("parts by id", selection), lambda: documents.parts(selection))
         ids = [self._ids[n] for n in positions]
@@ -169,7 +167,7 @@ class PageQuery(_Queries):
         self._arguments = arguments
         self.keys = [request.key(name, msgspec.json.encode(arguments, order="sorted").decode())]
 
-    def plan(self, _: list[int], heads: Mapping[int, Head]) -> _Plan:  # noqa: ARG002 - one entry, no pages
+    def plan(self, _: list[int], stored: Mapping[int, int]) -> _Plan:  # noqa: ARG002 - one entry, no pages
         selection, name = self._fetched.selection, self._name
         document = self._projections.document((name, selection), lambda: documents.found(name, selection))
         limit = self._arguments.get("limit")

@@ -11,10 +11,7 @@ import msgspec
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.applications import Client
-from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.queries import GatewayRequest
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, GatewayRequest, Pipeline, ResponseMetadata
 from proxy.graphql.documents import ClientDocument, DocumentReader, InvalidDocumentError
 from proxy.graphql.own_operation import single_root
 from proxy.graphql.preparation import DocumentRequest, PreparedRequest, RequestPreparation

@@ -18,6 +18,7 @@ from proxy.planning import list_index, lucene, search_support, wildcards
 from proxy.planning.list_index import WORD, Column, WordIndex
 from proxy.planning.lucene import Condition
 
+FRESH_SECONDS = 86_400.0  # for which a list is kept, before it is fetched again in the background
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
 
 

@@ -219,3 +219,8 @@ def _read_search(name: str) -> Callable[[Any], list[OperationResult]]:
         return [OperationResult([], max(result_set.hits, 0), None, [hit.akaMpn for hit in hits], records=records)]
 
     return read
+
+
+def behind(query: PartsMatchQuery, stored: int) -> PartsMatchQuery:
+    """Return the query for what follows the first so many parts of its page."""
+    return structs.replace(query, start=query.start + stored, limit=query.limit - stored) if stored else query

@@ -12,12 +12,6 @@ from proxy import config, errors
 from proxy.kit.aiohttp_internals import connector
 
 
-class UpstreamLoop(errors.ServerError):
-    """The request comes from a v3bridge, perhaps this one, whose upstream leads here (RFC 5842 §7.2)."""
-
-    status = 508
-
-
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     """Open a client session, which the caller closes. No cookies, nothing from the environment.
 

@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import RenderedResult
-from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.queries import GatewayRequest
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, GatewayRequest, Pipeline, RenderedResult, ResponseMetadata
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.telemetry.metrics import Metrics

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.gateway.cache.entries import RenderedResult
-from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.core import GatewayRequest, RenderedResult
 from proxy.mapping import loader
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint

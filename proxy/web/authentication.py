@@ -12,7 +12,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from proxy import config, errors
-from proxy.gateway.applications import Applications, Client
+from proxy.gateway.core import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
 from proxy.telemetry.callers import CallerCounts

@@ -14,9 +14,7 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.applications import Client
-from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, Pipeline, ResponseMetadata
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.preparation import DocumentRequest
@@ -25,7 +23,6 @@ from proxy.graphql.tokens import LIFETIME, AccessTokens
 from proxy.kit.clock import Clock
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
-from proxy.upstream.session import UpstreamLoop
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web.authentication import Authenticator
 from proxy.web.bodies import RequestBodies
@@ -208,7 +205,9 @@ def begin(request: web.Request) -> None:
     """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
     request[ERRORS] = error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
-        raise UpstreamLoop("this request comes from a v3bridge whose upstream leads here: set upstream.connect_to")
+        raise errors.UpstreamLoop(
+            "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
+        )
 
 
 async def _refuse_method(request: web.Request) -> web.StreamResponse:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from aiohttp import web
 
 from proxy import config
-from proxy.gateway.assembly import Gateway
+from proxy.gateway.core import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.telemetry.merging import WorkerMetrics
 from proxy.web import operator_endpoints

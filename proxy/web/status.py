@@ -16,7 +16,7 @@ import proxy
 from proxy import errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.gateway.assembly import Gateway
+from proxy.gateway.core import Gateway
 from proxy.gateway.quota import accounts
 from proxy.gateway.quota import usage as quota_usage
 from proxy.kit.wording import rfc3339

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from proxy import config, errors, model
 from proxy.gateway.cache.cached_records import CachedRecords
 from proxy.kit.clock import Clock
-from proxy.kit.expiring_cache import ExpiringCache
+from proxy.kit.expiring_cache import OVERHEAD, ExpiringCache, memory_of
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning.operations import join_records
 
@@ -28,7 +28,6 @@ HOLDERS_MAX = 8  # entries that are known to hold a part, or pages of one match
 V3UID, ID = "v3uid", "id"  # of a part
 PART = "part"  # begins the keys of parts by uid, and
 MATCH = "match"  # those of queries of parts/match, which end with `start` and `limit`
-OVERHEAD = 400  # bytes that an entry takes beside its content
 
 
 class _PartIds(msgspec.Struct, gc=False):
@@ -152,12 +151,6 @@ class _Variant(msgspec.Struct, frozen=True, gc=False):  # without cycles: the co
 def _text(value: Any) -> str | None:
     """Return the value of a leaf, which the records of some dialects hold as JSON."""
     return str(msgspec.json.decode(value) or "") if isinstance(value, msgspec.Raw) else value
-
-
-def memory_of(content: int) -> int:
-    """Return the bytes of memory that an entry with so many bytes of content takes. Measured on a full cache: entries
-    of different sizes that replace each other leave gaps of a fifth in the memory of the process."""
-    return OVERHEAD + content * 6 // 5
 
 
 class Storage:

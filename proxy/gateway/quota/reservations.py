@@ -21,6 +21,7 @@ from proxy.gateway.quota.usage import UsageGauges
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.kit.wording import counted, rfc3339
+from proxy.model import QuotaStatus
 from proxy.stores.protocols import (
     EntryGroup,
     EntryUsage,
@@ -37,15 +38,6 @@ MONTHS_KEPT = 24
 REFRESH_SECONDS = 1.0  # between two readings of what other workers have used
 
 log = structlog.get_logger()
-
-
-class QuotaStatus(NamedTuple):
-    """Status of the limit with the least remaining, or of the application where nothing is limited: parts used or
-    uncertain, the limit (None: unlimited), whole seconds until it is reset (None: never)."""
-
-    used: int
-    limit: int | None
-    reset: int | None
 
 
 class Reservation:

@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.gateway.applications import Application
-from proxy.gateway.cache.entries import Head
-from proxy.gateway.queries import GatewayRequest
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata
 from proxy.mapping import compiler, loader
 from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import documents, match
@@ -77,9 +74,9 @@ class PartQueries:
             for query in queries
         ]
         self.features = fetched.features
-        self.renderer = request.renderer(part, fetched)
+        self.renderer = request.renderer(part, fetched.fields)
 
-    def plan(self, positions: list[int], _: Mapping[int, Head]) -> "PartPlan":
+    def plan(self, positions: list[int], _: Mapping[int, int]) -> "PartPlan":
         return PartPlan([self._queries[n] for n in positions], self._document, self._decode, self._market)
 
 
@@ -110,10 +107,9 @@ class PartPlan(NamedTuple):
         return PlannedOperation(self.document, variables, parts, match.read_multi_match, tuple(positions), self.decode)
 
 
-def gateway_request(client: Any, view: PartView, currency: str, since: float) -> GatewayRequest:
+def gateway_request(client: Client, view: PartView, currency: str, since: float) -> GatewayRequest:
     """Return the request that carries queries in a currency; its time begins at `since`."""
-    application: Application = client.application
-    context = MappingContext(application.context.country, currency)
+    context = MappingContext(client.application.context.country, currency)
     return GatewayRequest(client, view.projection, context, ResponseMetadata(since), is_whole=False)
 
 

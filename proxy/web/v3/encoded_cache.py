@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import cachetools
 
-from proxy.gateway.applications import Client
-from proxy.gateway.cache import entries
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, ResponseMetadata
+from proxy.kit import expiring_cache
 from proxy.kit.clock import Clock
 from proxy.v3.encoding import EncodedBody
 
@@ -60,4 +59,4 @@ def _key(target: str, gzip: bool) -> Key:
 
 
 def _memory_of(response: EncodedResponse) -> int:
-    return entries.memory_of(len(response.body.body))
+    return expiring_cache.memory_of(len(response.body.body))

@@ -7,8 +7,8 @@ from aiohttp import web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.quota.reservations import QuotaStatus
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import ResponseMetadata
+from proxy.model import QuotaStatus
 from proxy.v3.encoding import EncodedBody, encode_body, error_body
 from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.v4 import wrapper

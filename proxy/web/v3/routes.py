@@ -7,11 +7,9 @@ import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors
-from proxy.gateway.applications import Client
-from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.quota.reservations import QuotaStatus
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Client, Pipeline, ResponseMetadata
 from proxy.mapping.loader import Mappings
+from proxy.model import QuotaStatus
 from proxy.telemetry.metrics import Metrics
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import EncodedBody

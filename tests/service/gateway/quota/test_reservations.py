@@ -11,6 +11,7 @@ from service.gateway.quota.conftest import DECEMBER, TO_DECEMBER, Quotas, refuse
 from proxy import config, errors
 from proxy.gateway.quota import reservations, usage
 from proxy.kit import clock
+from proxy.model import QuotaStatus
 from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry import metrics
 
@@ -67,7 +68,7 @@ async def test_lifetime_quota_is_never_reset(quotas: Quotas, store: Any, time: c
     error = await refused(worker, plan)
     assert error.retry_after == 86_400
     assert "(lifetime)" in error.message
-    assert worker.status(plan) == reservations.QuotaStatus(100, 100, None)
+    assert worker.status(plan) == QuotaStatus(100, 100, None)
 
 
 async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Quotas, counted: metrics.Metrics) -> None:
@@ -212,12 +213,12 @@ async def test_quota_status_is_that_of_the_smallest_remaining(quotas: Quotas) ->
     plan, free = accounts(parts=100, own=20), accounts(key="free")
     worker = quotas(plan, free)
     await worker.refresh()
-    assert worker.status(plan) == reservations.QuotaStatus(0, 20, TO_DECEMBER)
+    assert worker.status(plan) == QuotaStatus(0, 20, TO_DECEMBER)
     await (await worker.reserve(plan, 9)).settle(5)
-    assert worker.status(plan) == reservations.QuotaStatus(5, 20, TO_DECEMBER)
-    assert worker.status(free) == reservations.QuotaStatus(5, None, TO_DECEMBER)
+    assert worker.status(plan) == QuotaStatus(5, 20, TO_DECEMBER)
+    assert worker.status(free) == QuotaStatus(5, None, TO_DECEMBER)
     await (await worker.reserve(free, 9)).settle(85)
-    assert worker.status(plan) == reservations.QuotaStatus(90, 100, TO_DECEMBER)
+    assert worker.status(plan) == QuotaStatus(90, 100, TO_DECEMBER)
 
 
 async def test_quota_status_includes_usage_of_other_workers(quotas: Quotas, small_plan: Any) -> None:

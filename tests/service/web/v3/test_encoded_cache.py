@@ -3,9 +3,8 @@
 import pytest
 
 from proxy import config
-from proxy.gateway.applications import Applications, Client
-from proxy.gateway.cache import entries
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.core import Applications, Client, ResponseMetadata
+from proxy.kit import expiring_cache
 from proxy.kit.clock import ManualClock
 from proxy.v3.encoding import EncodedBody
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
@@ -49,7 +48,7 @@ def test_only_hits_are_stored(client: Client, source: str) -> None:
 
 def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> None:
     clock = ManualClock()
-    size = entries.memory_of(1_000) * 5 // 2
+    size = expiring_cache.memory_of(1_000) * 5 // 2
     cache = EncodedResponseCache(size, clock)
     for number in range(3):
         cache.add(f"/{number}", False, response(client, clock.monotonic() + 10, size=1_000))
@@ -57,4 +56,4 @@ def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> No
     cache.add("/too long", False, response(client, clock.monotonic() + 10, size=10_000))
     kept = [number for number in ("0", "1", "2", "too long") if cache.get(f"/{number}", False)]
     assert kept == ["0", "2"]
-    assert cache.usage() == (2, 2 * entries.memory_of(1_000))
+    assert cache.usage() == (2, 2 * expiring_cache.memory_of(1_000))
