@@ -16,6 +16,7 @@ from proxy.kit.windows import Window
 
 LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts is fresh
+FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
 DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
 FAILURES_MAX, UNKNOWN_KEYS_MAX = 50, 500  # that are kept, the newest of each
 
@@ -64,7 +65,8 @@ class Hit(NamedTuple):
 
 class Result(NamedTuple):
     """Beginning of the upstream's list for a query: `asked` elements were asked for, `hits` exist in all. `fetched` is
-    when its oldest part was. `details` is what else the query needs, such as facets, as the upstream sent it.
+    when its oldest part was; in a Finish 0.0 means now. `details` is what else the query needs, such as facets, as the
+    upstream sent it.
 
     `bodies` are the parts of `items` as the upstream sent them, in the same order, beside their ids.
     """
@@ -126,7 +128,8 @@ class Finish(NamedTuple):
 
     `accounts` are those of the present periods. Where a period has changed since `begin`, the parts are used in the
     later period and uncertain in the earlier one. Results that could not be stored do not keep the usage from being
-    booked.
+    booked. A part with fewer fields replaces none that is fresh. What comes after the deadline is stored only for keys
+    that nobody has reserved since, and without its `begin` nothing is.
     """
 
     id: str
