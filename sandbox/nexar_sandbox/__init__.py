@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SandboxApplication,
         with_plan,
     )
-    from nexar_sandbox.behavior import DEVIATIONS, Behavior, deviate
+    from nexar_sandbox.behavior import Behavior
     from nexar_sandbox.catalog.currencies import exchange_rate
     from nexar_sandbox.catalog.loader import SHIPPED
     from nexar_sandbox.catalog.records import Part
@@ -40,7 +40,6 @@ __all__ = [
     "DEFAULT_ORGANIZATION",
     "DEFAULT_PASSWORD",
     "DEFAULT_USERS",
-    "DEVIATIONS",
     "SHIPPED",
     "Behavior",
     "Catalog",
@@ -51,7 +50,6 @@ __all__ = [
     "SandboxSettings",
     "SandboxUser",
     "SigningKey",
-    "deviate",
     "exchange_rate",
     "generate_key",
     "open_catalog",
@@ -66,7 +64,7 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "app": ("Sandbox", "running", "serve"),
     "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication", "with_plan"),
-    "behavior": ("DEVIATIONS", "Behavior", "deviate"),
+    "behavior": ("Behavior",),
     "catalog.currencies": ("exchange_rate",),
     "catalog.loader": ("SHIPPED",),
     "catalog.records": ("Part",),

@@ -1,18 +1,11 @@
 """Behavior of the simulated services where the real ones may differ: the defaults are the contract's, or the sandbox's
 own choice where the contract has nothing.
 
-`nexar-sandbox --deviation NAME` changes a field for a test of a client, `--as observed.json` sets what a run of
-`v3bridge conform` has observed.
+`nexar-sandbox --as observed.json` sets what a run of `v3bridge conform` has observed.
 """
 
-import difflib
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any
-
-import msgspec
+from dataclasses import dataclass
+from typing import Annotated
 
 from nexar_sandbox.catalog import rules
 
@@ -193,32 +186,3 @@ class Behavior(SupplyBehavior):
         for name in type(self).__slots__:
             if name.endswith("_status") and not 200 <= getattr(self, name) <= 599:
                 raise ValueError(f"{name} must be an HTTP status, 200 to 599, not {getattr(self, name)}")
-
-
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    behaviors = {name: msgspec.convert(changes, Behavior) for name, changes in table.items()}
-    return {name: {field: getattr(behaviors[name], field) for field in changes} for name, changes in table.items()}
-
-
-DEVIATIONS: Mapping[str, Mapping[str, Any]] = _read(Path(__file__).with_name("deviations.toml"))
-"""Deviations from the contract by name. Each changes the behavior in one respect, to show that a check of the
-assumptions finds it."""
-
-
-def deviate(names: Iterable[str], base: Behavior | None = None) -> Behavior:
-    """Return `base`, by default the contract's behavior, with these deviations. Raises ValueError for an unknown name,
-    and for two deviations that change the same field to different values."""
-    changes: dict[str, Any] = {}
-    for name in names:
-        if name not in DEVIATIONS:
-            raise ValueError(f"unknown deviation {name!r}; {_known(name)}")
-        for field, value in DEVIATIONS[name].items():
-            if changes.setdefault(field, value) != value:
-                raise ValueError(f"the deviation {name} contradicts another one: both change {field}")
-    return replace(base or Behavior(), **changes)
-
-
-def _known(name: str) -> str:
-    similar = difflib.get_close_matches(name, DEVIATIONS, n=3)
-    return f"similar ones are {', '.join(similar)}" if similar else f"known are {', '.join(sorted(DEVIATIONS))}"

@@ -96,10 +96,6 @@ def sandbox(
         list[str] | None,
         typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
     ] = None,
-    deviation: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A deviation from the contract; see the reference of the sandbox."),
-    ] = None,
     observed: Annotated[
         Path | None,
         typer.Option("--as", metavar="FILE", help="Behave as observed: a result of `v3bridge conform --json`."),
@@ -127,7 +123,7 @@ def sandbox(
             state=state,
             no_auth=no_auth,
             admin_hosts=(host, *(admin_host or ())),
-            behavior=behavior.deviate(deviation or (), None if observed is None else _observed_behavior(observed)),
+            behavior=behavior.Behavior() if observed is None else _observed_behavior(observed),
             faults=tuple(each for text in fault or () for each in faults.parse_faults(text)),
             legacy=legacy.LegacySettings(
                 requests_per_second=legacy_rate or None,

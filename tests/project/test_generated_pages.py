@@ -12,7 +12,6 @@ from docs import (
     first_minute,
     json_schema,
     man_page,
-    sandbox_deviations,
     v3_surface,
 )
 from proxy.tools.conform import evidence, page, reading
@@ -29,7 +28,6 @@ def _compatibility() -> str:
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
     "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
-    "docs/reference/sandbox.md": (sandbox_deviations.page, "python -m docs.sandbox_deviations"),
     "docs/reference/compare.schema.json": (
         lambda: json_schema.page("compare"),
         "python -m docs.json_schema compare > {name}",

@@ -98,9 +98,7 @@ async def test_state_of_the_service_gives_exactly_its_diagnosis(
     plan: dict[str, Any] = {
         key: frozenset(value) if isinstance(value, list) else value for key, value in case.get("plan", {}).items()
     }
-    behavior = nexar_sandbox.Behavior(part_limit_status=case.get("status", 200))
-    if "deviation" in case:
-        behavior = nexar_sandbox.deviate([case["deviation"]])
+    behavior = nexar_sandbox.Behavior(**case.get("behavior", {}))
     async with upstream(dataclasses.replace(OWN, **plan), behavior=behavior) as sandbox:
         sandbox.part_usage.record(OWN.application_id, used := case.get("used", 0))
         places = {"url": sandbox.url, "port": sandbox.port}

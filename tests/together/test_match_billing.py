@@ -128,8 +128,8 @@ async def test_only_the_missing_part_of_a_page_is_fetched(
 
 
 async def test_parts_of_other_numbers_are_left_out_and_counted(start: StartEnvironment) -> None:
-    deviating = {"behavior": nexar_sandbox.deviate(["match-whole-number"])}
-    async with start() as usual, start(sandbox=deviating) as environment:
+    loose = {"behavior": nexar_sandbox.Behavior(whole_numbers_match=False)}
+    async with start() as usual, start(sandbox=loose) as environment:
         asked = [{"mpn": "MBR1020VL"}, {"mpn": "SN74S7"}, {"mpn_or_sku": "67K1122"}]
         results = await environment.results(*asked)
         assert results == await usual.results(*asked)

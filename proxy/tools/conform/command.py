@@ -62,12 +62,6 @@ class ConformOptions:
         int | None, typer.Option(min=0, help=f"The most parts that may be spent; {DEFAULT_BUDGET} if omitted.")
     ] = None
     only: Annotated[list[str] | None, typer.Option(metavar="ID", help="Test this assumption only.")] = None
-    deviation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A deviation of the sandbox from the contract; see docs/reference/sandbox.md."
-        ),
-    ] = None
     yes: Annotated[bool, typer.Option("--yes", help="Spend parts without asking.")] = False
     json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON; it holds no credentials and no ids.")
@@ -108,7 +102,7 @@ conform = command(ConformOptions, run)
 def _check_sources(options: ConformOptions) -> None:
     if (options.against is None) is (options.result is None):
         raise typer.BadParameter("one of --against and --result is needed", param_hint="--against")
-    if options.result is not None and (options.only or options.deviation):
+    if options.result is not None and options.only:
         raise typer.BadParameter("a result is read as a whole", param_hint="--result")
 
 
@@ -121,8 +115,6 @@ def _exit_code(result: "results.RunResult") -> int:
 def _update(file: Path, result: "results.RunResult") -> None:
     from proxy.tools.conform import evidence, page, reading
 
-    if result.deviations:
-        raise errors.ConfigError("--update: a sandbox with deviations is not evidence")
     catalogue = reading.load()  # all of it, whatever --only selects
     merged = evidence.merge(evidence.load(file), result, catalogue)
     evidence.save(file, merged)
@@ -142,8 +134,6 @@ class _Run:
         # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
         if settings.upstream == "sandbox":
             return await self._on_sandbox()
-        if self.options.deviation:
-            raise typer.BadParameter("only the sandbox can deviate", param_hint="--deviation")
         return await self._on_account(settings, settings.upstream)
 
     async def _on_sandbox(self) -> "results.RunResult":
@@ -152,18 +142,13 @@ class _Run:
         import nexar_sandbox
         from proxy.tools.conform import results
 
-        names = tuple(self.options.deviation or ())
-        try:
-            settings = conformance_sandbox(nexar_sandbox.deviate(names))
-        except ValueError as error:
-            raise errors.ConfigError(str(error)) from error
-        async with nexar_sandbox.serve(settings) as upstream, aiohttp.ClientSession() as session:
+        async with nexar_sandbox.serve(conformance_sandbox()) as upstream, aiohttp.ClientSession() as session:
             target = conformance_target(upstream)
             observed = await self._observe(target, session, self._selection(target))
             billed = sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
             plan = results.Plan("all", upstream.default_application.part_limit)
         cost = msgspec.structs.replace(observed.cost, billed=billed)
-        return self._document("sandbox", plan, observed, cost, names)
+        return self._document("sandbox", plan, observed, cost)
 
     async def _on_account(self, settings: config.Config, upstream: config.UpstreamSettings) -> "results.RunResult":
         from proxy.tools.conform import targets
@@ -204,7 +189,6 @@ class _Run:
         plan: "results.Plan",
         observed: "Observations",
         cost: "results.RunCost",
-        deviations: tuple[str, ...] = (),
     ) -> "results.RunResult":
         from proxy.tools.conform import results
 
@@ -217,11 +201,11 @@ class _Run:
             if outcome.verdict == "contradicted" and (field := fields[outcome.id]) is not None
         }
         return results.RunResult(
-            service, today, proxy.__version__, plan, cost, observed.outcomes, deviations, behavior, observed.times
+            service, today, proxy.__version__, plan, cost, observed.outcomes, behavior, observed.times
         )
 
 
-def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.SandboxSettings":
+def conformance_sandbox() -> "nexar_sandbox.SandboxSettings":
     """Return settings of a sandbox with an application for each condition of an assumption's request."""
     import dataclasses
 
@@ -242,7 +226,6 @@ def conformance_sandbox(changes: "nexar_sandbox.Behavior") -> "nexar_sandbox.San
             another(2, name="feature_missing", features=frozenset()),
         ),
         token_windows=(),  # nothing that is tested depends on them, and waiting would take most of a run
-        behavior=changes,
     )
 
 

@@ -6,6 +6,8 @@ import re
 import signal
 import urllib.request
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -62,11 +64,18 @@ class _Account:
         return sum(self.sandbox.part_usage.used(each.application_id) for each in self.sandbox.applications.all)
 
 
+@asynccontextmanager
+async def _account(folder: Path, **behavior: Any) -> AsyncIterator[_Account]:
+    settings = replace(conform.conformance_sandbox(), behavior=nexar_sandbox.Behavior(**behavior))
+    async with nexar_sandbox.serve(settings) as sandbox:
+        prepared = _Account(folder, sandbox)
+        prepared.write()
+        yield prepared
+
+
 @pytest.fixture
 async def account(tmp_path: Path) -> AsyncIterator[_Account]:
-    async with nexar_sandbox.serve(conform.conformance_sandbox(nexar_sandbox.Behavior())) as sandbox:
-        prepared = _Account(tmp_path, sandbox)
-        prepared.write()
+    async with _account(tmp_path) as prepared:
         yield prepared
 
 
@@ -74,25 +83,44 @@ def _only(*ids: str) -> list[str]:
     return [word for id in ids for word in ("--only", id)]
 
 
-def test_a_deviation_is_named_with_what_was_expected_and_observed(run_command: Run) -> None:
-    done = run_command("conform", "--against", "sandbox", "--deviation", FREE, *_only(FREE, "token-type"))
-    assert done.returncode == 1
-    lines = [line.rstrip() for line in done.stdout.splitlines()]
+async def test_a_contradiction_is_named_and_the_sandbox_behaves_as_observed(
+    start_command: Start, tmp_path: Path
+) -> None:
+    async with _account(tmp_path, missing_token_status=200) as account:
+        done = await account.run("--against", "our.yaml", "--budget", "0", "--json", *_only(FREE, "token-type"))
+        assert done.code == 1
+        observed = json.loads(done.out)
+        assert observed["behavior"] == {"missing_token_status": 200}
+        observed["behavior"] |= {"token_lifetime": "a day", "made_up": 1}
+        (tmp_path / "observed.json").write_text(json.dumps(observed))
+        shown = await account.run("--result", "observed.json")
+    lines = [line.rstrip() for line in shown.out.splitlines()]
     place = next(place for place, line in enumerate(lines) if line.startswith("contradicted"))
     assert lines[place].split() == f"contradicted {FREE} A request without a token gets the status 401.".split()
     assert [line.split() for line in lines[place + 1 : place + 3]] == [["expected", "401"], ["got", "200"]]
     assert any(line.startswith("confirmed") and "token-type" in line for line in lines)
-    assert "2 of 2 (100%)" in done.stdout
-    assert "1 of 2 (50%)" in done.stdout
+    assert "2 of 2 (100%)" in shown.out
+    assert "1 of 2 (50%)" in shown.out
+    _check_imitation(start_command, tmp_path / "observed.json")
+
+
+def _check_imitation(start_command: Start, file: Path) -> None:
+    running = start_command("sandbox", "--port", "0", "--as", str(file))
+    lines = dict(line.split() for line in running.until("client_secret"))
+    assert "as observed: missing_token_status = 200" in running.errors
+    assert "not imitated: made_up: the sandbox has no such behavior" in running.errors
+    assert "not imitated: token_lifetime: Expected `int`, got `str`" in running.errors
+    request = urllib.request.Request(
+        lines["graphql_url"], b'{"query": "{ supSellers { id } }"}', {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as response:
+        assert response.status == 200
+        assert json.load(response)["errors"]
 
 
 @cases.parametrize(
     "arguments, message",
     (["--result", "none.json", "--only", FREE], "--result: a result is read as a whole"),
-    (
-        ["--against", "sandbox", "--only", FREE, "--deviation", FREE, "--update", "e.yaml"],
-        "--update: a sandbox with",
-    ),
 )
 def test_a_mistake_is_one_line(run_command: Run, arguments: list[str], message: str) -> None:
     done = run_command("conform", *arguments)
@@ -184,26 +212,6 @@ def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_comman
     row = next(line for line in (tmp_path / "evidence.md").read_text().splitlines() if f"`{FREE}`" in line)
     assert "**Nexar: contradicted " in row
     assert "sandbox" not in row  # where it was confirmed: only what differs from that is said
-
-
-def test_the_sandbox_behaves_as_observed(run_command: Run, start_command: Start, tmp_path: Path) -> None:
-    file = tmp_path / "observed.json"
-    arguments = ("conform", "--against", "sandbox", "--json", *_only(FREE, "token-lifetime", "token-fields"))
-    observed = json.loads(run_command(*arguments, "--deviation", FREE).stdout)
-    assert observed["behavior"] == {"missing_token_status": 200}
-    observed["behavior"] |= {"token_lifetime": "a day", "made_up": 1}
-    file.write_text(json.dumps(observed))
-    running = start_command("sandbox", "--port", "0", "--as", str(file))
-    lines = dict(line.split() for line in running.until("client_secret"))
-    assert "as observed: missing_token_status = 200" in running.errors
-    assert "not imitated: made_up: the sandbox has no such behavior" in running.errors
-    assert "not imitated: token_lifetime: Expected `int`, got `str`" in running.errors
-    request = urllib.request.Request(
-        lines["graphql_url"], b'{"query": "{ supSellers { id } }"}', {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as response:
-        assert response.status == 200
-        assert json.load(response)["errors"]
 
 
 def test_a_whole_part_is_timed_beside_a_plain_one(run_command: Run) -> None:
