@@ -13,7 +13,7 @@ import typer
 
 from proxy import __version__, config, errors
 from proxy.cli import embedded, option_fields, shown
-from proxy.config import loader
+from proxy.config import loader, store_place
 from proxy.kit import clock, event_loop, service_manager, shipped
 from proxy.workers import inherited, listening
 
@@ -186,7 +186,6 @@ async def _make_reloadable(
     stack: AsyncExitStack,
 ) -> None:
     """Reload the configuration on SIGHUP, and let commands find the service."""
-    from proxy.stores import open as opening
     from proxy.workers import control, reloading
 
     running = start.settings
@@ -208,7 +207,7 @@ async def _make_reloadable(
     stack.push_async_callback(reloader.close)
     event_loop.on_hangup(stop, reloader.start)
     # A reload does not change the store.
-    store = config.StoreUrl("memory:") if running.upstream == "sandbox" else opening.location(running.store)
+    store = config.StoreUrl("memory:") if running.upstream == "sandbox" else store_place.location(running.store)
 
     def describe() -> control.ServiceDescription:
         token = running.admin.token if running.admin else None

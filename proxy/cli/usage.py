@@ -11,6 +11,7 @@ from rich.text import Text
 
 from proxy import config, errors
 from proxy.cli import option_fields, shown, spending, used_store
+from proxy.config import store_place
 from proxy.kit import clock, event_loop
 from proxy.kit.wording import counted
 from proxy.telemetry import log as logging
@@ -71,7 +72,6 @@ def usage(
 
 async def _usage(settings: config.Config, as_json: bool) -> None:
     from proxy.gateway.quota import usage as quota_usage
-    from proxy.stores import open as opening
 
     async def read(store: "Store") -> "tuple[list[EntryUsage], list[ExhaustedQuota]]":
         return await store.all_usage(), await store.exhausted_quotas()
@@ -87,7 +87,7 @@ async def _usage(settings: config.Config, as_json: bool) -> None:
     if not usages and not exhausted:
         _print_no_figures(
             f"The store is empty: nothing has been used yet, or the service runs with another store than "
-            f"{opening.location(settings.store).shown}.",
+            f"{store_place.location(settings.store).shown}.",
             False,
         )
 

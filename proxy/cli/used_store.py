@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from proxy import config, errors
-from proxy.config import loader
+from proxy.config import loader, store_place
 from proxy.kit import clock, shipped
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def without_records(settings: config.Config) -> str | None:
 def service_settings(settings: config.Config, file: Path | None) -> config.Config:
     """Return the settings of a configuration file with the store of the service that runs with it. Says so on standard
     error where that is another one."""
-    from proxy.stores import open as opening
     from proxy.workers import control
 
     if settings.upstream == "sandbox":  # nothing is stored
@@ -54,7 +53,7 @@ def service_settings(settings: config.Config, file: Path | None) -> config.Confi
     except errors.ConfigError as error:
         typer.echo(f"v3bridge: {error.message}; using the configured store {settings.store.shown}", err=True)
         return settings
-    if not used or opening.location(settings.store) in used:
+    if not used or store_place.location(settings.store) in used:
         return settings
     typer.echo(
         f"v3bridge: using the store of the running service, {used[0].shown}; the configuration now names "

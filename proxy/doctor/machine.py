@@ -12,11 +12,11 @@ from pathlib import Path
 import aiohttp
 
 from proxy import config
+from proxy.config import store_place
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
 from proxy.kit import ports
 from proxy.kit.wording import counted
-from proxy.stores import open as opening
 
 WORKER_BYTES = 120_000_000  # of a worker under load with an empty cache (docs/explanation/performance.md)
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
@@ -110,7 +110,7 @@ def memory_size(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
 
 
 def _disk(settings: config.Config, inspection: Inspection) -> Iterator[CheckResult]:
-    file = opening.file_of(settings.store, inspection.environ)
+    file = store_place.file_of(settings.store, inspection.environ)
     if file is None:
         return
     existing = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden

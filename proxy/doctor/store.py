@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from proxy import errors
+from proxy.config import store_place
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
 from proxy.stores import cache_file, sqlite_schema
-from proxy.stores import open as opening
 
 SLOW_SECONDS = 0.25
 TRIES = 3  # transactions that are timed; the fastest counts
@@ -41,7 +41,7 @@ _REDIS = {
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Try the store out, and the file of the shared cache beside it."""
     settings = inspection.settings
-    file = opening.file_of(settings.store, inspection.environ)
+    file = store_place.file_of(settings.store, inspection.environ)
     if file is not None:
         for finding in await asyncio.to_thread(lambda: list(_file(file, inspection.environ))):
             yield finding
@@ -79,8 +79,8 @@ def _file(file: Path, environ: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def _place(file: Path, environ: Mapping[str, str]) -> CheckResult:
-    if (missing := opening.missing_folder(file, environ)) is not None:
-        advice = f"correct the path, mount the disk, or make the folder: {opening.make_command(missing)}"
+    if (missing := store_place.missing_folder(file, environ)) is not None:
+        advice = f"correct the path, mount the disk, or make the folder: {store_place.make_command(missing)}"
         return found("store_folder_missing", f"{missing} does not exist", advice=advice)
     folder = next(folder for folder in file.parents if os.path.exists(folder))
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from proxy import errors
+from proxy.config import store_place
 from proxy.doctor.inspection import Inspection
 from proxy.stores import open as opening
 from proxy.stores import sqlite_schema
@@ -41,7 +42,7 @@ async def _opened(inspection: Inspection) -> Store | None:
 
 async def _open(inspection: Inspection) -> Store | None:
     address = inspection.settings.store
-    file = opening.file_of(address, inspection.environ)
+    file = store_place.file_of(address, inspection.environ)
     if address.reveal() == "memory:" or (file is not None and not await asyncio.to_thread(_is_current, file)):
         return None
     try:

@@ -1,7 +1,6 @@
 """Opens the store that the setting `store` names, and the shared cache beside it."""
 
 import os
-import shlex
 import sqlite3
 import weakref
 from collections.abc import Callable, Mapping
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from proxy import config, errors
+from proxy.config import store_place
 from proxy.kit import extras
 from proxy.kit.clock import Clock
 from proxy.stores import cache_file, sqlite, sqlite_schema
@@ -79,56 +79,16 @@ def open_cache(
     return RedisCache(text, size, lease, clock)
 
 
-def default_file(environ: Mapping[str, str]) -> Path:
-    """Return where `sqlite` without a path keeps its file (XDG Base Directory Specification)."""
-    home = environ.get("XDG_STATE_HOME", "")
-    # the specification has a relative path ignored
-    state = Path(home) if home.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
-    return state / "v3bridge" / "state.sqlite"
-
-
-def file_of(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file of an SQLite store; None for another store."""
-    scheme, _, path = url.reveal().partition(":")
-    if scheme != "sqlite":
-        return None
-    return Path(path) if path else default_file(environ)
-
-
-def location(url: config.StoreUrl, environ: Mapping[str, str] = os.environ) -> config.StoreUrl:
-    """Return the address of a store that is the same in every folder and environment."""
-    file = file_of(url, environ)
-    return url if file is None else config.StoreUrl(f"sqlite:{file.resolve()}")
-
-
-def missing_folder(file: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder of an SQLite store that the user has to make; None where it exists, or is the default one."""
-    if file.is_relative_to(default_file(environ).parent):
-        return None
-    try:
-        file.parent.stat()
-    except FileNotFoundError:
-        return file.parent
-    except OSError:  # opening the file says why
-        return None
-    return None
-
-
-def make_command(folder: Path) -> str:
-    """Return the shell command that makes a folder."""
-    return f"mkdir -p {shlex.quote(str(folder))}"
-
-
 def _usable_file(url: config.StoreUrl, environ: Mapping[str, str]) -> Path | None:
     """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
-    file = file_of(url, environ)
+    file = store_place.file_of(url, environ)
     if file is None:
         return None
-    if (folder := missing_folder(file, environ)) is not None:
+    if (folder := store_place.missing_folder(file, environ)) is not None:
         # A mistyped path, or a disk that is not mounted: the usage in the ledger would begin from zero.
         raise errors.ConfigError(
             f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, or make "
-            f"the folder: {make_command(folder)}"
+            f"the folder: {store_place.make_command(folder)}"
         )
     sqlite_schema.make_folders(file)
     return file

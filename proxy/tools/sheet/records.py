@@ -6,13 +6,12 @@ record that cannot be read is as good as none: values are of unknown age then. T
 
 import contextlib
 import hashlib
-import os
 from pathlib import Path
 
 import msgspec
 
 from proxy import errors
-from proxy.stores import open as stores
+from proxy.config import store_place
 from proxy.tools.sheet.package import saving
 from proxy.tools.sheet.parts import STALE_SECONDS, PartQuery, PartResult
 
@@ -28,7 +27,7 @@ class FillRecords:
 
     def __init__(self, file: Path, folder: Path | None = None) -> None:
         self._file = file
-        self._folder = folder or stores.default_file(os.environ).parent / "sheet" / "records"
+        self._folder = folder or store_place.state_folder() / "sheet" / "records"
         record = _Record("")
         with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
             record = msgspec.json.decode(self._place(file).read_bytes(), type=_Record)

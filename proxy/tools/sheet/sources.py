@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import config, errors
+from proxy.config import store_place
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
 from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
-from proxy.stores import open as opening
 from proxy.tools.sheet.gateway_source import GatewayPartSource
 from proxy.tools.sheet.part_queries import PartView
 from proxy.tools.sheet.parts import STALE_SECONDS
@@ -76,7 +76,7 @@ async def open_source(
 def sandbox_cache(edition: str, environ: Mapping[str, str] = os.environ) -> assembly.SharedCacheLocation:
     """Return where results of the embedded sandbox are kept between runs. Its address is another each time, but its
     parts are the same in one `edition`, and so is the default application that pays for them."""
-    file = opening.default_file(environ).parent / "sheet" / "sandbox.sqlite"
+    file = store_place.state_folder(environ) / "sheet" / "sandbox.sqlite"
     return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), f"the embedded sandbox, {edition}")
 
 

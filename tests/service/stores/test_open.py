@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from proxy import config, errors
+from proxy.config import store_place
 from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.open import MemoryStore
@@ -50,7 +51,7 @@ async def test_missing_folder_of_an_own_path_is_refused_with_the_command_that_ma
 
 @pytest.mark.parametrize("state", [{}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}])
 def test_state_directory_defaults_to_home(state: Any) -> None:
-    assert opening.default_file({"HOME": "/ada", **state}) == Path("/ada/.local/state/v3bridge/state.sqlite")
+    assert store_place.state_folder({"HOME": "/ada", **state}) == Path("/ada/.local/state/v3bridge")
 
 
 async def test_missing_redis_package_is_a_clear_error(

@@ -4,7 +4,6 @@ The order of requests and the budget are decided in proxy/tools/compare. Exit co
 """
 
 import hashlib
-import os
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,10 +13,10 @@ import msgspec
 import typer
 
 from proxy.cli import spending
+from proxy.config import store_place
 from proxy.kit import event_loop, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping
-from proxy.stores import open as stores
 from proxy.tools.compare.command import checks, options, setup
 from proxy.tools.compare.judging import summary, verdict
 from proxy.tools.compare.judging.settings import ComparisonSettings
@@ -159,7 +158,7 @@ def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
         )
     )
     name = hashlib.blake2b(message + repr(chosen.rules).encode(), digest_size=8).hexdigest()
-    return stores.default_file(os.environ).parent / "compare" / f"{name}.jsonl"
+    return store_place.state_folder() / "compare" / f"{name}.jsonl"
 
 
 def _say_ended(ready: setup.ComparisonSetup, progress: ProgressFile, ended: run.RunOutcome, tally: Tally) -> None:

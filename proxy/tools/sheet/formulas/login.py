@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import __version__, errors
-from proxy.config import ClientId, Secret
-from proxy.stores import open as stores
+from proxy.config import ClientId, Secret, store_place
 from proxy.tools.sheet.formulas.calls import FunctionCall
 from proxy.tools.sheet.formulas.functions import Parameter
 from proxy.tools.sheet.formulas.references import CellPosition
@@ -61,7 +59,7 @@ class LoginRecords:
     """When the applications of workbooks logged in, by a digest of the client id. In the state folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        folder = folder or stores.default_file(os.environ).parent / "sheet"
+        folder = folder or store_place.state_folder() / "sheet"
         self._file = folder / "logins.json"
 
     def is_expired(self, client_id: ClientId, now: float) -> bool:
