@@ -153,10 +153,8 @@ def _parts(rows: list[Status]) -> Table:
 
 def _clients(rows: list[Status]) -> Table | Text:
     if not rows:
-        from proxy.gateway.callers import INTERVAL_SECONDS
-
         # What a service that has just started has counted is not written yet.
-        return Text(f"no client has called, but for the last {INTERVAL_SECONDS:.0f} s")
+        return Text("no client has called, but perhaps in the last seconds")
     table = _table("last calls", "endpoint", "program", "at")
     for row in rows[:ROWS]:
         name = f"{row['application']}/{row['key']}" if row["key"] else "(no valid API key)"

@@ -12,14 +12,13 @@ from rich.text import Text
 from proxy import config, errors
 from proxy.cli import option_fields, shown, spending, used_store
 from proxy.config import store_place
-from proxy.kit import clock, event_loop
+from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.telemetry import log as logging
 
 if TYPE_CHECKING:
-    from proxy.gateway.client_report import ClientReport
-    from proxy.gateway.quota.usage import UsageRow
-    from proxy.stores.protocols import CacheStore, EntryUsage, ExhaustedQuota, Store
+    from proxy.cli.client_report import ClientReport
+    from proxy.gateway.core import UsageRow
 
 BAR = 20  # characters of a full bar, which is the whole limit
 
@@ -60,7 +59,7 @@ def usage(
     if set_ is not None:
         _set(settings, set_, why)
     elif forget_results:
-        _forget_results(settings, yes)
+        _forget_results(settings, why, yes)
         return
     if why is not None:
         _print_no_figures(why, as_json)
@@ -71,22 +70,14 @@ def usage(
 
 
 async def _usage(settings: config.Config, as_json: bool) -> None:
-    from proxy.gateway.quota import usage as quota_usage
-
-    async def read(store: "Store") -> "tuple[list[EntryUsage], list[ExhaustedQuota]]":
-        return await store.all_usage(), await store.exhausted_quotas()
-
-    usages, exhausted = await used_store.with_store(settings, read, reads_only=True)
-    accounts = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
-    logins = {account: _login_settings() for account in sorted(accounts) if _is_workbook_login(account)}
-    rows = quota_usage.rows({**logins, **settings.applications}, usages, exhausted, clock.SystemClock().now())
+    rows = await used_store.with_state(settings, lambda state: state.usage(logins=True), reads_only=True)
     if as_json:
         shown.print_json(rows)
         return
     _print_table(rows)
-    if not usages and not exhausted:
+    if not any(row.used or row.uncertain or row.reserved or row.exhausted_until for row in rows):
         _print_no_figures(
-            f"The store is empty: nothing has been used yet, or the service runs with another store than "
+            "Nothing has been used in these periods, or the service runs with another store than "
             f"{store_place.location(settings.store).shown}.",
             False,
         )
@@ -94,66 +85,44 @@ async def _usage(settings: config.Config, as_json: bool) -> None:
 
 def _set(settings: config.Config, text: str, why: str | None) -> None:
     """Replace the usage of an application's current period. Raises BadParameter and ConfigError."""
-    from proxy.gateway.quota import accounts
-
     name, _, number = text.rpartition("=")
-    known = settings.applications.get(name) or (_login_settings() if _is_workbook_login(name) else None)
-    if known is None:
-        raise typer.BadParameter(f"{name!r} is none of {', '.join(settings.applications)}", param_hint="--set")
     if not (number.isascii() and number.isdigit() and int(number) <= config.PARTS_MAX):
-        raise typer.BadParameter(f"{number!r} is not a number of parts, such as {name}=250", param_hint="--set")
+        raise typer.BadParameter(
+            f"{number!r} is not a number of parts, such as {name or 'APPLICATION'}=250", param_hint="--set"
+        )
     if why is not None:
         raise errors.ConfigError(f"store: {why}")
-    entry = accounts.application_account(name, known).entry(accounts.billing_periods(clock.SystemClock().now()))
-
-    async def replace(store: "Store") -> "EntryUsage":
-        (before,) = await store.usage([entry])
-        await store.set_usage(entry, int(number))
-        return before
-
-    before = event_loop.run(used_store.with_store(settings, replace))
+    try:
+        before = event_loop.run(used_store.with_state(settings, lambda state: state.set_usage(name, int(number))))
+    except LookupError:
+        known = ", ".join(settings.applications)
+        raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--set") from None
     log.info(
         "usage set",
         quota_account=name,
-        period=entry.period,
+        period=before.period,
         used_before=before.used,
         uncertain_before=before.uncertain,
         used=int(number),
     )
 
 
-def _forget_results(settings: config.Config, yes: bool) -> None:
+def _forget_results(settings: config.Config, why: str | None, yes: bool) -> None:
     """Delete the results that the store keeps, and have running services delete those in memory."""
-    from proxy.gateway.cache import clearing
-    from proxy.stores import open as opening
-
-    cache = None
-    if settings.upstream != "sandbox":
-        cache = opening.open_cache(settings.store, settings.cache.shared_bytes, 0.0, clock.SystemClock())
-    if cache is None:
+    if why is not None:
         raise errors.ConfigError("store: nothing is kept with `upstream: sandbox` or `store: memory:`")
     spending.say("Results that are kept cost nothing; without them, each query costs its parts again.")
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
-
-    async def clear(cache: "CacheStore") -> int:
-        # The shared cache first: a process whose memory is cleared would read its entries again.
-        deleted = await cache.clear(None)
-        await used_store.with_store(settings, lambda store: clearing.note_clearing(store, None))
-        return deleted
-
-    deleted = event_loop.run(used_store.use(cache, clear))
+    deleted = event_loop.run(used_store.with_state(settings, lambda state: state.forget_results()))
     log.info("results forgotten", results=deleted)
     typer.echo(f"{counted(deleted, 'result')} forgotten; running services follow within a second.")
 
 
 async def _clients(settings: config.Config, as_json: bool) -> None:
-    from proxy.gateway import client_report
+    from proxy.cli import client_report
 
-    now = clock.SystemClock().now()
-    report = await used_store.with_store(
-        settings, lambda store: client_report.read(store, settings.applications, now), reads_only=True
-    )
+    report = await used_store.with_state(settings, client_report.read, reads_only=True)
     if as_json:
         shown.print_json(report)
         return
@@ -184,22 +153,6 @@ def _clients_table(report: "ClientReport") -> Table:
         texts = shown.visible(each.user_agent or "(none)"), f"{each.requests:,}", each.last[:10]
         table.add_row(name, each.endpoint, *texts, shown.visible(each.unsupported))
     return table
-
-
-def _is_workbook_login(account: str) -> bool:
-    """Return whether an application is that of a workbook's login, which no configuration has."""
-    from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
-
-    # An account with a slash is that of an API key.
-    return account.startswith(f"{WORKBOOK_LOGIN}-") and "/" not in account
-
-
-def _login_settings() -> config.ApplicationSettings:
-    from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
-
-    # No client has this API key: usage is counted by the names of application and key.
-    key = config.ApiKeySettings(config.digest(WORKBOOK_LOGIN), name=WORKBOOK_LOGIN)
-    return config.ApplicationSettings(apikeys=(key,))
 
 
 def _print_table(rows: "list[UsageRow]") -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import typer
@@ -13,17 +13,9 @@ from proxy.config import loader, store_place
 from proxy.kit import clock, shipped
 
 if TYPE_CHECKING:
-    from proxy.stores.protocols import Store
+    from proxy.gateway.core import StoredState
 
 
-class Closeable(Protocol):
-    """Store, or shared cache."""
-
-    async def aclose(self) -> None:
-        """Close it."""
-
-
-S = TypeVar("S", bound=Closeable)
 R = TypeVar("R")
 
 
@@ -63,20 +55,16 @@ def service_settings(settings: config.Config, file: Path | None) -> config.Confi
     return msgspec.structs.replace(settings, store=used[0])
 
 
-async def with_store(
-    settings: config.Config, work: "Callable[[Store], Awaitable[R]]", *, reads_only: bool = False
+async def with_state(
+    settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]", *, reads_only: bool = False
 ) -> R:
-    """Return what `work` does with the store of a configuration. Raises ConfigError where it cannot be used."""
-    from proxy.stores import open as opening
+    """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
+    from proxy.gateway.core import StoredState
 
-    return await use(await opening.open_store(settings.store, clock.SystemClock(), reads_only=reads_only), work)
-
-
-async def use(store: S, work: Callable[[S], Awaitable[R]]) -> R:
-    """Return what `work` does with a store, which is closed. Raises ConfigError where it cannot be used."""
+    state = await StoredState.open(settings, clock.SystemClock(), reads_only=reads_only)
     try:
-        return await work(store)
+        return await work(state)
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:
-        await store.aclose()
+        await state.aclose()

@@ -21,6 +21,7 @@ from proxy.config.settings import (
     FEATURES,
     HEALTH_CHECK_CONNECTIONS,
     PARTS_MAX,
+    WORKBOOK_LOGIN,
     AdminSettings,
     ApiKeySettings,
     ApplicationSettings,

@@ -34,6 +34,7 @@ Feature = Literal[
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
 PARTS_MAX = 1_000_000_000_000
+WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 Parts = Annotated[
     Literal["unlimited"] | Annotated[int, Meta(ge=0, le=PARTS_MAX)],
     Meta(description="unlimited, or a whole number of parts such as 1000"),

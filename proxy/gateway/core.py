@@ -8,7 +8,9 @@ from proxy.gateway.assembly import Gateway
 from proxy.gateway.cache.entries import RenderedResult
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.queries import GatewayRequest, QuerySet, V3Queries
+from proxy.gateway.quota.usage import UsageRow
 from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.stored_state import StoredState
 
 __all__ = [
     "Applications",
@@ -19,5 +21,7 @@ __all__ = [
     "QuerySet",
     "RenderedResult",
     "ResponseMetadata",
+    "StoredState",
+    "UsageRow",
     "V3Queries",
 ]

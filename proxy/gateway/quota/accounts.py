@@ -5,6 +5,7 @@ are those of UTC, as upstream: usage is counted by day, by calendar month and fo
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -15,7 +16,6 @@ from proxy.kit.wording import counted
 from proxy.stores.protocols import LedgerEntry
 
 LIFETIME = "lifetime"
-WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 DAY_SECONDS = 86_400
 
 
@@ -94,6 +94,14 @@ def charged_accounts(name: str, entry: config.ApplicationSettings) -> dict[str, 
         key: ChargedAccounts(whole, QuotaAccount(f"{name}/{key}", entry.parts_of(apikey), entry.period), apikey.share)
         for key, apikey in entry.clients.items()
     }
+
+
+def all_accounts(applications: Mapping[str, config.ApplicationSettings]) -> list[QuotaAccount]:
+    """Return the quota accounts of applications and all their API keys."""
+    found = []
+    for name, entry in applications.items():
+        found += [application_account(name, entry), *(each.key for each in charged_accounts(name, entry).values())]
+    return found
 
 
 def billing_periods(now: float) -> BillingPeriods:

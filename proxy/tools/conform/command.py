@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -245,40 +244,20 @@ def conformance_target(upstream: "nexar_sandbox.Sandbox") -> "probes.Target":
 async def _booked(
     settings: config.Config, name: str, at_worst: int
 ) -> "AsyncIterator[Callable[[Observations], Awaitable[None]]]":
-    """Hold the worst case of a run in the usage ledger; yields the function that books what it cost. A run that fails
-    is booked as uncertain usage."""
-    from prometheus_client import CollectorRegistry
+    """Reserve the worst case of a run; yields the function that books what it cost. A run that fails is booked as
+    uncertain usage."""
+    from proxy.gateway.core import StoredState
 
-    from proxy.gateway.quota import accounts, reservations
-    from proxy.stores import open as opening
-    from proxy.telemetry import metrics
-
-    clock, entry = clocks.SystemClock(), settings.applications[name]
-    whole = accounts.application_account(name, entry)
-    charged = accounts.ChargedAccounts(whole, accounts.QuotaAccount(f"{name}/{KEY}", None, entry.period))
     async with AsyncExitStack() as stack:
-        store = await opening.open_store(settings.store, clock)
-        stack.push_async_callback(store.aclose)
-        measured = metrics.Metrics(CollectorRegistry(), clock)
-        quota = reservations.Quota(store, [charged], secrets.token_hex(8), clock, measured)
-        stack.push_async_callback(quota.close)
+        state = await StoredState.open(settings, clocks.SystemClock())
+        stack.push_async_callback(state.aclose)
         try:
-            await quota.start()
-            reservation = await quota.reserve(charged, at_worst)
+            book = await stack.enter_async_context(state.booked(name, KEY, at_worst))
         except errors.QuotaExhausted as error:
             raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
         except errors.StoreUnavailable as error:
             raise errors.ConfigError(f"store: {error.message}") from error
-
-        async def book(observed: "Observations") -> None:
-            await reservation.settle(observed.cost.returned)
-            await quota.book(charged, 0, observed.uncertain, "", None)
-
-        try:
-            yield book
-        except BaseException as error:
-            await reservation.release(error)
-            raise
+        yield lambda observed: book(observed.cost.returned, observed.uncertain)
 
 
 def _print(result: "results.RunResult", catalogue: "Catalogue") -> None:

@@ -13,7 +13,6 @@ from proxy import config, errors
 from proxy.config import store_place
 from proxy.gateway import assembly
 from proxy.gateway.applications import Client
-from proxy.gateway.quota.accounts import WORKBOOK_LOGIN
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.tools.sheet.gateway_source import GatewayPartSource
@@ -101,7 +100,7 @@ def client_settings(
 
 def login_name(client_id: config.ClientId) -> str:
     """Return the name of a login's application: an exhausted one must not stop another login on the same store."""
-    return f"{WORKBOOK_LOGIN}-{hashlib.sha256(client_id.encode()).hexdigest()[:8]}"
+    return f"{config.WORKBOOK_LOGIN}-{hashlib.sha256(client_id.encode()).hexdigest()[:8]}"
 
 
 def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple[str, str], config.Config]:
@@ -117,9 +116,9 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[tuple
         (login_name(login.client_id), own),
     )
     # Nobody has this key: it is needed because usage is counted by application and key.
-    key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=WORKBOOK_LOGIN)
+    key = config.ApiKeySettings(config.digest(secrets.token_hex()), name=config.WORKBOOK_LOGIN)
     entry = msgspec.structs.replace(entry, apikeys=(key,), features=login.features)
-    return (name, WORKBOOK_LOGIN), msgspec.structs.replace(settings, applications={name: entry})
+    return (name, config.WORKBOOK_LOGIN), msgspec.structs.replace(settings, applications={name: entry})
 
 
 def for_one_user(settings: config.Config) -> config.Config:

@@ -98,7 +98,7 @@ def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_fil
     use_store(work)
     done = run_command("usage", "--config", config_file)
     assert cells(done.stdout)["trial", ""][7] == "no parts in this plan"
-    assert "The store is empty" not in done.stdout
+    assert "Nothing has been used" not in done.stdout
 
 
 def test_limit_that_the_upstream_has_named_holds_for_the_period(
@@ -148,7 +148,11 @@ def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota
 
 @pytest.mark.parametrize(
     "value, said",
-    [("shpo=1", "'shpo' is none of shop, trial"), ("shop", "'' is none of"), ("shop=all", "'all' is not a")],
+    [
+        ("shpo=1", "'shpo' is none of shop, trial"),
+        ("shop", "'shop' is not a number of parts, such as APPLICATION=250"),
+        ("shop=all", "'all' is not a"),
+    ],
 )
 def test_mistake_in_a_number_of_the_portal_is_named(run_command: Run, config_file: str, value: str, said: str) -> None:
     done = run_command("usage", "--config", config_file, "--set", value)
@@ -203,7 +207,7 @@ def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str)
     done = run_command("usage", "--config", config_file)
     assert done.returncode == 0
     assert cells(done.stdout)["shop", ""][1] == "0"
-    assert done.stdout.splitlines()[-1].startswith("The store is empty: nothing has been used yet")
+    assert done.stdout.splitlines()[-1].startswith("Nothing has been used in these periods")
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
 """Report on clients: who called in the last 30 days, what they lose, and which API keys are unused."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from datetime import date, timedelta
 
 import msgspec
 
-from proxy import config
-from proxy.gateway.quota import accounts
+from proxy.gateway.core import StoredState
 from proxy.kit.wording import rfc3339
-from proxy.stores.protocols import Store
-from proxy.telemetry.callers import DAY_SECONDS, Caller
+from proxy.telemetry.callers import Caller
 
 DAYS = 30
 
@@ -49,26 +45,18 @@ class ClientReport(msgspec.Struct, frozen=True):
     keys: list[KeyRow]
 
 
-async def read(store: Store, applications: Mapping[str, config.ApplicationSettings], now: float) -> ClientReport:
+async def read(state: StoredState) -> ClientReport:
     """Read the last DAYS days. Raises StoreUnavailable."""
-    first_day = int(now // DAY_SECONDS) - DAYS + 1
     counts: dict[Caller, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for _, caller, requests, last in await store.callers(first_day):
+    for _, caller, requests, last in await state.callers(DAYS):
         before, at = counts[caller]
         counts[caller] = before + requests, max(at, last)
     clients = [
         ClientRow(*caller, requests, rfc3339(last))
         for caller, (requests, last) in sorted(counts.items(), key=lambda each: (-each[1][0], each[0]))
     ]
-    periods = accounts.billing_periods(now)
-    names, entries = [], []
-    for name, entry in applications.items():
-        for key, charged in accounts.charged_accounts(name, entry).items():
-            names.append((name, key))
-            entries.append(charged.key.entry(periods))
-    used = [each.used for each in await store.usage(entries)]
-    keys = [_key(*name, parts, clients) for name, parts in zip(names, used, strict=True)]
-    return ClientReport((date(1970, 1, 1) + timedelta(first_day)).isoformat(), clients, keys)
+    keys = [_key(row.application, row.key, row.used, clients) for row in await state.usage() if row.key is not None]
+    return ClientReport(state.first_day(DAYS).isoformat(), clients, keys)
 
 
 def _key(application: str, key: str, parts: int, clients: list[ClientRow]) -> KeyRow:

@@ -1,8 +1,9 @@
-"""The report on clients: programs by their requests, and every configured API key, used or not."""
+"""Stored state as commands read it: the report on clients, of programs and of every API key, used or not."""
 
 from proxy import config
-from proxy.gateway import client_report
-from proxy.gateway.client_report import ClientRow, KeyRow
+from proxy.cli import client_report
+from proxy.cli.client_report import ClientRow, KeyRow
+from proxy.gateway.core import StoredState
 from proxy.kit import clock
 from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import LedgerEntry
@@ -32,7 +33,7 @@ async def test_programs_and_keys_of_the_last_days() -> None:
     ]
     await store.add_callers("1", counts)
     await store.set_usage(LedgerEntry("demo/erp", "2023-11"), 12)
-    report = await client_report.read(store, APPLICATIONS, time.now())
+    report = await client_report.read(StoredState(store, config.Config(applications=APPLICATIONS), time))
     assert report.first_day == "2023-10-16"
     assert report.clients == [
         ClientRow(*OLD, 9, "2023-11-14T00:00:00Z"),
