@@ -1,11 +1,10 @@
 """Store in SQLite: a file for the processes of a machine, or memory for one. Each operation is one transaction."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -20,6 +19,9 @@ from proxy.store.sqlite_lookup import Pair, json_text
 DAY_SECONDS = 86_400.0
 DONE_SECONDS = 60.0  # for which a reservation is known at least after its end
 EVICTED = 8  # parts, and results, that are deleted at a time
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ADD_USAGE = """
 INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLICT DO UPDATE SET
@@ -45,12 +47,6 @@ INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetche
 _DELETE_OLD = "DELETE FROM {} WHERE abs(fetched - ?) >= ?"
 _DELETE_OLDEST = "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM {0} ORDER BY fetched, rowid LIMIT ?)"
 _EXPIRE = "UPDATE reservation SET state = 'expired' WHERE state = 'open' AND {}"
-_RESERVATIONS = """
-SELECT id, state, parts, accounts FROM reservation WHERE id IN (SELECT value FROM json_each(?))
-"""
-_END_BUSY = """
-DELETE FROM busy WHERE reservation IN (SELECT value FROM json_each(?)) RETURNING reservation, scope, key
-"""
 _END_RESERVATION = """
 INSERT INTO reservation VALUES (?, ?, '[]', 0, ?, 'done')
 ON CONFLICT DO UPDATE SET state = 'done', deadline = max(deadline, excluded.deadline)
@@ -69,10 +65,8 @@ INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     requests = requests + excluded.requests, last = max(last, excluded.last)
 """
 _ADD_UNKNOWN_KEY = """
-INSERT INTO unknown_key VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
-    address = iif(excluded.last < last, address, excluded.address),
-    user_agent = iif(excluded.last < last, user_agent, excluded.user_agent),
-    first = min(first, excluded.first), last = max(last, excluded.last), requests = requests + excluded.requests
+INSERT INTO unknown_key VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET address = excluded.address,
+    user_agent = excluded.user_agent, last = excluded.last, requests = requests + excluded.requests
 """
 _OLD_UNKNOWN_KEYS = """
 DELETE FROM unknown_key WHERE digest IN (SELECT digest FROM unknown_key ORDER BY last DESC, digest LIMIT -1 OFFSET ?)
@@ -82,6 +76,17 @@ DELETE FROM failure WHERE rowid IN (SELECT rowid FROM failure ORDER BY at DESC, 
 """
 _decode_accounts = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _decode_times = msgspec.json.Decoder(list[float]).decode
+
+
+def _transaction(
+    work: Callable[Concatenate["SqliteStore", P], R],
+) -> Callable[Concatenate["SqliteStore", P], Coroutine[Any, Any, R]]:
+    """Make a function of the statements of an operation a method that carries them out in a transaction."""
+
+    async def method(self: "SqliteStore", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._database.transaction(lambda: work(self, *args, **kwargs))
+
+    return method
 
 
 class SqliteStore:
@@ -97,7 +102,7 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing, or in memory (None). If no other process uses
-        it, what is reserved is moved to uncertain usage. Raises StoreUnavailable."""
+        it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
         database = Database(path)
         store = cls(database, clock, worker, cache_bytes)
         try:
@@ -107,158 +112,88 @@ class SqliteStore:
             raise
         return store
 
-    async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        return await self._database.transaction(partial(self._begin, begins))
-
-    async def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        work = partial(sqlite_lookup.decide, self._rows, begins, self._clock.now())
-        return [decision.outcomes for decision in await self._database.transaction(work, "BEGIN")]
-
-    async def finish(self, finishes: Sequence[Finish]) -> None:
-        try:
-            await self._database.transaction(partial(self._finish, finishes))
-        except errors.StoreUnavailable:
-            if not any(finish.results for finish in finishes):
-                raise
-            # The disk may have room for the usage, if not for the results.
-            without = [finish._replace(results=()) for finish in finishes]
-            await self._database.transaction(partial(self._finish, without))
-
-    async def sweep(self) -> None:
-        await self._database.transaction(self._sweep)
-
-    async def end_worker(self, worker: str) -> None:
-        await self._database.transaction(partial(self._expire, "worker = ?", worker))
-
-    async def usage(self) -> list[Usage]:
-        rows = self._read("SELECT * FROM usage WHERE used OR uncertain OR reserved ORDER BY account, period")
-        return [Usage(*row) for row in await rows]
-
-    async def set_usage(self, account: Account, used: int) -> None:
-        await self._database.transaction(partial(self._set_usage, account, used))
-
-    async def forget(self, scope: str | None) -> int:
-        return await self._database.transaction(partial(self._forget, scope))
-
-    async def forgotten(self) -> int:
-        return int((await self._read("SELECT value FROM number WHERE name = 'forgotten'"))[0][0])
-
-    async def value(self, key: str) -> str | None:
-        now = self._clock.now()
-        rows = await self._read("SELECT value FROM value WHERE key = ? AND ? BETWEEN since AND until", key, now)
-        return rows[0][0] if rows else None
-
-    async def values(self, prefix: str) -> dict[str, str]:
-        statement = "SELECT key, value FROM value WHERE substr(key, 1, ?) = ? AND ? BETWEEN since AND until"
-        return dict(await self._read(statement, len(prefix), prefix, self._clock.now()))
-
-    async def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        return await self._database.transaction(partial(self._put_value, key, value, seconds, absent=absent))
-
-    async def drop_value(self, key: str, value: str | None = None) -> None:
-        await self._write("DELETE FROM value WHERE key = ?1 AND value = ifnull(?2, value)", key, value)
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        return await self._database.transaction(partial(self._take, key, windows))
-
-    async def add_seen(
-        self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
-    ) -> None:
-        await self._database.transaction(partial(self._add_seen, id, seen, unknown, failures))
-
-    async def seen(self, first_day: int) -> list[Seen]:
-        return [Seen(*row) for row in await self._read("SELECT * FROM seen WHERE day >= ?", first_day)]
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        return [UnknownKey(*row) for row in await self._read("SELECT * FROM unknown_key ORDER BY last DESC, digest")]
-
-    async def failures(self) -> list[Failure]:
-        return [Failure(*row) for row in await self._read("SELECT * FROM failure ORDER BY at DESC, rowid DESC")]
-
-    async def check_writable(self) -> None:
-        await self.put_value("writable", "", 1.0)
-
     async def aclose(self) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
             await self.end_worker(self._worker)
         await self._database.aclose()
 
-    async def _read(self, statement: str, *values: Any) -> list[Any]:
-        return await self._database.transaction(lambda: self._rows.execute(statement, values).fetchall(), "BEGIN")
+    async def finish(self, finishes: Sequence[Finish]) -> None:
+        try:
+            await self._finish(finishes)
+        except errors.StoreUnavailable:
+            if not any(finish.results for finish in finishes):
+                raise
+            # The disk may have room for the usage, if not for the results.
+            await self._finish([finish._replace(results=()) for finish in finishes])
 
-    async def _write(self, statement: str, *values: Any) -> None:
-        await self._database.transaction(lambda: self._rows.execute(statement, values))
-
-    def _begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
+    @_transaction
+    def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
         now = self._clock.now()
         decisions = sqlite_lookup.decide(self._rows, begins, now)
-        usage, reservations, busy = [], [], []
         for begin, (_, reserved) in zip(begins, decisions, strict=True):
             if reserved:
                 pairs = [(account.account, account.period) for account in begin.accounts]
                 parts = sum(parts for _, parts in reserved)
-                usage += [(*pair, 0, 0, parts) for pair in pairs]
-                reservations.append((begin.id, self._worker, json_text(pairs), parts, now + begin.seconds))
-                busy += [(begin.scope, key, begin.id) for key, _ in reserved]
-        if reservations:
-            self._rows.executemany(_ADD_USAGE, usage)
-            self._rows.executemany("INSERT INTO reservation VALUES (?, ?, ?, ?, ?, 'open')", reservations)
-            # The row of a key may be left of a reservation that has expired.
-            self._rows.executemany("INSERT OR REPLACE INTO busy VALUES (?, ?, ?)", busy)
+                self._rows.executemany(_ADD_USAGE, [(*pair, 0, 0, parts) for pair in pairs])
+                row = begin.id, self._worker, json_text(pairs), parts, now + begin.seconds
+                self._rows.execute("INSERT INTO reservation VALUES (?, ?, ?, ?, ?, 'open')", row)
+                # The row of a key may be left of a reservation that has expired.
+                busy = [(begin.scope, key, begin.id) for key, _ in reserved]
+                self._rows.executemany("INSERT OR REPLACE INTO busy VALUES (?, ?, ?)", busy)
         return [decision.outcomes for decision in decisions]
 
-    def _finish(self, finishes: Sequence[Finish]) -> None:
-        ids = json_text(finish.id for finish in finishes)
-        known = {id: row for id, *row in self._rows.execute(_RESERVATIONS, (ids,))}
-        busy = set(self._rows.execute(_END_BUSY, (ids,)))
-        usage: list[tuple[str, str, int, int, int]] = []
-        results: list[tuple[Finish, Result]] = []
-        ended: set[str] = set()
-        for finish in finishes:
-            state, parts, reserved_from = known.get(finish.id, ("", 0, "[]"))
-            if state == "done" or finish.id in ended:
-                continue
-            ended.add(finish.id)
-            usage += _bookings(finish, state, parts, _decode_accounts(reserved_from))
-            # After its deadline, others may have taken a key.
-            results += [
-                (finish, result)
-                for result in finish.results
-                if state == "open" or (finish.id, finish.scope, result.key) in busy
-            ]
-        self._rows.executemany(_ADD_USAGE, usage)
-        until = self._clock.now() + DONE_SECONDS
-        self._rows.executemany(_END_RESERVATION, [(id, self._worker, until) for id in ended])
-        if results:
-            self._store(results)
+    @_transaction
+    def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
+        return [decision.outcomes for decision in sqlite_lookup.decide(self._rows, begins, self._clock.now())]
 
-    def _store(self, results: list[tuple[Finish, Result]]) -> None:
-        """Store results and their parts, except those that are too large, and delete the oldest beyond the bound."""
+    @_transaction
+    def _finish(self, finishes: Sequence[Finish]) -> None:
         now = self._clock.now()
-        for finish, result in results:
-            if sum(map(len, result.bodies)) + len(result.details or b"") > self._cache_bytes:
-                continue
-            fetched = min(result.fetched or now, now)
-            ids = result.part_ids or (None,) * len(result.items)
-            fields = *finish.selection, fetched
-            parts = [
-                (finish.scope, hit.uid, id, *fields, body, now - protocol.FRESH_SECONDS, now)
-                for hit, id, body in zip(result.items, ids, result.bodies, strict=True)
-            ]
+        for finish in finishes:
+            row = self._rows.execute(
+                "SELECT state, parts, accounts FROM reservation WHERE id = ?", (finish.id,)
+            ).fetchone()
+            state, parts, accounts = row or ("", 0, "[]")
+            if state != "done":
+                self._rows.executemany(_ADD_USAGE, _bookings(finish, state, parts, _decode_accounts(accounts)))
+                busy = self._rows.execute("DELETE FROM busy WHERE reservation = ? RETURNING scope, key", (finish.id,))
+                own = set(busy)
+                self._rows.execute(_END_RESERVATION, (finish.id, self._worker, now + DONE_SECONDS))
+                for result in finish.results:
+                    # After its deadline, others may have reserved a key.
+                    if state == "open" or (finish.scope, result.key) in own:
+                        self._store(finish, result, now)
+        self._evict()
+
+    def _store(self, finish: Finish, result: Result, now: float) -> None:
+        fetched = min(result.fetched or now, now)
+        ids = result.part_ids or (None,) * len(result.items)
+        parts = [
+            (finish.scope, hit.uid, id, *finish.selection, fetched, body, now - protocol.FRESH_SECONDS, now)
+            for hit, id, body in zip(result.items, ids, result.bodies, strict=True)
+        ]
+        if sum(map(len, result.bodies)) + len(result.details or b"") <= self._cache_bytes:
             self._rows.executemany(_STORE_PART, parts)
-            items = msgspec.json.encode(result.items)
+            items = json_text(result.items)
             row = finish.scope, result.key, fetched, result.asked, result.hits, items, result.details
             self._rows.execute(_STORE_RESULT, row)
-        while self._number("bytes") > self._cache_bytes:
-            for table in ("part", "result"):
-                self._rows.execute(_DELETE_OLDEST.format(table), (EVICTED,))
+
+    def _evict(self) -> None:
+        """Delete the oldest results and parts beyond the bound."""
+        while self._database.used_bytes() > self._cache_bytes:
+            rows = [
+                self._rows.execute(_DELETE_OLDEST.format(table), (EVICTED,)).rowcount for table in ("part", "result")
+            ]
+            if not any(rows):
+                break
 
     def _expire(self, condition: str, *values: Any) -> None:
         """Move open reservations to uncertain usage. Their keys are free, and their rows stay for a late finish."""
         self._rows.execute(_EXPIRED_USAGE.format(condition), values)
         self._rows.execute(_EXPIRE.format(condition), values)
 
-    def _sweep(self) -> None:
+    @_transaction
+    def sweep(self) -> None:
         now = self._clock.now()
         self._expire("deadline <= ?", now)
         today = datetime.fromtimestamp(now, UTC).date()
@@ -273,7 +208,17 @@ class SqliteStore:
             # A time of tomorrow was written before the clock was set back.
             self._rows.execute(_DELETE_OLD.format(table), (now, protocol.STORED_SECONDS))
 
-    def _set_usage(self, account: Account, used: int) -> None:
+    @_transaction
+    def end_worker(self, worker: str) -> None:
+        self._expire("worker = ?", worker)
+
+    @_transaction
+    def usage(self) -> list[Usage]:
+        rows = self._rows.execute("SELECT * FROM usage WHERE used OR uncertain OR reserved ORDER BY account, period")
+        return [Usage(*row) for row in rows]
+
+    @_transaction
+    def set_usage(self, account: Account, used: int) -> None:
         pair = account.account, account.period
         statement = (
             "INSERT INTO usage VALUES (?, ?, ?, 0, 0) ON CONFLICT DO UPDATE SET used = excluded.used, uncertain = 0"
@@ -285,14 +230,35 @@ class SqliteStore:
             left = [other for other in _decode_accounts(accounts) if other != pair]
             self._rows.execute("UPDATE reservation SET accounts = ? WHERE id = ?", (json_text(left), id))
 
-    def _forget(self, scope: str | None) -> int:
+    @_transaction
+    def forget(self, scope: str | None) -> int:
         parts = self._rows.execute("DELETE FROM part WHERE scope = ifnull(?, scope)", (scope,)).rowcount
         self._rows.execute("DELETE FROM result WHERE scope = ifnull(?, scope)", (scope,))
-        self._rows.execute("UPDATE number SET value = value + 1 WHERE name = 'forgotten'")
+        self._rows.execute("UPDATE forgotten SET number = number + 1")
         return parts
 
-    def _number(self, name: str) -> int:
-        return int(self._rows.execute("SELECT value FROM number WHERE name = ?", (name,)).fetchone()[0])
+    @_transaction
+    def forgotten(self) -> int:
+        return int(self._rows.execute("SELECT number FROM forgotten").fetchone()[0])
+
+    @_transaction
+    def value(self, key: str) -> str | None:
+        statement = "SELECT value FROM value WHERE key = ? AND ? BETWEEN since AND until"
+        row = self._rows.execute(statement, (key, self._clock.now())).fetchone()
+        return row[0] if row else None
+
+    @_transaction
+    def values(self, prefix: str) -> dict[str, str]:
+        statement = "SELECT key, value FROM value WHERE substr(key, 1, ?) = ? AND ? BETWEEN since AND until"
+        return dict(self._rows.execute(statement, (len(prefix), prefix, self._clock.now())).fetchall())
+
+    @_transaction
+    def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
+        return self._put_value(key, value, seconds, absent=absent)
+
+    @_transaction
+    def drop_value(self, key: str, value: str | None = None) -> None:
+        self._rows.execute("DELETE FROM value WHERE key = ?1 AND value = ifnull(?2, value)", (key, value))
 
     def _put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
         now = self._clock.now()
@@ -301,7 +267,8 @@ class SqliteStore:
         statement = f"{_PUT_VALUE} {unless if absent else ''}"
         return self._rows.execute(statement, (key, value, now, now + seconds)).rowcount == 1
 
-    def _take(self, key: str, windows: Sequence[Window]) -> float:
+    @_transaction
+    def take(self, key: str, windows: Sequence[Window]) -> float:
         now = self._clock.now()
         row = self._rows.execute("SELECT value FROM value WHERE key = ?", (f"taken {key}",)).fetchone()
         # Times ahead were written before the clock was set back.
@@ -314,7 +281,8 @@ class SqliteStore:
         self._put_value(f"taken {key}", json_text(newest), max((window.seconds for window in windows), default=0.0))
         return 0.0
 
-    def _add_seen(
+    @_transaction
+    def add_seen(
         self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
     ) -> None:
         if self._rows.execute("SELECT 1 FROM value WHERE key = ?", (f"seen {id}",)).fetchone():
@@ -325,6 +293,21 @@ class SqliteStore:
         self._rows.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?, ?)", failures)
         self._rows.execute(_OLD_UNKNOWN_KEYS, (protocol.UNKNOWN_KEYS_MAX,))
         self._rows.execute(_OLD_FAILURES, (protocol.FAILURES_MAX,))
+
+    @_transaction
+    def seen(self, first_day: int) -> list[Seen]:
+        return [Seen(*row) for row in self._rows.execute("SELECT * FROM seen WHERE day >= ?", (first_day,))]
+
+    @_transaction
+    def unknown_keys(self) -> list[UnknownKey]:
+        return [UnknownKey(*row) for row in self._rows.execute("SELECT * FROM unknown_key ORDER BY last DESC, digest")]
+
+    @_transaction
+    def failures(self) -> list[Failure]:
+        return [Failure(*row) for row in self._rows.execute("SELECT * FROM failure ORDER BY at DESC, rowid DESC")]
+
+    async def check_writable(self) -> None:
+        await self.put_value("writable", "", 1.0)
 
 
 def _bookings(finish: Finish, state: str, parts: int, begun: list[Pair]) -> Iterator[tuple[str, str, int, int, int]]:

@@ -36,15 +36,15 @@ _KEPT_TABLES = ("usage", "reservation")
 _SCHEMA = """
 CREATE TABLE busy (scope TEXT, key TEXT, reservation TEXT, PRIMARY KEY (scope, key)) WITHOUT ROWID;
 CREATE INDEX busy_by_reservation ON busy (reservation);
-CREATE TABLE result (scope TEXT, key TEXT, fetched REAL, asked INTEGER, hits INTEGER, items BLOB, details BLOB,
+CREATE TABLE result (scope TEXT, key TEXT, fetched REAL, asked INTEGER, hits INTEGER, items TEXT, details BLOB,
     PRIMARY KEY (scope, key));
 CREATE INDEX result_by_age ON result (fetched);
 CREATE TABLE part (scope TEXT, uid TEXT, id TEXT, digest TEXT, features INTEGER, fetched REAL, body BLOB,
     PRIMARY KEY (scope, uid));
 CREATE INDEX part_by_id ON part (scope, id);
 CREATE INDEX part_by_age ON part (fetched);
-CREATE TABLE number (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
-INSERT INTO number VALUES ('bytes', 0), ('forgotten', 0);
+CREATE TABLE forgotten (number INTEGER);
+INSERT INTO forgotten VALUES (0);
 CREATE TABLE value (key TEXT PRIMARY KEY, value TEXT, since REAL, until REAL) WITHOUT ROWID;
 CREATE TABLE seen (day INTEGER, application TEXT, key TEXT, endpoint TEXT, user_agent TEXT, unsupported TEXT,
     requests INTEGER, last REAL, PRIMARY KEY (day, application, key, endpoint, user_agent, unsupported)) WITHOUT ROWID;
@@ -55,22 +55,23 @@ CREATE TABLE failure (at REAL, status INTEGER, request_id TEXT, application TEXT
 
 
 class Database:
-    """Connection to a file, which is made where it is missing, or to memory. Raises StoreUnavailable."""
+    """Connection to a file, which is made where it is missing, or to memory."""
 
     def __init__(self, path: Path | None) -> None:
-        if sqlite3.sqlite_version_info < LIBRARY:
-            raise errors.StoreUnavailable("SQLite {}.{} or later is needed".format(*LIBRARY))
+        """Raise StoreUnavailable where the file cannot be opened."""
         self._path = path
+        self._file = ":memory:" if path is None else str(path.resolve())
         self._lock = -1
-        self._inode: tuple[int, int] | None = None
-        self._size = 0
+        self._inode, self._bytes = (0, 0), 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store checkpoint")
         self._checkpoint: asyncio.Future[None] | None = None
+        if sqlite3.sqlite_version_info < LIBRARY:
+            raise errors.StoreUnavailable(f"SQLite is {sqlite3.sqlite_version}, and 3.38 or later is needed")
         try:
             if path is not None:
-                _make(path)
-                self._lock = os.open(f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-            self.rows = _connect(path)
+                self._inode = _make(path)
+                self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self.rows = _connect(self._file)
         except (OSError, sqlite3.Error) as error:
             raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
 
@@ -78,21 +79,19 @@ class Database:
         """Lock the use of the file, make the tables where they are missing or another version's, and call `start_alone`
         in a transaction if no other process uses the file. Raises StoreUnavailable."""
         alone = self._path is None or await self._lock_use()
-        if self._path is not None:
-            await self._retry(lambda: self.rows.execute("PRAGMA journal_mode = WAL"))
+        await self._retry(lambda: self.rows.execute("PRAGMA journal_mode = WAL"))
         await self.transaction(self._make_tables)
         if alone:
             await self.transaction(start_alone)
         if self._path is not None:
             await self._retry(lambda: fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB))
-            found = self._path.stat()
-            self._inode = found.st_dev, found.st_ino
 
-    async def transaction(self, work: Callable[[], R], begin: str = "BEGIN IMMEDIATE") -> R:
+    async def transaction(self, work: Callable[[], R]) -> R:
         """Return what `work` returns, in a transaction. Raises StoreUnavailable; then nothing was changed."""
-        self._check()
-        await self._retry(lambda: self.rows.execute(begin))
+        # Immediate: one that reads first would fail at its first write, had another process written meanwhile.
+        await self._retry(lambda: self.rows.execute("BEGIN IMMEDIATE"))
         try:
+            self._check_file()
             result = work()
             self.rows.execute("COMMIT")
         except BaseException as error:
@@ -102,6 +101,13 @@ class Database:
                 raise _unavailable(error) from error
             raise
         return result
+
+    def used_bytes(self) -> int:
+        """Return the bytes of all pages that are not free."""
+        size, pages, free = (
+            self.rows.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count", "freelist_count")
+        )
+        return int(size * (pages - free))
 
     async def aclose(self) -> None:
         """Close the file, then unlock it."""
@@ -147,19 +153,18 @@ class Database:
         if version == VERSION:
             return
         statements = [f"DROP TABLE {table}" for table in tables if table not in _KEPT_TABLES]
-        statements += [*_KEPT_SCHEMA.split(";\n"), *_SCHEMA.split(";\n"), *_triggers()]
+        statements += [*_KEPT_SCHEMA.split(";\n"), *_SCHEMA.split(";\n")]
         statements += [f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"]
         for statement in statements:
             self.rows.execute(statement)
 
-    def _check(self) -> None:
-        """Raise StoreUnavailable where SQLite would go on with a file that nobody can open any more, or that is not as
-        it wrote it; begin a checkpoint where the write-ahead log has grown."""
-        if self._path is None or self._inode is None:
+    def _check_file(self) -> None:
+        """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written; begin a
+        checkpoint where the write-ahead log has grown."""
+        if self._path is None:
             return
         try:
-            found = self._path.stat()
-            log_bytes = Path(f"{self._path.resolve()}-wal").stat().st_size
+            found, log = os.stat(self._path), os.stat(f"{self._file}-wal")
         except OSError as error:
             raise errors.StoreUnavailable(
                 f"{error.filename} was deleted or cannot be reached ({error.strerror}); restart to begin a new file, "
@@ -171,53 +176,43 @@ class Database:
             raise errors.StoreUnavailable(
                 f"{self._path} has a second name (a hard link), by which a program would destroy it; delete that name"
             )
-        if found.st_size < self._size:
+        if found.st_size < self._bytes:
             raise errors.StoreUnavailable(
                 f"{self._path} was truncated; stop the service, restore the file from a backup, and start"
             )
-        self._size = found.st_size
-        if log_bytes > CHECKPOINT_BYTES and (self._checkpoint is None or self._checkpoint.done()):
+        self._bytes = found.st_size
+        if log.st_size > CHECKPOINT_BYTES and (self._checkpoint is None or self._checkpoint.done()):
             loop = asyncio.get_running_loop()
-            self._checkpoint = loop.run_in_executor(self._thread, _move_pages, self._path)
+            self._checkpoint = loop.run_in_executor(self._thread, _move_pages, self._file)
 
 
-def _make(path: Path) -> None:
-    """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode."""
+def _make(path: Path) -> tuple[int, int]:
+    """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
+    Return its device and inode."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # no process can have locked it already
-    if path.stat().st_mode & 0o077:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # new: nobody has locked it
+    found = path.stat()
+    if found.st_mode & 0o077:
         path.chmod(0o600)
+    return found.st_dev, found.st_ino
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
-    rows = sqlite3.connect(":memory:" if path is None else path.resolve(), timeout=0.0, isolation_level=None)
+def _connect(file: str, busy_seconds: float = 0.0) -> sqlite3.Connection:
+    rows = sqlite3.connect(file, timeout=busy_seconds, isolation_level=None)
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     rows.execute("PRAGMA journal_size_limit = 0")  # so that the size of the log is that of the pages in it
     return rows
 
 
-def _move_pages(path: Path) -> None:
-    """Move the pages of the write-ahead log to the file, until it has all: the next transaction then begins the log
-    anew. Writers go on meanwhile."""
-    with contextlib.closing(_connect(path)) as rows, contextlib.suppress(sqlite3.Error):
-        for _ in range(CHECKPOINT_ROUNDS):
-            _, pages, moved = rows.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+def _move_pages(file: str) -> None:
+    """Move the pages of the write-ahead log to the file; the next transaction then begins the log anew. Writers go on
+    meanwhile; only what they write faster than it is moved makes them wait."""
+    with contextlib.closing(_connect(file, BUSY_SECONDS)) as rows, contextlib.suppress(sqlite3.Error):
+        for mode in ("PASSIVE", "PASSIVE", "RESTART"):
+            _, pages, moved = rows.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
             if moved == pages:
                 break
-
-
-def _triggers() -> list[str]:
-    """Return the triggers that count the bytes of results and parts, whichever statement changes them."""
-    triggers = []
-    for table, size in (("part", "length({0}.body)"), ("result", "length({0}.items) + ifnull(length({0}.details), 0)")):
-        old, new = size.format("old"), size.format("new")
-        for event, change in (("INSERT", new), ("DELETE", f"- ({old})"), ("UPDATE", f"{new} - ({old})")):
-            triggers.append(
-                f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN "  # noqa: S608 - names of tables
-                f"UPDATE number SET value = value + ({change}) WHERE name = 'bytes'; END"
-            )
-    return triggers
 
 
 def _unavailable(error: Exception) -> errors.StoreUnavailable:

@@ -1,4 +1,4 @@
-"""Outcomes of wants: what SQLite has stored of them, and which of them fit the limits. Nothing is written."""
+"""Outcomes of wants: what SQLite has stored of them, and which of them fit the limits. Nothing is written here."""
 
 import sqlite3
 from collections import defaultdict
@@ -8,29 +8,39 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.store import protocol
-from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Selection, Want
+from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Want
 
-_WANTS = """
-SELECT want.value ->> 1, own.id IS NOT NULL, busy_by.id IS NOT NULL, busy_by.id = own.id,
-    fetched, asked, hits, items, details
-FROM json_each(?) AS want
-LEFT JOIN reservation AS own ON own.id = want.value ->> 2
-LEFT JOIN busy ON busy.scope = want.value ->> 0 AND busy.key = want.value ->> 1
-LEFT JOIN reservation AS busy_by ON busy_by.id = busy.reservation AND busy_by.state = 'open'
-LEFT JOIN result ON result.scope = want.value ->> 0 AND result.key = want.value ->> 1
-ORDER BY want.key
+_WANT = """
+WITH want AS MATERIALIZED (
+    SELECT key AS place, value ->> 0 AS scope, value ->> 1 AS key, value ->> 2 AS id, value ->> 3 AS fresh_from,
+        value ->> 4 AS digest, value ->> 5 AS features, value ->> 6 AS uid, value ->> 7 AS part_id FROM json_each(?1)
+)
 """
-_PARTS = """
-SELECT scope, uid, part.id, digest, features, fetched, body FROM json_each(?) AS wanted
-JOIN part ON scope = wanted.value ->> 0 AND part.{} = wanted.value ->> 1
-"""
+_WANTS = f"""{_WANT}
+SELECT place, own.id IS NOT NULL, other.id IS NOT NULL, ifnull(other.id = own.id, false),
+    asked, hits, items, details, fetched
+FROM want LEFT JOIN reservation AS own ON own.id = want.id
+LEFT JOIN busy USING (scope, key) LEFT JOIN reservation AS other ON other.id = reservation AND other.state = 'open'
+LEFT JOIN result ON result.scope = want.scope AND result.key = want.key AND fetched BETWEEN
+    iif(items = '[]', max(fresh_from, ?2 - {protocol.EMPTY_SECONDS}), fresh_from) AND ?2
+"""  # noqa: S608 - constants only
+_USABLE = "part.fetched BETWEEN fresh_from AND ?2 AND part.digest = want.digest AND want.features & ~part.features = 0"
+# Parts of results, by their places in them, and parts that have the uid or id of a want.
+_PARTS = f"""{_WANT}
+SELECT place, hit.key AS element, part.uid, part.id, body, part.fetched FROM want CROSS JOIN result USING (scope, key)
+CROSS JOIN json_each(items) AS hit CROSS JOIN part ON part.scope = want.scope AND part.uid = hit.value ->> 0
+WHERE {_USABLE} UNION ALL
+SELECT place, NULL, part.uid, part.id, body, part.fetched FROM want CROSS JOIN part ON part.scope = want.scope AND
+    part.uid = ifnull(want.uid, (SELECT uid FROM part WHERE part.scope = want.scope AND part.id = want.part_id))
+WHERE {_USABLE}
+"""  # noqa: S608
 _COUNTED = """
 SELECT account, period, used + uncertain + reserved FROM json_each(?) AS wanted
 JOIN usage ON account = wanted.value ->> 0 AND period = wanted.value ->> 1
 """
-_decode_hits = msgspec.json.Decoder(tuple[Hit, ...]).decode
+_hits = msgspec.json.Decoder(tuple[Hit, ...])
 
-Pair = tuple[str, str]  # scope and key, uid or id; account and period
+Pair = tuple[str, str]  # account and period; scope and key
 
 
 class Decision(NamedTuple):
@@ -40,48 +50,34 @@ class Decision(NamedTuple):
     reserved: list[tuple[str, int]]
 
 
-class _Row(NamedTuple):
-    """Row of a want: whether its reservation is known, its key busy, and busy by that reservation; then its result."""
+class _Wanted(NamedTuple):
+    """State of a want: whether its reservation is known; whether its key is busy, and by this reservation; its result,
+    if it is fresh and all its parts serve the selection."""
 
-    key: str
+    want: Want
     is_known: bool
     is_busy: bool
     is_own: bool
-    fetched: float | None
-    asked: int
-    hits: int
-    items: bytes
-    details: bytes | None
+    stored: Result | None
 
 
 class _Part(NamedTuple):
-    """Stored part."""
+    """Part that is fresh and serves the selection."""
 
-    scope: str
     uid: str
     id: str | None
-    digest: str
-    features: int
-    fetched: float
     body: bytes
-
-    def serves(self, begin: Begin, now: float) -> bool:
-        stored = Selection(self.digest, self.features)
-        return begin.fresh_from <= self.fetched <= now and stored.serves(begin.selection)
+    fetched: float
 
 
 def decide(connection: sqlite3.Connection, begins: Sequence[Begin], now: float) -> list[Decision]:
     """Return what each begin finds, and what it has to reserve."""
-    places = [(begin, want) for begin in begins for want in begin.wants]
-    keys = json_text((begin.scope, want.key, begin.id) for begin, want in places)
-    rows = [_Row(*row) for row in connection.execute(_WANTS, (keys,))]
-    results = iter(_results(connection, places, rows, now))
-    wanted = iter(rows)
-    counted = _counted(connection, begins)
+    wanted = _read(connection, begins, now)
+    pairs = json_text((account.account, account.period) for begin in begins for account in begin.accounts)
+    counted = defaultdict[Pair, int](int)
+    counted.update({(account, period): parts for account, period, parts in connection.execute(_COUNTED, (pairs,))})
     busy: set[Pair] = set()
-    return [
-        _decide(begin, [(want, next(wanted), next(results)) for want in begin.wants], counted, busy) for begin in begins
-    ]
+    return [_decide(begin, [next(wanted) for _ in begin.wants], counted, busy) for begin in begins]
 
 
 def json_text(values: Iterable[Any]) -> str:
@@ -89,24 +85,54 @@ def json_text(values: Iterable[Any]) -> str:
     return msgspec.json.encode(list(values)).decode()
 
 
-def _decide(
-    begin: Begin, wants: list[tuple[Want, _Row, Result | None]], counted: dict[Pair, int], busy: set[Pair]
-) -> Decision:
+def _read(connection: sqlite3.Connection, begins: Sequence[Begin], now: float) -> Iterator[_Wanted]:
+    """Yield the state of each want of each begin."""
+    wants = [(begin, want) for begin in begins for want in begin.wants]
+    text = json_text(
+        (begin.scope, want.key, begin.id, begin.fresh_from, *begin.selection, want.uid, want.part_id)
+        for begin, want in wants
+    )
+    rows = {place: row for place, *row in connection.execute(_WANTS, (text, now))}
+    parts: defaultdict[int, dict[int | None, _Part]] = defaultdict(dict)
+    for place, element, *part in connection.execute(_PARTS, (text, now)):
+        parts[place][element] = _Part(*part)
+    for place, (_, want) in enumerate(wants):
+        is_known, is_busy, is_own, *result = rows[place]
+        yield _Wanted(want, is_known, is_busy, is_own, _stored(want, parts[place], result))
+
+
+def _stored(want: Want, parts: dict[int | None, _Part], row: list[Any]) -> Result | None:
+    """Return the part that has the uid or id of a want, else its result if all its parts are there."""
+    if (part := parts.get(None)) is not None:
+        return Result(want.key, want.end, 1, (Hit(part.uid),), (part.body,), (part.id,), None, part.fetched)
+    asked, hits, items, details, fetched = row
+    if asked is None:
+        return None
+    elements = _hits.decode(items)
+    if len(elements) != len(parts):
+        return None
+    found = [parts[place] for place in range(len(elements))]
+    bodies, ids = tuple(part.body for part in found), tuple(part.id for part in found)
+    oldest = min([fetched, *(part.fetched for part in found)])
+    return Result(want.key, asked, hits, elements, bodies, ids, details, oldest)
+
+
+def _decide(begin: Begin, wanted: list[_Wanted], counted: dict[Pair, int], busy: set[Pair]) -> Decision:
     """Decide on wants in their order; add what is reserved to `counted` and `busy`, for those that follow."""
     decision = Decision([], [])
-    for want, row, stored in wants:
+    for want, is_known, is_busy, is_own, stored in wanted:
         missing = want.end - (0 if stored is None else stored.asked)
         parts = missing * want.parts
         outcome: Outcome
-        if row.is_own:
+        if is_own:
             outcome = Reserved(stored)
         elif stored is not None and (missing <= 0 or stored.hits <= stored.asked):
             outcome = Found(stored)
-        elif row.is_busy or (begin.scope, want.key) in busy:
+        elif is_busy or (begin.scope, want.key) in busy:
             outcome = Busy()
         elif (refused := _refused(begin, parts, counted)) is not None:
             outcome = refused
-        elif row.is_known:
+        elif is_known:
             outcome = Busy()  # sent again: nothing more is reserved
         else:
             outcome = Reserved(stored)
@@ -126,61 +152,3 @@ def _refused(begin: Begin, parts: int, counted: dict[Pair, int]) -> Refused | No
             if parts > left:
                 return Refused(account, max(0, left))
     return None
-
-
-def _counted(connection: sqlite3.Connection, begins: Sequence[Begin]) -> dict[Pair, int]:
-    """Return the parts of accounts that count against their limits."""
-    pairs = {(account.account, account.period) for begin in begins for account in begin.accounts}
-    counted = defaultdict[Pair, int](int)
-    counted.update(
-        ((account, period), parts) for account, period, parts in connection.execute(_COUNTED, (json_text(pairs),))
-    )
-    return counted
-
-
-def _results(
-    connection: sqlite3.Connection, places: list[tuple[Begin, Want]], rows: list[_Row], now: float
-) -> Iterator[Result | None]:
-    """Return what is stored of each want, if it is fresh and serves the selection."""
-    items = [_fresh_items(begin, row, now) for (begin, _), row in zip(places, rows, strict=True)]
-    uids = [(begin.scope, hit.uid) for (begin, _), hits in zip(places, items, strict=True) for hit in hits or ()]
-    uids += [(begin.scope, want.uid) for begin, want in places if want.uid is not None]
-    ids = [(begin.scope, want.part_id) for begin, want in places if want.part_id is not None]
-    by_uid = {(part.scope, part.uid): part for part in _parts(connection, "uid", uids)}
-    by_id = {(part.scope, part.id): part for part in _parts(connection, "id", ids)}
-    for (begin, want), row, hits in zip(places, rows, items, strict=True):
-        part = by_uid.get((begin.scope, want.uid or "")) or by_id.get((begin.scope, want.part_id))
-        if part is not None and part.serves(begin, now):
-            yield Result(want.key, want.end, 1, (Hit(part.uid),), (part.body,), (part.id,), None, part.fetched)
-        else:
-            yield _stored_result(begin, row, hits, by_uid, now)
-
-
-def _fresh_items(begin: Begin, row: _Row, now: float) -> tuple[Hit, ...] | None:
-    """Return the elements of a result; None if there is none, or it is out of date."""
-    if row.fetched is None or not begin.fresh_from <= row.fetched <= now:
-        return None
-    hits = _decode_hits(row.items)
-    return hits if hits or row.fetched >= now - protocol.EMPTY_SECONDS else None
-
-
-def _stored_result(
-    begin: Begin, row: _Row, hits: tuple[Hit, ...] | None, by_uid: dict[Pair, _Part], now: float
-) -> Result | None:
-    """Return a result whose parts are all there."""
-    if hits is None or row.fetched is None:
-        return None
-    parts = [by_uid.get((begin.scope, hit.uid)) for hit in hits]
-    found = [part for part in parts if part is not None and part.serves(begin, now)]
-    if len(found) < len(parts):
-        return None
-    bodies, ids = tuple(part.body for part in found), tuple(part.id for part in found)
-    fetched = min([row.fetched, *(part.fetched for part in found)])
-    return Result(row.key, row.asked, row.hits, hits, bodies, ids, row.details, fetched)
-
-
-def _parts(connection: sqlite3.Connection, column: str, wanted: Sequence[Pair]) -> list[_Part]:
-    """Return stored parts by scope and uid, or scope and id."""
-    if not wanted:
-        return []
-    return [_Part(*row) for row in connection.execute(_PARTS.format(column), (json_text(set(wanted)),))]

@@ -11,7 +11,7 @@ from proxy.kit import clock
 from proxy.store.protocol import Store
 from proxy.store.sqlite import SqliteStore
 
-CACHE_BYTES = 10_000
+CACHE_BYTES = 1_000_000
 NOW = 1_701_345_600.0 - 3600  # 2023-11-30 11:00 UTC
 
 
