@@ -12,6 +12,7 @@ Every operation raises errors.StoreUnavailable where the store cannot be used; t
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from proxy import errors
 from proxy.kit.windows import Window
 
 LIFETIME = "lifetime"  # the period of an account that never renews
@@ -104,7 +105,7 @@ class Refused(NamedTuple):
     left: int
 
 
-Outcome = Found | Busy | Reserved | Refused
+Outcome = Found | Busy | Reserved | Refused | errors.StoreUnavailable
 
 
 class Begin(NamedTuple):

@@ -27,7 +27,7 @@ PURE = "Pure packages do no I/O"
 JUDGING = "Judging does no I/O"
 INDEPENDENT = "Judging does not use the mappings under test"
 COMPARISON = "Layers of the comparison"
-REDIS = "Only stores.redis knows redis"
+REDIS = "Only the store in Redis knows redis"
 BACKENDS = "Store backends don't know each other"
 CONFORMANCE = "Conformance does not use what it checks"
 CATALOG = "The sandbox's catalog knows neither HTTP nor GraphQL"
@@ -55,6 +55,7 @@ OFFENCES = [
     ("stores", "from redis import asyncio", REDIS),
     ("stores.sqlite", "import proxy.stores.redis", BACKENDS),
     ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
+    ("store.redis", "import proxy.store.sqlite", BACKENDS),
     ("nexar_sandbox.catalog", "from graphql import build_schema", CATALOG),
     ("nexar_sandbox.legacy_v3", "import nexar_sandbox.graphql", LEGACY_SERVICE),
 ]
@@ -73,6 +74,8 @@ INNER = [
     "stores.memory",
     "stores.redis",
     "stores.sqlite",
+    "store.redis",
+    "store.sqlite",
     "v4.rewrite",
     "web.app",
     "web.v3",

@@ -22,12 +22,10 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it responds."""
         settings = {"port": "0", "unixsocket": f"{self._folder}/redis.sock", "dir": str(self._folder), "save": ""}
-        settings |= self._more
+        settings |= {"appendonly": "yes", "appendfsync": "no"} | self._more
         options = [word for name, value in settings.items() for word in (f"--{name}", value)]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._program, *options, "--appendonly", "yes", "--appendfsync", "no"], stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen([self._program, *options], stdout=log, stderr=log)
         end = time.monotonic() + SECONDS
         while not self._answers():
             assert self._process.poll() is None, (self._folder / "log").read_text()
@@ -38,6 +36,12 @@ class RedisServer:
         """Stop it by SIGTERM."""
         assert self._process is not None
         self._process.terminate()
+        self._process.wait(SECONDS)
+
+    def kill(self) -> None:
+        """Stop it by SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
         self._process.wait(SECONDS)
 
     def empty(self) -> None:

@@ -1,0 +1,392 @@
+-- The store in Redis. Each call is one operation, and atomic. KEYS[1]: what all keys begin with: a hash tag, so that they
+-- are in one slot. ARGV: operation, its arguments (MessagePack), epoch and counter that the process has seen, bytes of
+-- parts and results at most, and in tests the time instead of Redis' own. Returns {epoch, counter, result} (MessagePack),
+-- and after it the bodies that belong to the result.
+--
+-- state        hash: version, epoch, counter, forgotten, bytes (of parts and results), swept
+-- epochs       hash: account → epoch in which its usage was set
+-- used, uncertain, reserved   hashes: "account period" → parts
+-- reservation  hash: id → {worker, entries ("account period"), parts, deadline, state (open, expired), keys}
+-- done:ID      a reservation that has ended
+-- busy         hash: "scope key" → id of the reservation that took the key last
+-- row, body    hashes: "part:scope uid" and "result:scope key" → values; the body of a result: its details
+-- ages, ids    sorted set: names in `row` by the time of fetching; hash: "scope id" → uid of a part
+-- value        hash: key → {text, since, until}
+-- windows      hash: key → times of requests
+-- seen         hash: who called on which day → {requests, last}; added:ID: an addition to it
+-- unknown      hash: digest → API key that no application has; unknown_ages: sorted set: digests by last request
+-- failures     list
+
+local VERSION = 1
+local EXPIRED_KEPT = 32 * 86400 -- seconds in which a late `finish` finds its reservation: longer than a month
+local DONE_KEPT = 60
+
+local now = tonumber(ARGV[6])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] + time[2] / 1e6
+end
+
+local function run(command, key, ...) return redis.call(command, KEYS[1] .. key, ...) end
+local function number(key, field) return tonumber(run('HGET', key, field) or 0) end
+local function save(key, field, value) run('HSET', key, field, cmsgpack.pack(value)) end
+local function load(key, field)
+  local text = run('HGET', key, field)
+  return text and cmsgpack.unpack(text)
+end
+
+-- Redis takes no -0.
+local function add(key, field, value)
+  if value ~= 0 then run('HINCRBY', key, field, value) end
+end
+
+local function drop(name)
+  local row = load('row', name)
+  if not row then return end
+  run('HDEL', 'row', name)
+  run('HDEL', 'body', name)
+  run('ZREM', 'ages', name)
+  add('state', 'bytes', -row.size)
+  if row.id then run('HDEL', 'ids', row.id) end
+end
+
+local function drop_oldest(bytes)
+  local name = run('ZRANGE', 'ages', 0, 0)[1]
+  while name and number('state', 'bytes') > bytes do
+    drop(name)
+    name = run('ZRANGE', 'ages', 0, 0)[1]
+  end
+end
+
+-- This is the first write. At its limit of memory Redis refuses one that may need more, and permits all that follow one
+-- that needs none: usage is still booked, and parts and results make room.
+local counter = redis.pcall('HINCRBY', KEYS[1] .. 'state', 'counter', 1)
+local is_full = type(counter) == 'table'
+if is_full then
+  if not string.find(counter.err, 'OOM') then return counter end
+  run('HDEL', 'state', 'none')
+  counter = run('HINCRBY', 'state', 'counter', 1)
+  drop_oldest(number('state', 'bytes') * 0.9)
+end
+
+-- A process that has seen more than there is knows that data were lost. A new epoch begins, which all processes take
+-- over: what is reserved from now on, and usage that is set from now on, is known.
+local epoch, seen_epoch = number('state', 'epoch'), tonumber(ARGV[3])
+if epoch < seen_epoch or epoch == seen_epoch and counter <= tonumber(ARGV[4]) then
+  epoch = seen_epoch + 1
+  run('HSET', 'state', 'epoch', epoch, 'version', VERSION)
+  for _, key in ipairs({ 'reserved', 'reservation', 'busy' }) do run('DEL', key) end
+end
+
+local operations, bodies = {}, {}
+local taken, more = {}, {} -- keys and parts that this call reserves
+
+-- A part that is fresh and serves the selection.
+local function find_part(begin, uid)
+  local part, wanted = load('row', 'part:' .. begin.scope .. ' ' .. uid), begin.selection
+  if not part or part.digest ~= wanted.digest or bit.band(wanted.features, bit.bnot(part.features)) ~= 0 then return end
+  return part.fetched >= now - begin.age and part.fetched <= now and part
+end
+
+-- What is stored of a want; `bodies`: details, and the parts.
+local function find_result(begin, want)
+  local name = 'result:' .. begin.scope .. ' ' .. want.key
+  local row, details = load('row', name), run('HGET', 'body', name)
+  local uid = want.uid or want.part_id and run('HGET', 'ids', begin.scope .. ' ' .. want.part_id)
+  local single = uid and find_part(begin, uid)
+  if single then
+    row = { asked = want['end'], hits = 1, items = cjson.encode({ { uid } }), uids = { uid }, fetched = single.fetched }
+    details = ''
+  end
+  local age = row and #row.uids == 0 and begin.empty_age or begin.age
+  if not row or row.fetched < now - age or row.fetched > now then return end
+  local stored = { asked = row.asked, hits = row.hits, items = row.items, age = now - row.fetched, ids = {} }
+  stored.bodies = { details }
+  for place, its_uid in ipairs(row.uids) do
+    local part = find_part(begin, its_uid)
+    if not part then return end
+    stored.age = math.max(stored.age, now - part.fetched)
+    stored.ids[place] = part.id or false
+    stored.bodies[place + 1] = run('HGET', 'body', 'part:' .. begin.scope .. ' ' .. its_uid)
+  end
+  return stored
+end
+
+local function with_result(outcome, stored)
+  for _, body in ipairs(stored and stored.bodies or {}) do table.insert(bodies, body) end
+  if stored then stored.bodies = nil end
+  return { outcome, stored or false }
+end
+
+-- Why an account lets no more parts be reserved. After a loss, usage is known of accounts that it was set for: that of
+-- the application has to be, and that of every account with a limit.
+local function refusal(accounts, parts)
+  local is_known, refused = epoch == 0, nil
+  for place, account in ipairs(accounts) do
+    local entry, left = account.account .. ' ' .. account.period, account.limit
+    local is_set = epoch == 0 or number('epochs', account.account) == epoch
+    if left and not is_set then return { 'lost' } end
+    is_known = is_known or is_set
+    if left and not refused then
+      for _, kind in ipairs({ 'used', 'uncertain', 'reserved' }) do left = left - number(kind, entry) end
+      left = left - (more[entry] or 0)
+      refused = parts > left and { 'refused', place, math.max(0, left) }
+    end
+  end
+  return not is_known and { 'lost' } or refused
+end
+
+local function busy_with(name)
+  local id = taken[name] or run('HGET', 'busy', name)
+  local reservation = id and not taken[name] and load('reservation', id)
+  return (taken[name] or reservation and reservation.state == 'open') and id
+end
+
+-- The outcome of a want; what it reserves is added to `reservation`.
+local function decide(begin, want, reservation)
+  local name, stored = begin.scope .. ' ' .. want.key, find_result(begin, want)
+  local id, missing = busy_with(name), want['end'] - (stored and stored.asked or 0)
+  local parts = missing * want.parts
+  if id == begin.id then return with_result('reserved', stored) end
+  if stored and (missing <= 0 or stored.hits <= stored.asked) then return with_result('found', stored) end
+  if id then return { 'busy' } end
+  local refused = parts > 0 and refusal(begin.accounts, parts)
+  if refused then return refused end
+  if reservation.is_second then return { 'busy' } end -- sent again: nothing more is reserved
+  taken[name], reservation.parts = begin.id, reservation.parts + parts
+  table.insert(reservation.keys, name)
+  for _, entry in ipairs(reservation.entries) do more[entry] = (more[entry] or 0) + parts end
+  return with_result('reserved', stored)
+end
+
+local function reserve(id, reservation)
+  save('reservation', id, reservation)
+  for _, name in ipairs(reservation.keys) do run('HSET', 'busy', name, id) end
+  for _, entry in ipairs(reservation.entries) do add('reserved', entry, reservation.parts) end
+end
+
+function operations.begin(worker, begins, is_quote)
+  local outcomes, reservations = {}, {}
+  for place, begin in ipairs(begins) do
+    local reservation = { worker = worker, entries = {}, parts = 0, state = 'open', keys = {} }
+    reservation.deadline = now + begin.seconds
+    reservation.is_second = run('EXISTS', 'done:' .. begin.id) == 1 or run('HEXISTS', 'reservation', begin.id) == 1
+    for _, account in ipairs(begin.accounts) do
+      table.insert(reservation.entries, account.account .. ' ' .. account.period)
+    end
+    outcomes[place] = {}
+    for position, want in ipairs(begin.wants) do outcomes[place][position] = decide(begin, want, reservation) end
+    if #reservation.keys > 0 then reservations[begin.id] = reservation end
+  end
+  for id, reservation in pairs(is_quote and {} or reservations) do reserve(id, reservation) end
+  return outcomes
+end
+
+local function remove(id, reservation)
+  for _, name in ipairs(reservation.keys) do
+    if run('HGET', 'busy', name) == id then run('HDEL', 'busy', name) end
+  end
+  run('HDEL', 'reservation', id)
+end
+
+-- In a period that has ended since `begin`, the upstream may have counted the parts, too.
+local function book(finish, reservation)
+  local is_present = {}
+  for _, account in ipairs(finish.accounts) do
+    local entry = account.account .. ' ' .. account.period
+    is_present[entry] = true
+    add('used', entry, finish.used)
+    add('uncertain', entry, finish.uncertain)
+  end
+  for _, entry in ipairs(reservation.entries) do
+    add(reservation.state == 'open' and 'reserved' or 'uncertain', entry, -reservation.parts)
+    if not is_present[entry] then add('uncertain', entry, finish.used + finish.uncertain) end
+  end
+end
+
+local function keep(name, body, row)
+  drop(name)
+  row.size = #body + #(row.items or '')
+  save('row', name, row)
+  run('HSET', 'body', name, body)
+  run('ZADD', 'ages', row.fetched, name)
+  add('state', 'bytes', row.size)
+  if row.id then run('HSET', 'ids', row.id, row.uid) end
+end
+
+-- A fresh part is replaced by one that is newer and has no fewer fields.
+local function keep_result(finish, result)
+  local fetched, selection = now - result.age, finish.selection
+  for place, uid in ipairs(result.uids) do
+    local name, id = 'part:' .. finish.scope .. ' ' .. uid, result.ids[place]
+    local part = load('row', name)
+    local is_fresh = part and part.digest == selection.digest and math.abs(now - part.fetched) < finish.fresh_seconds
+    if not is_fresh or bit.band(part.features, bit.bnot(selection.features)) == 0 and part.fetched <= fetched then
+      part = { digest = selection.digest, features = selection.features, fetched = fetched, uid = uid }
+      part.id = id and finish.scope .. ' ' .. id or nil
+      keep(name, result.bodies[place], part)
+    end
+  end
+  local row = { asked = result.asked, hits = result.hits, items = result.items, uids = result.uids, fetched = fetched }
+  keep('result:' .. finish.scope .. ' ' .. result.key, result.details, row)
+end
+
+function operations.finish(finishes)
+  local most_bytes = tonumber(ARGV[5])
+  for _, finish in ipairs(finishes) do
+    local id = finish.id
+    local reservation = load('reservation', id) or { entries = {}, parts = 0, keys = {}, deadline = now }
+    -- what was begun before data were lost is part of the usage that is set after it
+    if finish.epoch == epoch and run('EXISTS', 'done:' .. id) == 0 then
+      book(finish, reservation)
+      for _, result in ipairs(finish.results) do
+        local is_own = reservation.state == 'open' or run('HGET', 'busy', finish.scope .. ' ' .. result.key) == id
+        if is_own and result.size <= most_bytes and not is_full then keep_result(finish, result) end
+      end
+      remove(id, reservation)
+      run('SET', 'done:' .. id, 1, 'EX', math.ceil(math.max(DONE_KEPT, reservation.deadline - now)))
+    end
+  end
+  drop_oldest(most_bytes)
+end
+
+local function expire(id, reservation)
+  for _, entry in ipairs(reservation.entries) do
+    add('reserved', entry, -reservation.parts)
+    add('uncertain', entry, reservation.parts)
+  end
+  reservation.state = 'expired'
+  save('reservation', id, reservation)
+end
+
+local function delete_old_days(first)
+  for _, key in ipairs({ 'used', 'uncertain', 'reserved', 'seen' }) do
+    for _, field in ipairs(run('HKEYS', key)) do
+      local day = string.match(field, '%d%d%d%d%-%d%d%-%d%d')
+      if day and day < first then run('HDEL', key, field) end
+    end
+  end
+end
+
+function operations.sweep(worker, first_day, stored_seconds)
+  for _, id in ipairs(run('HKEYS', 'reservation')) do
+    local reservation = load('reservation', id)
+    local is_open = reservation.state == 'open'
+    if is_open and (reservation.worker == worker or reservation.deadline <= now) then expire(id, reservation) end
+    if not is_open and reservation.deadline + EXPIRED_KEPT <= now then remove(id, reservation) end
+  end
+  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', '-inf', now - stored_seconds)) do drop(name) end
+  -- written before the clock was set back
+  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', now + stored_seconds, '+inf')) do drop(name) end
+  for _, key in ipairs(run('HKEYS', 'value')) do
+    if load('value', key)[3] < now then run('HDEL', 'value', key) end
+  end
+  if run('HGET', 'state', 'swept') ~= first_day then delete_old_days(first_day) end
+  run('HSET', 'state', 'swept', first_day)
+end
+
+function operations.set_usage(account, period, used)
+  local entry = account .. ' ' .. period
+  run('HSET', 'used', entry, used)
+  run('HDEL', 'uncertain', entry)
+  run('HSET', 'epochs', account, epoch)
+  for _, id in ipairs(run('HKEYS', 'reservation')) do
+    local reservation = load('reservation', id)
+    for place, other in ipairs(reservation.entries) do
+      -- a late finish must not take off again what is uncertain no more
+      if other == entry and reservation.state == 'expired' then table.remove(reservation.entries, place) end
+    end
+    save('reservation', id, reservation)
+  end
+end
+
+function operations.forget(scope)
+  local parts = 0
+  for _, name in ipairs(run('ZRANGE', 'ages', 0, -1)) do
+    local kind, its_scope = string.match(name, '^(%a+):(%S+) ')
+    if its_scope == (scope or its_scope) then
+      drop(name)
+      parts = parts + (kind == 'part' and 1 or 0)
+    end
+  end
+  run('HSET', 'state', 'forgotten', counter)
+  return parts
+end
+
+function operations.forgotten() return number('state', 'forgotten') end
+
+local function value(key)
+  local stored = load('value', key)
+  return stored and stored[2] <= now and now <= stored[3] and stored[1]
+end
+
+function operations.values(prefix)
+  local values = {}
+  for _, key in ipairs(run('HKEYS', 'value')) do
+    local text = string.sub(key, 1, #prefix) == prefix and value(key)
+    if text then table.insert(values, { key, text }) end
+  end
+  return values
+end
+
+function operations.put_value(key, text, seconds, is_absent)
+  local before = is_absent and value(key)
+  if before and before ~= text then return false end
+  save('value', key, { text, now, now + seconds })
+  return true
+end
+
+function operations.drop_value(key, text)
+  if not text or value(key) == text then run('HDEL', 'value', key) end
+end
+
+function operations.take(key, windows)
+  local times, wait, most = load('windows', key) or {}, 0, 0
+  for place, at in ipairs(times) do times[place] = math.min(at, now) end -- the clock may have been set back
+  for _, window in ipairs(windows) do
+    local oldest = times[#times - window.count + 1]
+    wait = math.max(wait, oldest and oldest + window.seconds - now or 0)
+    most = math.max(most, window.count)
+  end
+  if wait > 0 then return wait end
+  table.insert(times, now)
+  if #times > most then table.remove(times, 1) end
+  save('windows', key, times)
+  return 0
+end
+
+function operations.add_seen(id, seen, unknown, failures, unknown_max, failures_max)
+  if not run('SET', 'added:' .. id, 1, 'NX', 'EX', 86400) then return end
+  for _, each in ipairs(seen) do
+    local before = load('seen', each.caller) or { 0, 0 }
+    save('seen', each.caller, { before[1] + each.requests, math.max(before[2], each.last) })
+  end
+  for _, key in ipairs(unknown) do
+    local before = load('unknown', key.digest) or { first = key.first, last = key.last, requests = 0 }
+    if before.last > key.last then key.last, key.address, key.user_agent = before.last, before.address, before.user_agent end
+    key.first, key.requests = math.min(before.first, key.first), before.requests + key.requests
+    save('unknown', key.digest, key)
+    run('ZADD', 'unknown_ages', key.last, key.digest)
+  end
+  for _, digest in ipairs(run('ZRANGE', 'unknown_ages', 0, -unknown_max - 1)) do
+    run('HDEL', 'unknown', digest)
+    run('ZREM', 'unknown_ages', digest)
+  end
+  for _, failure in ipairs(failures) do run('LPUSH', 'failures', failure) end
+  run('LTRIM', 'failures', 0, failures_max - 1)
+end
+
+function operations.check_writable() end
+
+-- A store of another version keeps usage and reservations.
+function operations.open()
+  if number('state', 'version') == VERSION then return end
+  for _, key in ipairs({ 'row', 'body', 'ages', 'ids', 'value', 'windows', 'seen', 'unknown', 'unknown_ages', 'failures' }) do
+    run('UNLINK', key)
+  end
+  run('HSET', 'state', 'version', VERSION, 'bytes', 0)
+end
+
+local result = operations[ARGV[1]](unpack(cmsgpack.unpack(ARGV[2]), 1, 6))
+table.insert(bodies, 1, cmsgpack.pack({ epoch, counter, result == nil or result }))
+return bodies

@@ -1,0 +1,290 @@
+"""Store in Redis: for several machines. The only module that uses the redis package.
+
+Every operation of `redis.lua` raises a counter, and the process sends the highest that it has seen. Where Redis has
+less, data were lost or rolled back, and a new epoch begins: no parts are reserved for an account until its own
+`set_usage`, and what was begun before is not booked.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import redis.asyncio as client
+from redis import exceptions
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.kit.windows import Window
+from proxy.store import protocol
+from proxy.store.protocol import (
+    Account,
+    Begin,
+    Busy,
+    Failure,
+    Finish,
+    Found,
+    Hit,
+    Outcome,
+    Refused,
+    Reserved,
+    Result,
+    Seen,
+    UnknownKey,
+    Usage,
+)
+
+PREFIX = "{v3bridge}:"
+SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
+CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
+LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set"
+_decode_hits = msgspec.json.Decoder(tuple[Hit, ...]).decode
+
+
+class RedisStore:
+    """Store at a `redis://`, `rediss://` or `unix://` address, which may contain a password (protocol.Store).
+
+    `now` is for tests: the time instead of Redis' own."""
+
+    def __init__(
+        self, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | str] = lambda: ""
+    ) -> None:
+        try:
+            # Sent again once, for a connection that had been idle and is gone.
+            retry = Retry(NoBackoff(), 1)
+            self._redis: Any = client.Redis.from_url(
+                url, retry=retry, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=RESPONSE_SECONDS
+            )
+        except ValueError:
+            # Without the cause, whose message repeats the address and the password in it.
+            raise errors.ConfigError("store: is not an address that Redis clients understand") from None
+        self._script = self._redis.register_script(SCRIPT)
+        self._clock = clock
+        self._worker = worker
+        self._cache_bytes = cache_bytes
+        self._now = now
+        self._seen = (0, 0)  # epoch and counter
+        self._begun: dict[str, int] = {}  # ids of reservations → epoch
+
+    @classmethod
+    async def open(
+        cls, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | str] = lambda: ""
+    ) -> "RedisStore":
+        """Open the store, and check that Redis keeps what it confirms. Raises ConfigError, StoreUnavailable."""
+        store = cls(url, clock, worker, cache_bytes, now)
+        try:
+            _check(await _response(store._redis.info()))
+            await store._call("open")
+        except BaseException:
+            await store._redis.aclose()
+            raise
+        return store
+
+    async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
+        return await self._begin(begins, is_quote=False)
+
+    async def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
+        return await self._begin(begins, is_quote=True)
+
+    async def finish(self, finishes: Sequence[Finish]) -> None:
+        await self._call("finish", [self._finish_values(finish) for finish in finishes])
+        for finish in finishes:
+            self._begun.pop(finish.id, None)
+
+    async def sweep(self) -> None:
+        await self.end_worker("")
+
+    async def end_worker(self, worker: str) -> None:
+        first = datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(protocol.DAYS_KEPT)
+        await self._call("sweep", worker, first.isoformat(), protocol.STORED_SECONDS)
+
+    async def usage(self) -> list[Usage]:
+        used, uncertain, reserved = [await self._hash(kind) for kind in ("used", "uncertain", "reserved")]
+        rows = [
+            Usage(account, period, *(int(counts.get(entry, 0)) for counts in (used, uncertain, reserved)))
+            for entry in sorted({*used, *uncertain, *reserved})
+            for account, period in [entry.decode().split(" ")]
+        ]
+        return [row for row in rows if any(row[2:])]
+
+    async def set_usage(self, account: Account, used: int) -> None:
+        await self._call("set_usage", account.account, account.period, used)
+
+    async def forget(self, scope: str | None) -> int:
+        return int(await self._call("forget", scope))
+
+    async def forgotten(self) -> int:
+        return int(await self._call("forgotten"))
+
+    async def value(self, key: str) -> str | None:
+        return (await self.values(key)).get(key)
+
+    async def values(self, prefix: str) -> dict[str, str]:
+        return dict(await self._call("values", prefix))
+
+    async def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
+        return bool(await self._call("put_value", key, value, seconds, absent))
+
+    async def drop_value(self, key: str, value: str | None = None) -> None:
+        await self._call("drop_value", key, value)
+
+    async def take(self, key: str, windows: Sequence[Window]) -> float:
+        return float(await self._call("take", key, windows))
+
+    async def add_seen(
+        self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
+    ) -> None:
+        callers = [
+            {"caller": _text([_date(each.day), *each[1:6]]), "requests": each.requests, "last": each.last}
+            for each in seen
+        ]
+        bounds = protocol.UNKNOWN_KEYS_MAX, protocol.FAILURES_MAX
+        keys = [key._asdict() for key in unknown]
+        await self._call("add_seen", id, callers, keys, [_text(failure) for failure in failures], *bounds)
+
+    async def seen(self, first_day: int) -> list[Seen]:
+        rows = [
+            (*msgspec.json.decode(caller), *msgspec.msgpack.decode(row))
+            for caller, row in (await self._hash("seen")).items()
+        ]
+        return [Seen(_day(day), *others) for day, *others in rows if _day(day) >= first_day]
+
+    async def unknown_keys(self) -> list[UnknownKey]:
+        keys = [UnknownKey(**msgspec.msgpack.decode(row)) for row in (await self._hash("unknown")).values()]
+        return sorted(keys, key=lambda key: -key.last)
+
+    async def failures(self) -> list[Failure]:
+        rows = await _response(self._redis.lrange(f"{PREFIX}failures", 0, -1))
+        return sorted((msgspec.json.decode(row, type=Failure) for row in rows), key=lambda failure: -failure.at)
+
+    async def check_writable(self) -> None:
+        await self._call("check_writable")
+
+    async def aclose(self) -> None:
+        await self.end_worker(self._worker)
+        await self._redis.aclose()
+
+    async def _begin(self, begins: Sequence[Begin], *, is_quote: bool) -> list[list[Outcome]]:
+        now = self._clock.now()
+        self._begun |= {} if is_quote else {begin.id: self._seen[0] for begin in begins}
+        outcomes, bodies = await self._call_for_bodies(
+            "begin", self._worker, [_begin_values(begin, now) for begin in begins], is_quote
+        )
+        return [
+            [_outcome(begin, want.key, outcome, bodies, now) for want, outcome in zip(begin.wants, row, strict=True)]
+            for begin, row in zip(begins, outcomes, strict=True)
+        ]
+
+    def _finish_values(self, finish: Finish) -> dict[str, Any]:
+        now = self._clock.now()
+        return finish._asdict() | {
+            "epoch": self._begun.get(finish.id, self._seen[0]),
+            "fresh_seconds": protocol.FRESH_SECONDS,
+            "selection": finish.selection._asdict(),
+            "accounts": [account._asdict() for account in finish.accounts],
+            "results": [_result_values(result, now) for result in finish.results],
+        }
+
+    async def _call(self, operation: str, *values: Any) -> Any:
+        return (await self._call_for_bodies(operation, *values))[0]
+
+    async def _call_for_bodies(self, operation: str, *values: Any) -> tuple[Any, Iterator[bytes]]:
+        """Call an operation of the script; return its result, and the bodies that belong to it."""
+        arguments = operation, msgspec.msgpack.encode(values), *self._seen, self._cache_bytes, self._now()
+        row, *bodies = await _response(self._script(keys=[PREFIX], args=arguments))
+        epoch, counter, result = msgspec.msgpack.decode(row)
+        self._seen = max(self._seen, (epoch, counter))
+        return result, iter(bodies)
+
+    async def _hash(self, key: str) -> dict[bytes, bytes]:
+        return dict(await _response(self._redis.hgetall(PREFIX + key)))
+
+
+def _check(info: dict[str, Any]) -> None:
+    """Raise ConfigError if Redis does not keep what it confirms."""
+    aof = "yes" if info["aof_enabled"] else "no"
+    for setting, found, needed in (
+        ("appendonly", aof, "yes"),
+        ("maxmemory-policy", info["maxmemory_policy"], "noeviction"),
+    ):
+        if found != needed:
+            raise errors.ConfigError(
+                f"store: Redis may lose usage of parts, its {setting} is {found}: set `{setting} {needed}` in it"
+            )
+
+
+def _begin_values(begin: Begin, now: float) -> dict[str, Any]:
+    age = now - begin.fresh_from
+    return {
+        **{"id": begin.id, "scope": begin.scope, "selection": begin.selection._asdict(), "seconds": begin.seconds},
+        **{"age": age, "empty_age": min(age, protocol.EMPTY_SECONDS)},
+        "accounts": [account._asdict() for account in begin.accounts],
+        "wants": [want._asdict() for want in begin.wants],
+    }
+
+
+def _result_values(result: Result, now: float) -> dict[str, Any]:
+    details = result.details or b""
+    return {
+        **{"key": result.key, "asked": result.asked, "hits": result.hits, "items": _text(result.items)},
+        "uids": [item.uid for item in result.items],
+        "ids": [id or False for id in result.part_ids or (None,) * len(result.items)],
+        "bodies": [_raw(body) for body in result.bodies],
+        "details": _raw(details),
+        "size": len(details) + sum(map(len, result.bodies)),
+        "age": max(0.0, now - result.fetched) if result.fetched else 0.0,
+    }
+
+
+def _outcome(begin: Begin, key: str, values: Any, bodies: Iterator[bytes], now: float) -> Outcome:
+    match values:
+        case "busy", *_:
+            return Busy()
+        case "refused", place, left:
+            return Refused(begin.accounts[place - 1], left)
+        case "lost", *_:
+            return errors.StoreUnavailable(LOST)
+        case "reserved", False:
+            return Reserved(None)
+    kind, stored = values
+    details = next(bodies) or None
+    ids = tuple(id.partition(" ")[2] if id else None for id in stored["ids"])
+    result = Result(
+        key,
+        stored["asked"],
+        stored["hits"],
+        _decode_hits(stored["items"]),
+        tuple(next(bodies) for _ in ids),
+        ids,
+        details,
+        now - stored["age"],
+    )
+    return Found(result) if kind == "found" else Reserved(result)
+
+
+def _date(day: int) -> str:
+    return (date(1970, 1, 1) + timedelta(day)).isoformat()
+
+
+def _day(text: str) -> int:
+    return (date.fromisoformat(text) - date(1970, 1, 1)).days
+
+
+def _text(values: Any) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _raw(body: bytes) -> msgspec.Raw:
+    """Return bytes as a text in MessagePack: Redis knows no other."""
+    return msgspec.Raw(b"\xdb" + len(body).to_bytes(4, "big") + body)
+
+
+async def _response(awaited: Awaitable[Any]) -> Any:
+    """Await Redis, and convert its errors. Their text may name an address, so it is left out."""
+    try:
+        return await awaited
+    except (exceptions.RedisError, OSError) as error:
+        raise errors.StoreUnavailable(f"the store (Redis) cannot be used: {type(error).__name__}") from error

@@ -1,0 +1,264 @@
+"""The store in Redis: lost data, lost replies, Redis' own time, and settings under which it would lose usage."""
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from service.store.conftest import CACHE_BYTES, NOW
+from service.store.test_contract import NOVEMBER, begin, counts, finish, one, result
+from support.redis_server import RedisServer
+
+from proxy import errors
+from proxy.kit.clock import ManualClock
+from proxy.store.protocol import Account, Busy, Found, Refused, Reserved, Want
+from proxy.store.redis import RedisStore
+
+Opens = Callable[..., Any]
+LIMIT = 300
+
+
+@pytest.fixture
+def kind() -> str:
+    return "redis"
+
+
+@pytest.fixture
+def inside(redis_server: RedisServer) -> Iterator[Any]:
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def lasting(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[RedisServer]:
+    """A server that the test may kill."""
+    server = RedisServer(needs_program("redis-server"), tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
+class Load:
+    """Callers of two processes, as many as may; each of them is billed for a part between `begin` and `finish`."""
+
+    def __init__(self, *stores: RedisStore, time: ManualClock) -> None:
+        self._stores = stores
+        self._time = time
+        self._ids = itertools.count()
+        self._account = Account("erp", "2023-11", LIMIT)
+        self.billed = 0
+        self.progress = asyncio.Condition()
+
+    async def run(self) -> list[object]:
+        """Go on until nothing more is reserved; return what each caller ended with."""
+        return await asyncio.gather(*(self._call(store) for store in self._stores for _ in range(4)))
+
+    async def until(self, billed: int) -> None:
+        async with self.progress:
+            await self.progress.wait_for(lambda: self.billed >= billed)
+
+    async def _call(self, store: RedisStore) -> object:
+        while True:
+            id = f"id {next(self._ids)}"
+            try:
+                outcome = await one(store, begin(id, id, time=self._time, accounts=[self._account]))
+            except errors.StoreUnavailable:
+                continue  # Redis is not there: later
+            if not isinstance(outcome, Reserved):
+                return outcome
+            async with self.progress:
+                self.billed += 1
+                self.progress.notify_all()
+            await self._finish(store, id)
+
+    async def _finish(self, store: RedisStore, id: str) -> None:
+        while True:
+            with contextlib.suppress(errors.StoreUnavailable):
+                return await store.finish([finish(id, result(id, f"uid of {id}"), accounts=[self._account])])
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_after_a_loss_nothing_is_billed_until_usage_is_set(
+    lasting: RedisServer, tmp_path: Path, time: ManualClock, is_killed: bool
+) -> None:
+    """By FLUSHALL, and by `kill -9` with a restart from an older snapshot."""
+    stores = [await RedisStore.open(lasting.url, time, name, CACHE_BYTES) for name in ("one", "two")]
+    load = Load(*stores, time=time)
+    running = asyncio.create_task(load.run())
+    await load.until(LIMIT // 4)
+    shutil.copytree(tmp_path / "appendonlydir", tmp_path / "snapshot")
+    await load.until(LIMIT // 2)
+    if is_killed:
+        lasting.kill()
+        shutil.rmtree(tmp_path / "appendonlydir")
+        shutil.copytree(tmp_path / "snapshot", tmp_path / "appendonlydir")
+        lasting.start()
+    else:
+        lasting.empty()
+    assert {type(end) for end in await running} == {errors.StoreUnavailable}
+    before = load.billed
+    assert before < LIMIT
+    assert {type(end) for end in await load.run()} == {errors.StoreUnavailable}
+    assert load.billed == before
+    await stores[1].set_usage(NOVEMBER, load.billed)
+    assert {type(end) for end in await load.run()} == {Refused}
+    assert load.billed == LIMIT
+    assert await counts(stores[0]) == (LIMIT, 0, 0)
+    for store in stores:
+        await store.aclose()
+
+
+async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_server: RedisServer, time: Any) -> None:
+    one_process, other = await open_store(), await open_store()
+    others = Account("crm", "2023-11", 100)
+    free_key = Account("key", "2023-11")
+    await one_process.begin([begin("a", "k", time=time), begin("b", "l", time=time, accounts=[others])])
+    await other.forgotten()
+    for _ in range(5):
+        await one_process.forgotten()  # the processes have seen different numbers
+    redis_server.empty()
+    for store in (other, one_process):
+        with pytest.raises(errors.StoreUnavailable, match="usage --set"):
+            raise await one(store, begin("c", "k", time=time))  # type: ignore[misc]
+        assert await one(store, begin("c", Want("free", 9, 0), time=time)) == Reserved(None)
+    await other.set_usage(NOVEMBER, 40)
+    await one_process.finish([finish("a", result("k", "u"))])  # begun before: part of the 40
+    assert await counts(other) == (40, 0, 0)
+    with_key = begin("d", "m", time=time, accounts=[NOVEMBER, free_key])
+    assert await one(one_process, with_key) == Reserved(None)
+    limited_key = free_key._replace(limit=5)
+    for accounts in ([others], [NOVEMBER, limited_key]):
+        outcome = await one(one_process, begin("e", "n", time=time, accounts=accounts))
+        assert isinstance(outcome, errors.StoreUnavailable)
+    await one_process.set_usage(others, 0)
+    await other.set_usage(limited_key, 5)
+    assert await one(other, begin("f", "n", time=time, accounts=[others])) == Reserved(None)
+    assert await one(other, begin("g", "o", time=time, accounts=[limited_key])) == Refused(limited_key, 0)
+    await one_process.finish([finish("d")])
+    assert await counts(other) == (41, 0, 0)
+
+
+async def test_a_process_that_starts_after_a_loss_knows_of_it(
+    open_store: Opens, redis_server: RedisServer, time: Any
+) -> None:
+    store = await open_store()
+    redis_server.empty()
+    await store.forgotten()
+    assert isinstance(await one(await open_store(), begin("a", "k", time=time)), errors.StoreUnavailable)
+
+
+class Cut:
+    """A way to Redis that is cut `times` times as soon as Redis has run a script, before its reply comes back."""
+
+    def __init__(self, redis: str) -> None:
+        self._redis = redis
+        self.times = 0
+
+    async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_redis, to_redis = await asyncio.open_unix_connection(self._redis)
+        while request := await reader.read(2**16):
+            to_redis.write(request)
+            reply = await from_redis.read(2**16)
+            if self.times and b"EVALSHA" in request:
+                self.times -= 1
+                break
+            writer.write(reply)
+        to_redis.close()
+        writer.close()
+
+
+@pytest.fixture
+async def cut(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[Cut]:
+    way = Cut(redis_server.url.removeprefix("unix://"))
+    server = await asyncio.start_unix_server(way.connect, tmp_path / "cut.sock")
+    yield way
+    server.close()
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_what_is_sent_again_after_a_lost_reply_changes_nothing(
+    cut: Cut, tmp_path: Path, time: ManualClock, times: int
+) -> None:
+    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
+    begun = begin("a", Want("k", 3), "l", time=time)
+
+    async def sent() -> Any:
+        return await store.begin([begun])
+
+    async def ended() -> None:
+        await store.finish([finish("a", result("k", "u", "v", asked=3), used=2)])
+
+    for call, expected in ((sent, (0, 0, 4)), (ended, (2, 0, 0))):
+        cut.times = times  # the library sends once more by itself
+        with contextlib.nullcontext() if times == 1 else pytest.raises(errors.StoreUnavailable):
+            await call()
+        assert cut.times == 0
+        assert await call() in ([[Reserved(None), Reserved(None)]], None)
+        assert await counts(store) == expected
+    assert isinstance(await one(store, begin("b", "k", time=time)), Found)
+    assert await store.begin([begun]) == [
+        [Found(result("k", "u", "v", asked=3)._replace(fetched=NOW, part_ids=(None, None))), Busy()]
+    ]
+    await store.aclose()
+
+
+async def test_times_are_those_of_redis(redis_server: RedisServer, time: ManualClock) -> None:
+    """A result is as old for a machine whose clock is behind as for the one that stored it."""
+    behind = ManualClock(NOW - 7200)
+    stores = [await RedisStore.open(redis_server.url, clock, "", CACHE_BYTES) for clock in (time, behind)]
+    await stores[0].begin([begin("a", "k", time=time)])
+    await stores[0].finish([finish("a", result("k", "u")._replace(fetched=NOW - 60))])
+    for store, clock in zip(stores, (time, behind), strict=True):
+        found = await one(store, begin("b", "k", time=clock, fresh_from=clock.now() - 100))
+        assert isinstance(found, Found)
+        assert found.result.fetched == pytest.approx(clock.now() - 60, abs=30)
+        assert await one(store, begin(f"c {clock.now()}", "k", time=clock, fresh_from=clock.now() - 50)) != found
+    for store in stores:
+        await store.aclose()
+
+
+async def test_usage_is_booked_where_results_do_not_fit(store: Any, inside: Any, time: ManualClock) -> None:
+    await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
+    inside.config_set("maxmemory", 1)
+    try:
+        await store.finish([finish("a", result("k", "u"))])
+        assert await one(store, begin("c", "m", time=time)) == Reserved(None)
+    finally:
+        inside.config_set("maxmemory", 0)
+    await store.finish([finish("b", result("l", "v"))])
+    assert await counts(store) == (2, 0, 1)
+    outcomes = [await one(store, begin("d", key, time=time)) for key in ("k", "l")]
+    assert [type(outcome) for outcome in outcomes] == [Reserved, Found]
+
+
+async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClock) -> None:
+    await store.begin([begin("a", "k", time=time)])
+    await store.finish([finish("a", result("k", "u"))])
+    await store.put_value("lease", "worker", 10.0)
+    assert {key[: len("{v3bridge}:")] for key in inside.scan_iter()} == {"{v3bridge}:"}
+    assert 0 < inside.ttl("{v3bridge}:done:a") <= 60
+
+
+@pytest.mark.parametrize(
+    "setting,value,advice", [("appendonly", "no", "appendonly yes"), ("maxmemory-policy", "volatile-lru", "noeviction")]
+)
+async def test_a_redis_that_would_lose_usage_is_refused(
+    needs_program: Callable[[str], str], tmp_path: Path, time: ManualClock, setting: str, value: str, advice: str
+) -> None:
+    server = RedisServer(needs_program("redis-server"), tmp_path, {setting: value})
+    server.start()
+    with pytest.raises(errors.ConfigError, match=advice):
+        await RedisStore.open(server.url, time, "worker", CACHE_BYTES)
+    server.stop()
+
+
+async def test_errors_do_not_show_the_password(tmp_path: Path, time: ManualClock) -> None:
+    for url in (f"unix://:passw0rd@{tmp_path}/nobody.sock", "redis://:passw0rd@localhost:port/0"):
+        with pytest.raises((errors.StoreUnavailable, errors.ConfigError), match="store") as caught:
+            await RedisStore.open(url, time, "worker", CACHE_BYTES)
+        assert "passw0rd" not in repr((caught.value, caught.value.__cause__))
