@@ -1,0 +1,113 @@
+"""A store in a process of its own, which a test can kill between any two statements."""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import sqlite3
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, ClassVar
+from unittest import mock
+
+from proxy import errors
+from proxy.store.protocol import Store
+from proxy.store.sqlite import SqliteStore
+
+CACHE_BYTES = 2**20  # more than a test stores
+FORK = multiprocessing.get_context("fork")
+
+
+class DiedError(Exception):
+    """The process was killed before it replied."""
+
+
+class SetClock:
+    """Clock that is set with each call."""
+
+    time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class StoreProcess:
+    """Process with one store at a time. Those that end well are used again: to fork pytest takes long."""
+
+    _idle: ClassVar[list["StoreProcess"]] = []
+
+    def __init__(self) -> None:
+        self._pipe, other = FORK.Pipe()
+        self._process = FORK.Process(target=_serve, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+
+    @classmethod
+    def open(cls, path: Path, worker: str, now: float) -> "StoreProcess":
+        """Open a store in the name of a worker."""
+        process = cls._idle.pop() if cls._idle else cls()
+        process.call(now, "open", path, worker)
+        return process
+
+    def call(self, now: float, name: str, *arguments: Any, die_at: int = 0) -> Any:
+        """Call the store's operation `name`; with `die_at` the process dies before its so-manieth statement. Raises
+        DiedError."""
+        try:
+            self._pipe.send((now, name, arguments, die_at))
+            reply = self._pipe.recv()
+        except (EOFError, OSError):
+            self.kill()
+            raise DiedError from None
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def close(self, now: float) -> None:
+        """Close the store."""
+        self.call(now, "aclose")
+        self._idle.append(self)
+
+    def kill(self) -> None:
+        """End the process at once, by SIGKILL."""
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+
+def _serve(pipe: Connection) -> None:
+    left, clock, store = [0], SetClock(), None
+    plain: Any = sqlite3.connect
+
+    def die(_: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os._exit(1)
+
+    def connect(*arguments: Any, **options: Any) -> Any:
+        connection = plain(*arguments, **options)
+        connection.set_trace_callback(die)
+        return connection
+
+    with mock.patch("sqlite3.connect", connect), asyncio.Runner() as runner, contextlib.suppress(EOFError):
+        while True:
+            clock.time, name, arguments, left[0] = pipe.recv()
+            reply: Any = None
+            try:
+                if name == "open":
+                    path, worker = arguments
+                    store = runner.run(SqliteStore.open(path, clock, worker, CACHE_BYTES))
+                else:
+                    assert store is not None
+                    reply = runner.run(_call(store, name, arguments))
+            except errors.StoreUnavailable as error:
+                reply = error
+            pipe.send(reply)
+
+
+async def _call(store: Store, name: str, arguments: tuple[Any, ...]) -> Any:
+    if name == "view":
+        return await store.usage(), [(await store.quote([begin]))[0] for begin in arguments[0]]
+    return await getattr(store, name)(*arguments)

@@ -1,0 +1,283 @@
+"""Property test of the store: what it counts is never less than what was billed, whatever happens between any two of
+its statements.
+
+Two processes use one store. Their callers begin, send to an upstream that bills, and finish: late, twice, never. Clocks
+step, months end, processes die. After each step the store shows what a model of it shows (money_model.py); after a
+death, what the model shows with or without the operation.
+"""
+
+import dataclasses
+import itertools
+import pickle
+import shutil
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from service.store.money_model import Entry, Model
+from service.store.store_process import DiedError, StoreProcess
+
+from proxy.store.protocol import LIFETIME, Account, Begin, Finish, Hit, Reserved, Result, Selection, Want
+
+HOUR, DAY = 3_600.0, 86_400.0
+START = 1_796_082_900.0  # 2026-11-30 23:55 UTC
+STEPS = (1, 20, 40, 290, 400, 6 * HOUR, 23 * HOUR, DAY, 3 * DAY, 31 * DAY, -30, -400, -7 * HOUR, -2 * DAY)
+SECONDS = 35.5  # of a reservation; clocks step by whole seconds, so that no time is exactly a deadline
+LISTS = {"a": ("u1", "u2", "u3"), "b": ("u2",), "none": (), "c": ("u3", "u1"), "by uid": ("u1",), "by id": ("u2",)}
+SCOPES = ("erp", "shop")
+
+
+def want(key: str, end: int, parts: int) -> Want:
+    """Return a want; two of the keys name a part."""
+    if key not in ("by uid", "by id"):
+        return Want(key, end, parts)
+    return Want(key, 1, parts, uid="u1") if key == "by uid" else Want(key, 1, parts, part_id="id of u2")
+
+
+processes = st.integers(0, 1)
+scopes = st.sampled_from(SCOPES)
+limits = st.sampled_from((None, 3, 6, 10))
+wants = st.builds(want, st.sampled_from([*LISTS]), st.integers(1, 4), st.sampled_from((1, 1, 1, 2, 0)))
+chosen = st.lists(wants, min_size=1, max_size=3, unique_by=lambda each: each.key)
+bills = st.one_of(st.none(), st.integers(0, 12))  # parts that the upstream bills, if it is asked
+deaths = st.one_of(st.just(0), st.just(0), st.just(0), st.integers(1, 25))  # before which statement of an operation
+
+
+@dataclasses.dataclass
+class Request:
+    """Reservation as its caller knows it."""
+
+    process: int
+    begin: Begin
+    deadline: float
+    reserved: list[tuple[Want, Result | None]]  # with the beginning that is stored
+    billed: int | None = None
+    finish: Finish | None = None
+
+    @property
+    def parts(self) -> int:
+        return sum(each.parts * (each.end - (stored.asked if stored else 0)) for each, stored in self.reserved)
+
+
+class MoneyMachine(RuleBasedStateMachine):
+    """Two processes and an upstream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="v3bridge-"))
+        self.now = START
+        self.models = [Model()]
+        self.processes: list[StoreProcess | None] = [None, None]
+        self.workers = ["", ""]
+        self.dead: list[str] = []
+        self.numbers = itertools.count(1)
+        self.requests: list[Request] = []
+        self.billed: Counter[Entry] = Counter()
+
+    def teardown(self) -> None:
+        for process in filter(None, self.processes):
+            process.close(self.now)
+        shutil.rmtree(self.folder)
+
+    def step(self, number: int, name: str, *arguments: Any, die_at: int = 0) -> Any:
+        """Call an operation in a process, which may die. Only models that say the same go on."""
+        process = self.process(number)
+        after = pickle.loads(pickle.dumps(self.models))
+        for model in after:
+            model.worker, model.now = self.workers[number], self.now
+        said = [getattr(model, name)(*arguments) for model in after]
+        try:
+            reply = process.call(self.now, name, *arguments, die_at=die_at)
+        except DiedError:
+            self.models += [model for model in after if model not in self.models]
+            self.lose(number)
+            return None
+        assert reply in said, f"{name} returned\n{reply}, expected\n{said}"
+        self.models = [model for model, its in zip(after, said, strict=True) if its == reply]
+        return reply
+
+    def process(self, number: int) -> StoreProcess:
+        """Return a process; start it if it died. The only one ends all reservations."""
+        process = self.processes[number]
+        if process is None:
+            self.workers[number] = f"worker {next(self.numbers)}"
+            process = StoreProcess.open(self.folder / "store.sqlite", self.workers[number], self.now)
+            if not any(self.processes):
+                for model in self.models:
+                    model.end_worker(None)
+            self.processes[number] = process
+        return process
+
+    def lose(self, number: int) -> None:
+        """Forget what only a process knew that has died."""
+        self.processes[number] = None
+        self.dead.append(self.workers[number])
+        self.requests = [each for each in self.requests if each.process != number]
+
+    def accounts(self, scope: str, month: int | None = None, lifetime: int | None = None) -> list[Account]:
+        day = time.strftime("%Y-%m-%d", time.gmtime(self.now))
+        return [Account(scope, day[:7], month), Account(scope, day), Account("key", LIFETIME, lifetime)]
+
+    def request(self, number: int) -> Request:
+        return self.requests[number % len(self.requests)]
+
+    @rule(
+        number=processes,
+        asked=st.lists(st.tuples(scopes, chosen, st.integers(0, 3)), min_size=1, max_size=2),
+        limits=st.tuples(limits, limits),
+        hours=st.sampled_from((23.5, 24)),
+        times=st.integers(1, 2),
+        die_at=deaths,
+        billed=bills,
+    )
+    def begin(
+        self,
+        number: int,
+        asked: list[tuple[str, list[Want], int]],
+        limits: tuple[int | None, int | None],
+        hours: float,
+        times: int,
+        die_at: int,
+        billed: int | None,
+    ) -> None:
+        """Begin, once or twice, and send if `billed` is a number."""
+        fresh_from = self.now - hours * HOUR
+        begins = [
+            Begin(f"{next(self.numbers):032x}", scope, Selection("s", features), its, self.accounts(scope, *limits),
+                  fresh_from, SECONDS)
+            for scope, its, features in asked
+        ]  # fmt: skip
+        for _ in range(times):
+            replies = self.step(number, "begin", begins, die_at=die_at)
+            if replies is None:
+                return
+        counts = {(each.account, each.period): sum(each[2:]) for each in self.models[0].usage()}
+        for begin, outcomes in zip(begins, replies, strict=True):
+            reserved = [
+                (each, outcome.stored)
+                for each, outcome in zip(begin.wants, outcomes, strict=True)
+                if isinstance(outcome, Reserved)
+            ]
+            request = Request(number, begin, self.now + SECONDS, reserved)
+            if request.parts:
+                for account, period, limit in begin.accounts:
+                    assert limit is None or counts[account, period] <= limit
+            if reserved:
+                self.requests.append(request)
+                self.send(request, billed)
+
+    def send(self, request: Request, billed: int | None) -> None:
+        """Who sends looks at its deadline, and whether the periods are still those of the reservation."""
+        accounts = self.accounts(request.begin.scope)
+        periods = [account.period for account in request.begin.accounts]
+        may = request.billed is None and request.finish is None and self.now < request.deadline
+        if billed is not None and may and periods == [account.period for account in accounts]:
+            request.billed = min(billed, request.parts)
+            for account in accounts:
+                self.billed[account.account, account.period] += request.billed
+
+    @precondition(lambda self: self.requests)
+    @rule(
+        number=st.integers(0, 20), answered=st.booleans(), stored=st.booleans(), times=st.integers(1, 2), die_at=deaths
+    )
+    def finish(self, number: int, answered: bool, stored: bool, times: int, die_at: int) -> None:
+        """Finish a request, or send its finish once more."""
+        request = self.request(number)
+        if request.finish is None:
+            begin, sent = request.begin, request.billed is not None
+            results = [self.result(begin, *each) for each in request.reserved] if sent and answered and stored else []
+            used = request.billed or 0 if answered else 0
+            uncertain = request.parts if sent and not answered else 0
+            request.finish = Finish(
+                begin.id, begin.scope, begin.selection, results, self.accounts(begin.scope), used, uncertain
+            )
+        self.step(request.process, "finish", [request.finish], die_at=die_at)
+        if times == 2 and self.processes[request.process]:
+            self.step(request.process, "finish", [request.finish])
+
+    def result(self, begin: Begin, wanted: Want, stored: Result | None) -> Result:
+        """Return what the upstream has for a want, with the beginning that is stored."""
+        uids = LISTS[wanted.key]
+        items = tuple(Hit(uid, f"number of {uid}", f"{wanted.key} has {uid}") for uid in uids[: wanted.end])
+        before = stored.bodies if stored else ()
+        new = [f"{each.uid} {begin.selection.features} {begin.id}".encode() for each in items[len(before) :]]
+        ids = tuple(f"id of {each.uid}" for each in items)
+        details = f"details of {wanted.key}".encode()
+        fetched = stored.fetched if stored else self.now
+        return Result(wanted.key, wanted.end, len(uids), items, (*before, *new), ids, details, fetched)
+
+    @rule(seconds=st.sampled_from(STEPS), sweeps=st.booleans(), number=processes, die_at=deaths)
+    def clock(self, seconds: float, sweeps: bool, number: int, die_at: int) -> None:
+        self.now += seconds
+        if sweeps:
+            self.step(number, "sweep", die_at=die_at)
+
+    @rule(
+        kind=st.sampled_from(("kill", "close", "end worker", "forget", "set usage", "finish unknown", "send")),
+        number=processes,
+        scope=scopes,
+        which=st.integers(0, 20),
+    )
+    def incident(self, kind: str, number: int, scope: str, which: int) -> None:
+        """What is rare."""
+        process = self.processes[number]
+        if kind == "kill" and process:
+            process.kill()
+            self.lose(number)
+        if kind == "close" and process:
+            process.close(self.now)
+            self.lose(number)
+            for model in self.models:
+                model.end_worker(self.workers[number])
+        if kind == "end worker" and self.dead:
+            self.step(number, "end_worker", self.dead.pop())
+        if kind == "forget":
+            self.step(number, "forget", (scope, None)[which % 2])
+        if kind == "send" and self.requests:
+            self.send(self.request(which), which)
+        if kind == "finish unknown":
+            self.finish_unknown(number, scope)
+        if kind == "set usage":
+            self.set_usage(number, self.accounts(scope)[which % 3])
+
+    def finish_unknown(self, number: int, scope: str) -> None:
+        """A finish whose begin is not known books its parts, and stores nothing."""
+        begin = Begin(f"{next(self.numbers):032x}", scope, Selection("s", 3), (), (), 0, SECONDS)
+        accounts = self.accounts(scope)
+        for account in accounts:
+            self.billed[account.account, account.period] += 1
+        results = [self.result(begin, Want("b", 1), None)]
+        self.step(number, "finish", [Finish(begin.id, scope, begin.selection, results, accounts, 1, 0)])
+
+    def set_usage(self, number: int, account: Account) -> None:
+        """As the vendor's portal shows it. What has expired is not sent any more."""
+        self.step(number, "set_usage", account, self.billed[account.account, account.period])
+        for request in self.requests:
+            row = self.models[0].rows.get(request.begin.id)
+            if row is None or row.state != "open":
+                request.deadline = 0.0
+
+    @invariant()
+    def shows_what_the_model_shows(self) -> None:
+        number = next((number for number in (1, 0) if self.processes[number]), 0)
+        features = 3 * (next(self.numbers) % 2)
+        probes = [
+            Begin("", scope, Selection("s", features), [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
+            for scope in SCOPES
+        ]
+        usage, _ = self.step(number, "view", probes)
+        counts = Counter({(each.account, each.period): sum(each[2:]) for each in usage})
+        assert all(billed <= counts[entry] for entry, billed in self.billed.items()), (self.billed, usage)
+
+
+TestMoney = MoneyMachine.TestCase
+TestMoney.settings = settings(
+    max_examples=200,
+    stateful_step_count=20,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
+)
