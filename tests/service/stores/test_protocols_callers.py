@@ -1,9 +1,5 @@
 """Tests of the store protocol for callers with memory, SQLite and a real Redis: their counts, added up."""
 
-import asyncio
-import subprocess
-import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from proxy.kit import clock
@@ -77,31 +73,3 @@ async def test_large_numbers_are_exact(store: Store) -> None:
     for batch in ("1", "2"):
         await store.add_callers(batch, [CallerCount(TODAY, ERP, large, 4_102_444_800)])
     assert await stored(store) == [CallerCount(TODAY, ERP, 2 * large, 4_102_444_800)]
-
-
-ADDING = """
-import asyncio, sys
-from service.stores.conftest import open_at
-from service.stores.test_protocols_callers import ERP, TODAY
-from proxy.kit import clock
-from proxy.telemetry.callers import CallerCount
-
-async def work():
-    store = await open_at(sys.argv[1], clock.ManualClock())
-    for number in range(50):
-        await store.add_callers(f"{sys.argv[2]}-{number}", [CallerCount(TODAY, ERP, 3, number)])
-    await store.aclose()
-
-asyncio.run(work())
-"""
-
-
-async def test_processes_together_lose_no_count(
-    open_store: Callable[[str], Awaitable[Store]], store_address: Callable[[str], str], persistent_kind: str
-) -> None:
-    store = await open_store(persistent_kind)
-    environment = {"PYTHONPATH": f"{TESTS.parent}:{TESTS}"}
-    command = [sys.executable, "-c", ADDING, store_address(persistent_kind)]
-    processes = [subprocess.Popen([*command, name], env=environment) for name in "abc"]
-    assert [await asyncio.to_thread(process.wait, 60) for process in processes] == [0, 0, 0]
-    assert await stored(store) == [CallerCount(TODAY, ERP, 450, 49)]

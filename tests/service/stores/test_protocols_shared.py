@@ -1,10 +1,5 @@
 """Tests of a store shared by several processes and restarts: nothing is spent or booked twice."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,46 +7,6 @@ from service.stores.test_protocols import NOVEMBER, claim, counts, settlement
 
 from proxy.kit import clock, windows
 from proxy.stores.protocols import ExhaustedQuota
-
-SECONDS = 60
-TESTS = Path(__file__).parents[2]
-
-
-def spending(store_address: Any, limit: Any, calls: Any, workers: Any) -> Any:
-    """Run worker processes; returns for each its reservations, admitted requests, and acquired locks."""
-    command = [sys.executable, str(Path(__file__).with_name("spender.py")), store_address]
-    processes = [
-        subprocess.Popen(
-            [*command, f"worker-{number}", str(limit), str(calls)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"},
-            text=True,
-        )
-        for number in range(workers)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    return [tuple(map(int, process.communicate(timeout=SECONDS)[0].split())) for process in processes]
-
-
-async def test_processes_together_stay_within_the_limit(
-    open_store: Any, store_address: Callable[[str], str], persistent_kind: str
-) -> None:
-    store = await open_store(persistent_kind)
-    allowed = spending(store_address(persistent_kind), limit=201, calls=60, workers=3)
-    held, taken, locked = (sum(column) for column in zip(*allowed, strict=True))
-    used, doubtful, reserved = await counts(store)
-    assert (used, doubtful, reserved) == (2 * held, 0, 0)
-    assert 198 <= used <= 200
-    assert taken == 5
-    assert sorted(worker[2] for worker in allowed) == [0, 0, 60]
-    assert locked == 60
 
 
 async def test_stores_of_one_location_see_equal_data(open_store: Any, persistent_kind: str) -> None:

@@ -108,6 +108,7 @@ def test_shipped_schema_is_that_of_the_contract() -> None:
     assert shipped == (ROOT / "contract" / "v4-supply.graphql").read_text(encoding="utf-8")
 
 
+@settings(max_examples=25)
 @given(st.randoms())
 def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_shape(random: Random) -> None:
     made = random_documents.random_document(V4, random)

@@ -23,7 +23,6 @@ OPERATIONS, RESPONSE, TABS = ".graphiql-query-editor", ".graphiql-response", ".g
 PANEL = ".ide-panel"
 # Variables and headers share a place; one of them is hidden.
 SHOWN = ":not(.hidden) > .CodeMirror"
-VARIABLES, HEADERS = "[aria-label=Variables]", "[aria-label=Headers]"
 OPERATION = re.compile(r"^(?:query|subscription|mutation) (\w+)", re.MULTILINE)
 ACTIVE_TAB = """
 const stored = JSON.parse(localStorage.getItem("graphiql:tabState"));

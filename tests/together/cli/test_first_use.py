@@ -1,7 +1,6 @@
 """Tests of first use: -h everywhere, shell completion, and early errors in one style."""
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -46,12 +45,6 @@ def shell(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPath
     return run
 
 
-@pytest.fixture(scope="module")
-def bash(shell: Any) -> Any:
-    """Runs a bash script."""
-    return lambda script: shell(script, "bash", "--norc")
-
-
 ENTRY = "import sys; sys.argv[0] = 'v3bridge'; from proxy.cli.main import main; main()"
 COMPLETE = """
 COMP_WORDS=({words}); COMP_CWORD={place}; _v3bridge_completion v3bridge; echo "${{COMPREPLY[@]}}"
@@ -67,46 +60,11 @@ def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
     assert "<bool>" not in short.stdout
 
 
-def test_bash_completes_commands_options_and_values(bash: Any) -> None:
-    offered = {
-        "v3bridge us": {"usage"},
-        "v3bridge s": {"serve", "sandbox", "sheet", "status"},
-        "v3bridge serve --w": {"--workers"},
-    }
-    places = (COMPLETE.format(words=line, place=len(line.split()) - 1) for line in offered)
-    done = bash('eval "$(v3bridge --show-completion)"' + "".join(places))
+def test_bash_completes_options(shell: Any) -> None:
+    words = COMPLETE.format(words="v3bridge serve --w", place=2)
+    done = shell('eval "$(v3bridge --show-completion)"' + words, "bash", "--norc")
     assert (done.returncode, done.stderr) == (0, ""), done
-    assert [set(line.split()) for line in done.stdout.splitlines()] == list(offered.values())
-
-
-# What zsh would offer: the function that gets the candidates prints them instead.
-ZSH = """
-autoload -Uz compinit && compinit -u -D && source ~/.zfunc/_v3bridge && echo $_comps[v3bridge]
-_arguments() { print -rl -- "$@" }
-words=(v3bridge us) CURRENT=2; _v3bridge_completion
-"""
-
-
-def test_zsh_completes_commands(shell: Any) -> None:
-    done = shell("v3bridge --install-completion >/dev/null && . ~/.zshrc" + ZSH, "zsh", "-f")
-    registered, *candidates = done.stdout.splitlines()
-    assert (registered, done.stderr) == ("_v3bridge_completion", "")
-    assert re.findall(r'"([\w-]+)":', "".join(candidates)) == ["usage"]
-
-
-def test_fish_completes_commands_and_options(shell: Any) -> None:
-    script = (
-        "v3bridge --install-completion >/dev/null; and complete -C 'v3bridge us'; and complete -C 'v3bridge serve --w'"
-    )
-    done = shell(script, "fish")
-    assert done.stderr == ""
-    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["usage", "--workers"]
-
-
-def test_completion_is_installed_for_the_calling_shell(bash: Any) -> None:
-    done = bash("v3bridge --install-completion && . ~/.bashrc && complete -p v3bridge")
-    assert "bash completion installed in" in done.stdout
-    assert done.stdout.splitlines()[-1] == "complete -o default -F _v3bridge_completion v3bridge"
+    assert done.stdout.split() == ["--workers"]
 
 
 @cases.parametrize("arguments, said")
@@ -151,8 +109,3 @@ def test_port_in_use_is_detected_before_the_sandbox_is_created(
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert (done.returncode, "proxy.kit.service_manager" in loaded) == (2, True)
     assert "nexar_sandbox.app" not in loaded
-
-
-PLURAL = r"\b(?:part|call|request|query|queries|byte|time|line|field|difference)s?\b"
-NUMBERS = r"(?:len\(|left|number|count|parts|failures|spent|dropped|limit)"
-NUMBER = re.compile(r"\{(?!counted)[^{}]*" + NUMBERS + r"[^{}]*\} " + PLURAL)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support import commands, scripted_upstream
-from support.running_commands import Run
 from support.scripted_upstream import ScriptedResponse
 from support.workbooks import samples
 
@@ -52,15 +52,24 @@ def _needs(lines: list[str] | None) -> list[str]:
     return [need.name for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
 
 
+def _build(project: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=project, capture_output=True, check=True)
+    return next(folder.glob("*.whl"))
+
+
 @pytest.fixture(scope="module")
-def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built wheel of the service."""
+    return _build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def bare_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the bare wheel."""
     folder = tmp_path_factory.mktemp("bare")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
     venv.create(folder / "venv", symlinks=True)
     python = folder / "venv" / "bin" / "python"
-    wheel = next(folder.glob("*.whl"))
     options = ["--python", str(python), "--disable-pip-version-check", "install", "--no-index", "--no-deps", "--quiet"]
     subprocess.run([sys.executable, "-m", "pip", *options, str(wheel)], capture_output=True, check=True)
     packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
@@ -75,17 +84,6 @@ def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None
         source = Path(str(distribution.locate_file(top)))
         if source.exists() and not (packages / top).exists():
             (packages / top).symlink_to(source)
-
-
-@pytest.fixture
-def run(bare_python: Path, tmp_path: Path) -> Run:
-    """Runs a command of the bare installation, outside the checkout."""
-
-    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        command = [str(bare_python.with_name("v3bridge")), *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-
-    return run
 
 
 RUN_ALL = """
@@ -124,13 +122,13 @@ def run_all(bare_python: Path, tmp_path: Path) -> RunAll:
     return run
 
 
-def configuration(folder: Path, upstream: scripted_upstream.ScriptedUpstream, **more: Any) -> Path:
+def configuration(folder: Path, graphql_url: str = NOBODY, token_url: str = NOBODY, **more: Any) -> Path:
     """A configuration file for an upstream."""
     application = {"client_id": "id", "client_secret": "secret", "apikeys": [KEY]}
     settings = {
         "listen": {"port": 0},
         "store": "memory:",
-        "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
+        "upstream": {"graphql_url": graphql_url, "token_url": token_url},
         "applications": {"erp": application},
     }
     file = folder / "config.yaml"
@@ -169,7 +167,7 @@ def serve(bare_python: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
 async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(ScriptedResponse(canned.body()))
-        url = await asyncio.to_thread(serve, configuration(tmp_path, upstream))
+        url = await asyncio.to_thread(serve, configuration(tmp_path, upstream.graphql_url, upstream.token_url))
         target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22SN74S74N%22%7D%5D"
         async with aiohttp.ClientSession() as session, session.get(target) as response:
             (result,) = (await response.json())["results"]
@@ -180,47 +178,34 @@ def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Pa
     (tmp_path / "list.har").write_text('{"log": {"entries": []}}', encoding="utf-8")
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
     samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
+    configuration(tmp_path, store="redis://127.0.0.1:1/0")
     extras = {
+        "serve --config config.yaml": "redis",
         "serve": "sandbox",
         "sandbox": "sandbox",
         f"compare --requests list.har --baseline {NOBODY} --candidate {NOBODY}": "compare",
         "compare --record recording.zst --baseline sandbox --requests list.har": "compare",
         "sheet fill BOM.xlsx": "sheet",
         "sheet fill BOM.csv --columns price": "sandbox",
+        "explain BOM.xlsx": "xlsx",
     }
-    for done, extra in zip(run_all(*map(str.split, extras)), extras.values(), strict=True):
+    without = (["--help"], ["--version"], ["explain", "BOM.csv"])
+    *refused, shown, version, explained = run_all(*map(str.split, extras), *without)
+    for done in (shown, version, explained):
+        assert (done.returncode, done.stderr) == (0, ""), done
+    assert "supMultiMatch" in explained.stdout
+    for done, extra in zip(refused, extras.values(), strict=True):
         assert done.returncode == 2, done
         assert f"in a copy of the project, run: pip install '.[{extra}]'" in done.stderr
         assert "Traceback" not in done.stderr
 
 
-def test_bare_installation_says_how_to_get_sandbox_or_configuration(run: Run, tmp_path: Path) -> None:
-    sandbox, account = run("serve").stderr.splitlines()
-    assert sandbox.endswith("run: pip install '.[sandbox]' ./sandbox")
-    assert account.endswith("v3bridge init")
-    (tmp_path / "secret").write_text("secret")
-    addresses = ("--graphql-url", f"{NOBODY}/graphql", "--token-url", f"{NOBODY}/token")
-    done = run("init", "--yes", "--client-id", "id", "--client-secret", "file:secret", *addresses)
-    assert (done.returncode, (tmp_path / "our.yaml").exists()) == (1, True), done.stderr
-    assert f"127.0.0.1:{NOBODY.rpartition(':')[2]}" in done.stdout
-
-
-def test_service_alone_takes_little_space(bare_python: Path) -> None:
-    packages = next((bare_python.parents[1] / "lib").glob("python*/site-packages"))
-    installed = [packages / "proxy", *(path for path in packages.iterdir() if path.is_symlink())]
-    files = [file for path in installed for file in (path.resolve().rglob("*") if path.is_dir() else [path])]
-    size = sum(file.stat().st_size for file in files if file.is_file() and file.suffix != ".pyc")
-    assert size < 75e6
-
-
-def test_built_wheels_serve_in_an_empty_folder(tmp_path: Path) -> None:
+def test_built_wheels_serve_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     """As the README's first lines do, without the checkout: requirements are those that are installed here."""
-    wheels, packages = tmp_path / "dist", tmp_path / "packages"
-    for folder in (ROOT, ROOT / "sandbox"):
-        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
-        subprocess.run(build, cwd=folder, capture_output=True, check=True)
-    install = [sys.executable, "-m", "pip", "install", "--no-index", "--quiet", "--target", str(packages), "--no-deps"]
-    subprocess.run([*install, *map(str, wheels.glob("*.whl"))], capture_output=True, check=True)
+    packages = tmp_path / "packages"
+    for built in (wheel, _build(ROOT / "sandbox", tmp_path)):
+        with zipfile.ZipFile(built) as archive:
+            archive.extractall(packages)
     empty = tmp_path / "empty"
     empty.mkdir()
     environ = commands.environment(empty, PYTHONPATH=str(packages))
@@ -235,28 +220,3 @@ def test_built_wheels_serve_in_an_empty_folder(tmp_path: Path) -> None:
             found = json.load(response)["results"][0]["items"]
         process.terminate()
     assert [item["mpn"] for item in found] == ["SN74S74N"] * 3
-
-
-async def test_bare_installation_names_the_extra_of_a_setting(run: Run, tmp_path: Path) -> None:
-    async with scripted_upstream.running() as upstream:
-        redis = configuration(tmp_path, upstream, store="redis://127.0.0.1:1/0")
-        assert "'.[redis]'" in run("serve", "--config", str(redis)).stderr
-
-
-def test_bare_installation_explains_everything_but_workbooks(run_all: RunAll, tmp_path: Path) -> None:
-    url = "https://octopart.com/api/v3/parts/match?queries=[%7B%22mpn%22:%22SN74S74N%22%7D]"
-    (tmp_path / "access.log").write_text(f'1.2.3.4 - - [x] "GET {url} HTTP/1.1" 200 1\n', encoding="utf-8")
-    (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
-    samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
-    given = (url, "access.log", "BOM.csv", "BOM.xlsx")
-    *explained, refused = run_all(*(["explain", each] for each in given))
-    for done in explained:
-        assert (done.returncode, done.stderr) == (0, ""), done
-        assert "supSearchMpn" in done.stdout or "supMultiMatch" in done.stdout
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "'.[xlsx]'" in refused.stderr
-
-
-def test_bare_installation_runs_every_command_that_needs_no_extra(run_all: RunAll) -> None:
-    for done in run_all(["--help"], ["explain", "--source", "Part"], ["compare", "--help"], ["--version"]):
-        assert (done.returncode, done.stderr) == (0, ""), done

@@ -8,7 +8,6 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.running_commands import Run, Start
 
 CONFIG = """
@@ -34,13 +33,12 @@ def _address(lines: list[str]) -> str:
     return next(found[1] for line in lines if (found := re.search(r"state at http://([\d.:]+)/status", line)))
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_every_worker_responds(start_command: Start, workers: str) -> None:
-    serving = start_command("serve", "--port", "0", "--workers", workers)
+def test_every_worker_responds(start_command: Start) -> None:
+    serving = start_command("serve", "--port", "0", "--workers", "2")
     address = _address(serving.until("For operators"))
     responses = [_get(address) for _ in range(12)]
     assert {status for status, _ in responses} == {200}
-    assert len({shown["pid"] for _, shown in responses}) == int(workers)
+    assert len({shown["pid"] for _, shown in responses}) == 2
     assert serving.stop(signal.SIGTERM) == 0
     assert f"admin=http://{address}" in serving.errors
 
@@ -66,13 +64,12 @@ def test_port_can_be_off(start_command: Start, tmp_path: Path) -> None:
     assert "admin=off" in serving.errors
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_service_runs_where_its_operators_port_is_taken(start_command: Start, workers: str) -> None:
+def test_service_runs_where_its_operators_port_is_taken(start_command: Start) -> None:
     with socket.socket() as owner:
         owner.bind(("127.0.0.1", 0))
         owner.listen()
         port = str(owner.getsockname()[1])
-        serving = start_command("serve", "--port", "0", "--admin-port", port, "--workers", workers)
+        serving = start_command("serve", "--port", "0", "--admin-port", port)
         lines = serving.until("curl")
         assert serving.stop(signal.SIGTERM) == 0
     assert "For operators" not in "\n".join(lines)
@@ -83,12 +80,11 @@ def test_service_runs_where_its_operators_port_is_taken(start_command: Start, wo
     assert "admin=off" in serving.errors
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_port_of_the_service_itself_is_taken(run_command: Run, workers: str) -> None:
+def test_port_of_the_service_itself_is_taken(run_command: Run) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    done = run_command("serve", "--port", port, "--admin-port", port, "--workers", workers)
+    done = run_command("serve", "--port", port, "--admin-port", port)
     assert done.returncode == 2
     message = (
         f"port {port} is that of the service: choose another with admin.port in the configuration, or --admin-port"

@@ -66,11 +66,10 @@ async def status_line(port: int, path: str = "/healthz") -> bytes:
     return received.partition(b"\r\n")[0]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], workers: int
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
 ) -> None:
-    program = await manager.start(*serve(workers))
+    program = await manager.start(*serve(2))
     port = manager.sockets["http"].getsockname()[1]
     assert await status_line(port) == b"HTTP/1.1 200 OK"
     assert await program.stop() == 0
@@ -83,12 +82,11 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
         pass  # the manager's socket goes on listening
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 async def test_admin_interface_serves_a_socket_of_its_own(
-    tmp_path: Path, serve: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, workers: int
+    tmp_path: Path, serve: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("V3BRIDGE_ADMIN_PORT", raising=False)  # of all tests: it would contradict the socket
-    command = serve(workers)
+    command = serve()
     file = tmp_path / "config.yaml"
     file.write_text(file.read_text().replace("admin: false", "admin: {token: the-token-of-the-operators}"))
     async with service_manager.managing(tmp_path, "http", "admin") as manager:
@@ -104,11 +102,10 @@ async def test_admin_interface_serves_a_socket_of_its_own(
         }
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 async def test_reload_is_reported_and_leaves_the_socket(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], tmp_path: Path, workers: int
+    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], tmp_path: Path
 ) -> None:
-    program = await manager.start(*serve(workers))
+    program = await manager.start(*serve(2))
     file, port = tmp_path / "config.yaml", manager.sockets["http"].getsockname()[1]
     # The port of the configuration has no effect, so that a change of it waits for nothing.
     file.write_text(file.read_text().replace("listen: {", "listen: {port: 1, drain_seconds: 5, "))

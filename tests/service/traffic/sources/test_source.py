@@ -200,7 +200,7 @@ def attempt(read_source: Any, content: Any, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, *sources.KINDS])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(content=st.binary(max_size=300))
 def test_any_bytes_give_requests_or_a_clear_error(read_source: Any, kind: Any, content: Any) -> None:
     attempt(read_source, content, kind)
@@ -218,7 +218,7 @@ def test_damaged_file_gives_requests_or_a_clear_error(read_source: Any, kind: An
     attempt(read_source, bytes(content), random.choice([kind, None]))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(values=st.lists(JSON, min_size=1, max_size=4))
 def test_any_json_gives_requests_or_a_clear_error(read_source: Any, values: Any) -> None:
     text = "\n".join(map(json.dumps, values))
