@@ -20,7 +20,6 @@ from statistics import median
 from typing import NamedTuple
 
 import yaml
-from prometheus_client import CollectorRegistry
 
 from bench import canned, processes
 from bench.goals import Goal
@@ -93,7 +92,7 @@ def _open(settings: config.Config) -> shared.SharedCache:
     time_source = clock.SystemClock()
     store = opening.open_cache(settings.store, settings.cache.shared_bytes, shared.CLAIM_SECONDS, time_source)
     assert store is not None
-    metrics = Metrics(CollectorRegistry())
+    metrics = Metrics()
     return shared.SharedCache(store, settings.cache, b"bench", claims=True, metrics=metrics)
 
 

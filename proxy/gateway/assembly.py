@@ -5,13 +5,14 @@ and caches.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
 from proxy.config import changes
@@ -19,7 +20,7 @@ from proxy.gateway import applications, callers, directory, pipeline, plan_knowl
 from proxy.gateway import process as processes
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
-from proxy.gateway.quota import reservations
+from proxy.gateway.quota import reservations, usage
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -54,6 +55,19 @@ class Gateway:
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
         self.cache.activate()
+        self.metrics.stored = self.stored_metrics
+
+    def stored_metrics(self) -> Iterator[Metric]:
+        """Yield the metrics of what every process reads from the store: usage, and access tokens."""
+        yield from usage.gauges(self.quota.usages())
+        ages = GaugeMetricFamily(
+            "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
+        )
+        for name, application in self.applications.applications.items():
+            age = self.services.tokens.age(application.credentials)
+            if age is not None:
+                ages.add_metric((name,), age)
+        yield ages
 
 
 @dataclass(frozen=True, slots=True)

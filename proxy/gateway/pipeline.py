@@ -211,13 +211,11 @@ class Pipeline:
     ) -> list[RenderedResult]:
         """Plan, execute, translate and store the queries at these positions. Those of a `claim` are watched for a
         stall: not those of a second attempt (there is no third), nor without coalescing (nothing waits)."""
-        clock, queries, request = self._metrics.clock, lookup.queries, lookup.request
+        queries, request = lookup.queries, lookup.request
 
-        began = clock.monotonic()
         heads = lookup.heads(positions)
         plan = queries.plan(positions, {n: len(head.records) for n, head in heads.items()})
         lookup.begin(positions)
-        self._metrics.observe_stage("plan", began)
 
         watch = None if claim is None else stalls.StallWatch(self._stalls, (claim, positions))
         is_whole = self.projections.is_whole and request.known_features is not None
@@ -229,14 +227,11 @@ class Pipeline:
         if partial and len(positions) == 1:  # one query may have several operations, of which any may be partial
             partial = {0}
         if unmatched := sum(each.unmatched for each in results):
-            self._metrics.parts_unmatched[request.client.application.name,] += unmatched
+            self._metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
         if any(result.failure is None and result.error is None for result in results):
             request.client.application.plan.shown.update(queries.features)
-        began = clock.monotonic()
         rendered = await in_turns(_translate_all(queries, positions, results, partial))
-        stored = [lookup.store(n, result, heads.get(n)) for n, result in zip(positions, rendered, strict=True)]
-        self._metrics.observe_stage("translate", began)
-        return stored
+        return [lookup.store(n, result, heads.get(n)) for n, result in zip(positions, rendered, strict=True)]
 
     async def _handle_stalls(self) -> None:
         """Handle the stalls of requests, one after the other."""
@@ -352,7 +347,7 @@ class _Operations:
             raise
         returned = sum(len(each.parts) for each in results)
         metadata.cost += returned
-        self._metrics.parts[application.name,] += returned
+        self._metrics.parts.labels(application.name).inc(returned)
         application.plan.measure([len(record) for each in results for record in each.records])
         await reservation.settle(returned)
         return results

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import aiohttp
-from prometheus_client import CollectorRegistry
 
 from proxy import config, redaction
 from proxy.kit import clock as clocks
@@ -73,7 +72,7 @@ class ProcessState:
     def __init__(self, clock: clocks.Clock, environment: Environment | None = None) -> None:
         self.environment = environment or Environment()
         self.clock = clock
-        self.metrics = metering.Metrics(CollectorRegistry(), clock)
+        self.metrics = metering.Metrics(clock)
         self.api_keys: set[config.Digest] = set()
         self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
         self.callers = caller_counts.CallerCounts(self.redaction)

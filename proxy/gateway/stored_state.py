@@ -9,8 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from prometheus_client import CollectorRegistry
-
 from proxy import config
 from proxy.config import store_place
 from proxy.gateway.cache import clearing
@@ -130,7 +128,7 @@ class StoredState:
         whole = accounts.application_account(application, entry)
         account = accounts.QuotaAccount(f"{application}/{key}", None, entry.period)
         charged = accounts.ChargedAccounts(whole, account)
-        measured = metrics.Metrics(CollectorRegistry(), self._clock)
+        measured = metrics.Metrics(self._clock)
         quota = reservations.Quota(self._store, [charged], secrets.token_hex(8), self._clock, measured)
         try:
             await quota.start()

@@ -33,8 +33,8 @@ def folder() -> Iterator[Path]:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def mark_dead(pid: int) -> None:
-    """Forget the gauges of a process that ended. Its counters stay."""
+def mark_dead(pid: int, folder: Path | None = None) -> None:
+    """Forget the gauges of a process that ended. Its counters stay. Without a folder, in that of this process."""
     from prometheus_client import multiprocess
 
-    multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]

@@ -111,9 +111,6 @@ class Batcher:
         self._connections = connections
         self._metrics = metrics
         self._in_flight = 0
-        # Added up, not set: requests of a batcher that a reload replaced may still be in flight.
-        for gauge in (metrics.upstream_in_flight, metrics.upstream_waiting):
-            gauge.setdefault((), 0)
         self._open: dict[tuple[Credentials, Hashable | None], _Batch] = {}
         self._waiting: deque[_Batch] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -191,7 +188,7 @@ class Batcher:
         else:
             batch.context = contextvars.copy_context()  # that of its first caller, whose request id is sent and logged
             self._waiting.append(batch)
-            self._metrics.upstream_waiting[()] += 1
+            self._metrics.upstream_waiting.inc()
             for pending in batch.group:
                 self._limit_wait(pending, batch, asyncio.get_running_loop())
 
@@ -218,7 +215,7 @@ class Batcher:
         if not batch.group:
             return
         self._in_flight += 1
-        self._metrics.upstream_in_flight[()] += 1
+        self._metrics.upstream_in_flight.inc()
         if len(batch.group) == 1:
             batch.group[0].sent_by_caller = True
             batch.group[0].results.set_result(None)
@@ -240,7 +237,7 @@ class Batcher:
         since = max(pending.since for pending in group)
         try:
             results = await self._send(first.merged(others), credentials, since, _watches(group))
-            self._metrics.batched_requests[()] += len(group)
+            self._metrics.batched_requests.inc(len(group))
         except errors.QueryRefused as refusal:
             if refusal.fields:
                 _fail(group, refusal)
@@ -269,9 +266,9 @@ class Batcher:
     def _connection_freed(self) -> None:
         """Send the batch that has waited longest for a connection."""
         self._in_flight -= 1
-        self._metrics.upstream_in_flight[()] -= 1
+        self._metrics.upstream_in_flight.dec()
         while self._waiting and self._in_flight < self._connections:
-            self._metrics.upstream_waiting[()] -= 1
+            self._metrics.upstream_waiting.dec()
             self._start(self._waiting.popleft())
 
     async def _send(

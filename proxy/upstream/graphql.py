@@ -90,7 +90,7 @@ class GraphQLClient:
                 wait = self._retry.delay(error, retried, self._clock.monotonic() - started)
                 if wait is None:
                     raise
-                self._metrics.retries[operation.name, type(error).__name__] += 1
+                self._metrics.retries.labels(operation.name, type(error).__name__).inc()
             await self._sleep(wait)
             retried += 1
 
@@ -181,8 +181,7 @@ class GraphQLClient:
             raise
         finally:
             seconds = self._clock.monotonic() - started
-            self._metrics.upstream_seconds.observe(operation.name, seconds)
-            self._metrics.stage_seconds.observe("upstream", seconds)
+            self._metrics.upstream_seconds.labels(operation.name).observe(seconds)
             self._stalls.end(operation.name, seconds, active_request)
 
     def _data(
@@ -201,7 +200,7 @@ class GraphQLClient:
         self._breaker.succeeded()
         self._count(operation, "ok")
         if envelope is not None and envelope.errors:
-            self._metrics.upstream_errors[operation.name,] += len(envelope.errors)
+            self._metrics.upstream_errors.labels(operation.name).inc(len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
@@ -214,7 +213,7 @@ class GraphQLClient:
             self._breaker.succeeded()
 
     def _count(self, operation: classify.GraphQLOperation[T], outcome: str) -> None:
-        self._metrics.upstream_requests[operation.name, outcome] += 1
+        self._metrics.upstream_requests.labels(operation.name, outcome).inc()
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

@@ -152,11 +152,11 @@ class CircuitBreaker:
         if not self._failures_max:
             return
         self._failures += 1
-        if self._state == OPEN or self._failures < self._failures_max:
+        if self.state == OPEN or self._failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._start_cooldown()
         self._set_state(OPEN)
-        self._metrics.circuit_breaker_openings[self._name,] += 1
+        self._metrics.circuit_breaker_openings.labels(self._name).inc()
         log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(cooldown, 1))
 
     def _start_cooldown(self) -> float:
@@ -166,5 +166,5 @@ class CircuitBreaker:
         return seconds
 
     def _set_state(self, state: int) -> None:
-        self._state = state
-        self._metrics.circuit_breaker_state[self._name,] = state
+        self.state = state
+        self._metrics.circuit_breaker_state.labels(self._name).set(state)

@@ -17,12 +17,12 @@ from proxy.upstream.auth import identity, token_cache, token_requests, token_sto
 
 
 class UpstreamServices(NamedTuple):
-    """Connection pool, token cache, GraphQL client, and the circuit breaker of that client."""
+    """Connection pool, token cache, GraphQL client, and the circuit breakers of both services by name."""
 
     http: aiohttp.ClientSession
     tokens: token_cache.TokenCache
     client: graphql.GraphQLClient
-    breaker: policies.CircuitBreaker
+    breakers: dict[str, policies.CircuitBreaker]
 
 
 def connect(
@@ -39,32 +39,32 @@ def connect(
     """Create the clients on the session, which `resources` closes. Sends nothing."""
     resources.push_async_callback(http.close)
 
-    def breaker(name: str, service: str) -> policies.CircuitBreaker:
-        return policies.CircuitBreaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
-
+    breakers = {
+        name: policies.CircuitBreaker(name, service, upstream.breaker, clock=clock, rng=rng, metrics=metrics)
+        for name, service in (("graphql", classify.SERVICE), ("identity", identity.SERVICE))
+    }
     source = token_requests.TokenRequester(
         http,
         upstream.token_url,
         upstream.scope,
         store=store,
-        breaker=breaker("identity", identity.SERVICE),
+        breaker=breakers["identity"],
         clock=clock,
         rng=rng,
         metrics=metrics,
     )
-    tokens = token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics)
+    tokens = token_cache.TokenCache(source, clock=clock, rng=rng)
     resources.push_async_callback(tokens.close)
-    graphql_breaker = breaker("graphql", classify.SERVICE)
     retry = policies.RetryPolicy(upstream.retries, upstream.timeouts.total_seconds, policies.RetryBudget(), rng)
     client = graphql.GraphQLClient(
         http,
         upstream.graphql_url,
         tokens,
         retry=retry,
-        breaker=graphql_breaker,
+        breaker=breakers["graphql"],
         metrics=metrics,
         clock=clock,
         response_bytes=upstream.response_bytes,
         stall_detector=stalls.StallDetector(coalescing.stall_seconds, retry.budget, metrics),
     )
-    return UpstreamServices(http, tokens, client, graphql_breaker)
+    return UpstreamServices(http, tokens, client, breakers)

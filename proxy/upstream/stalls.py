@@ -165,7 +165,7 @@ class StallDetector:
 
     def _report(self, request: ActiveRequest) -> None:
         request.stalled = True
-        self._metrics.stalls[request.name,] += 1
+        self._metrics.stalls.labels(request.name).inc()
         seconds = round(self._time - request.since, 2)
         log.warning("upstream request stalled", operation=request.name, seconds=seconds, received=request.received)
         for watch in request.watches:
@@ -174,7 +174,7 @@ class StallDetector:
     def _may_repeat(self, name: str) -> bool:
         if not self._budget.withdraw():
             return False
-        self._metrics.retries[name, "Stalled"] += 1
+        self._metrics.retries.labels(name, "Stalled").inc()
         return True
 
     def _start(self) -> None:

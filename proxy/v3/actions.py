@@ -10,9 +10,9 @@ import msgspec
 
 from proxy import model
 from proxy.gateway.core import Client, GatewayRequest, Pipeline, RenderedResult, ResponseMetadata
+from proxy.kit.clock import Clock
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
-from proxy.telemetry.metrics import Metrics
 from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parsing import match_queries, requests
@@ -42,11 +42,10 @@ ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
 
 
 class V3Actions:
-    def __init__(self, pipeline: Pipeline, mappings: Mappings, metrics: Metrics) -> None:
+    def __init__(self, pipeline: Pipeline, mappings: Mappings, clock: Clock) -> None:
         self._pipeline = pipeline
         self._mappings = mappings
-        self._metrics = metrics
-        self._clock = metrics.clock
+        self._clock = clock
         self._actions: dict[str, ActionHandler] = {
             "match": self._match,
             "search": self._search,
@@ -63,9 +62,7 @@ class V3Actions:
         response_format = parameters.once("format", parameters.response_format)
         received.metadata.sourceless = parameters.once(("sourceless", scope), lambda: self._sourceless_fields(received))
         result = await self._actions[received.endpoint.action](received)
-        executed = self._clock.monotonic()
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
-        self._metrics.observe_stage("reply", executed)
         if received.metadata.unsupported:
             body = body._replace(headers=body.headers | headers.unsupported(received.metadata.unsupported))
         return body
@@ -122,7 +119,6 @@ class V3Actions:
         projection = parameters.once(
             ("projection", received.scope), lambda: parameters.projection(features, self._mappings, name)
         )
-        self._metrics.observe_stage("parse", received.started)
         return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
 
     def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:

@@ -20,8 +20,9 @@ from proxy.graphql.service import GraphQLService
 from proxy.graphql.tokens import AccessTokens
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
+from proxy.kit.periodic import PeriodicTask
 from proxy.mapping.loader import Mappings
-from proxy.telemetry import merging, request_ids
+from proxy.telemetry import request_ids
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
 from proxy.v4 import wrapper
@@ -39,19 +40,16 @@ from proxy.web.v3 import encoded_cache, routes
 from proxy.web.v4 import routes as v4_routes
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
+MEASURE_SECONDS = 1.0  # between two measurements of the process
 
 
 class ServiceBuilder:
-    """Builds the application of each configuration of a process: the first one, and that of every reload.
+    """Builds the application of each configuration of a process: the first one, and that of every reload."""
 
-    `slot` is that of a worker among several; None: this process is the whole service.
-    """
-
-    def __init__(self, clock: clocks.Clock, slot: merging.WorkerSlot | None = None) -> None:
+    def __init__(self, clock: clocks.Clock) -> None:
         self._process = process.ProcessState(clock)
         self._ids = request_ids.RequestIds(self._process.redaction)
         self._failures = middleware.Failures()
-        self._slot = slot
         self._service: service.RunningService | None = None
         self._current: service.ConfiguredApp | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -111,9 +109,9 @@ class ServiceBuilder:
                 process=state,
                 previous=None if previous is None else previous.gateway,
             )
-            metrics = await state.shared.obtain("metrics", resources, self._share_metrics)
+            await state.shared.obtain("metrics", resources, self._measure)
             if self._service is None:
-                self._service = service.RunningService(gateway, metrics, self._failures)
+                self._service = service.RunningService(gateway, self._failures)
             configured = self._compose(gateway, self._service)
             if previous is not None:
                 configured.authenticator.adopt(previous.authenticator)
@@ -155,18 +153,16 @@ class ServiceBuilder:
         )
         v3_routes.add_to(app)
         view = gateway.mappings.views[wrapper.MATCH.object]
-        v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, metrics))
+        v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, clock))
         _add_graphql(app, gateway, authenticator)
         app[early_refusals.REFUSED] = request_middleware.wrap(early_refusals.refuse, "unknown")
         _add_operator_paths(app, gateway, running)
         return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache)
 
-    async def _share_metrics(self, closing: AsyncExitStack) -> merging.WorkerMetrics:
-        """Share the metrics of this worker with the others."""
-        metrics = merging.WorkerMetrics(self._process.metrics, self._slot)
-        metrics.start()
-        closing.push_async_callback(metrics.close)
-        return metrics
+    async def _measure(self, closing: AsyncExitStack) -> None:
+        measuring = PeriodicTask("metrics of this process", self._process.metrics.measure, MEASURE_SECONDS)
+        measuring.start()
+        closing.push_async_callback(measuring.close)
 
 
 def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:

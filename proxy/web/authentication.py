@@ -75,7 +75,7 @@ class Authenticator:
         except errors.ForbiddenKey:
             if wait:
                 raise self._throttled(wait) from None
-            self._metrics.wrong_api_keys["forbidden",] += 1
+            self._metrics.wrong_api_keys.labels("forbidden").inc()
             self._add_wrong_key(origin)
             self._record_unknown(request, apikey)
             raise
@@ -133,7 +133,7 @@ class Authenticator:
             del self._refused[next(iter(self._refused))]
 
     def _throttled(self, wait: float) -> errors.TooManyRequests:
-        self._metrics.wrong_api_keys["throttled",] += 1
+        self._metrics.wrong_api_keys.labels("throttled").inc()
         seconds = max(1, math.ceil(wait))
         return errors.TooManyRequests(
             f"too many wrong API keys from your address; try again in {seconds} s", retry_after=seconds

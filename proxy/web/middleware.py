@@ -173,8 +173,8 @@ class RequestMiddleware:
 
     def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
         """Count the request, log it, and keep it if it failed."""
-        self._metrics.requests[route, str(status)] += 1
-        self._metrics.request_seconds.observe(route, seconds)
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
         fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
         write = log.debug if fields.is_check else log.info
         write("request completed", **fields.of_event(round(seconds * 1000, 1)))

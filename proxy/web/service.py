@@ -9,7 +9,6 @@ from aiohttp import web
 from proxy import config
 from proxy.gateway.core import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
-from proxy.telemetry.merging import WorkerMetrics
 from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
 from proxy.web.middleware import Failures, RequestMiddleware
@@ -53,11 +52,11 @@ class RunningService:
     `checks` are the conditions of readiness, `failures` the last failed requests.
     """
 
-    def __init__(self, gateway: Gateway, metrics: WorkerMetrics, failures: Failures) -> None:
+    def __init__(self, gateway: Gateway, failures: Failures) -> None:
         self.failures = failures
         self.started = gateway.clock.now()
         self.pid = os.getpid()
-        self.metrics_text = metrics.text
+        self.metrics_text = gateway.metrics.text
         self._serve(gateway)
         self._set_gauges(successful=True, at=gateway.clock.now())
 
@@ -71,7 +70,7 @@ class RunningService:
         successful = result.outcome == "reloaded"
         self._set_gauges(successful=successful, at=result.at)
         if counts:
-            self.gateway.metrics.configuration_reloads[result.outcome,] += 1
+            self.gateway.metrics.configuration_reloads.labels(result.outcome).inc()
 
     def _serve(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -81,9 +80,9 @@ class RunningService:
 
     def _set_gauges(self, *, successful: bool, at: float) -> None:
         metrics = self.gateway.metrics
-        metrics.last_reload_successful[()] = float(successful)
+        metrics.last_reload_successful.set(float(successful))
         if successful:
-            metrics.last_reload_success[()] = at
+            metrics.last_reload_success.set(at)
 
 
 SERVICE = web.AppKey("service", RunningService)

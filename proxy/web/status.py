@@ -112,7 +112,6 @@ async def read(service: RunningService) -> Status:
         stored = await _stored(gateway, now)
     except errors.StoreUnavailable as error:
         store_failure = error.message
-    metrics = gateway.metrics
     return Status(
         **{name: getattr(stored, name) for name in StoredState.__struct_fields__},
         ready=not reasons,
@@ -120,8 +119,8 @@ async def read(service: RunningService) -> Status:
         version=proxy.__version__,
         pid=service.pid,
         uptime_seconds=round(now - service.started, 1),
-        breakers={name: BREAKER_STATES[round(state)] for (name,), state in metrics.circuit_breaker_state.items()},
-        tokens=_tokens(gateway, now),
+        breakers={name: BREAKER_STATES[each.state] for name, each in gateway.services.breakers.items()},
+        tokens=_tokens(gateway),
         failures=[*reversed(service.failures)],
         store_failure=store_failure,
     )
@@ -145,13 +144,12 @@ async def _stored(gateway: Gateway, now: float) -> StoredState:
     return StoredState(rows, clients, unknown)
 
 
-def _tokens(gateway: Gateway, now: float) -> list[Token]:
+def _tokens(gateway: Gateway) -> list[Token]:
     tokens = []
     for name, application in gateway.applications.applications.items():
-        at = gateway.metrics.token_age.get((name,))
+        age = gateway.services.tokens.age(application.credentials)
         refusal = gateway.services.tokens.refusal(application.credentials)
-        age = None if at is None else round(max(0.0, now - at), 1)
-        tokens.append(Token(name, age, refusal.message if refusal else None))
+        tokens.append(Token(name, None if age is None else round(age, 1), refusal.message if refusal else None))
     return tokens
 
 

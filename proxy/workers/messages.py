@@ -8,12 +8,12 @@ supervisor has died.
 
 import os
 import pickle
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from proxy import config
-from proxy.telemetry import merging
 from proxy.workers import inherited
 
 LENGTH_BYTES = 8  # of the length of a message to a worker
@@ -21,12 +21,39 @@ REPORT_MAX = 1_048_576  # bytes of a report, beyond which its reader fails
 MISTAKE_MAX = 100_000  # characters of a mistake, each of which takes 6 bytes of JSON at most
 
 
+class WorkerSlot(NamedTuple):
+    """Position of a worker: the folder that all workers share, and a number that is unique at any time."""
+
+    folder: Path
+    number: int
+
+    @property
+    def metrics(self) -> Path:
+        """Folder in which all workers count."""
+        return self.folder / "metrics"
+
+    def sign_life(self) -> None:
+        """Show that the event loop of the worker runs."""
+        self._file.touch()
+
+    def last_sign(self) -> float | None:
+        """Return when the worker last showed that, None if it never did."""
+        try:
+            return self._file.stat().st_mtime
+        except OSError:
+            return None
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"worker-{self.number}"
+
+
 class StartMessage(NamedTuple):
     """Configuration of the service, the slot of this worker, and sockets of the service manager, which the worker has
     under the same file descriptors. `last_reload` is the result that the others know."""
 
     settings: config.Config
-    slot: merging.WorkerSlot
+    slot: WorkerSlot
     sockets: inherited.InheritedSockets = inherited.NONE
     last_reload: config.ReloadResult | None = None
 

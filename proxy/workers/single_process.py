@@ -12,11 +12,12 @@ from aiohttp import web
 from proxy import config
 from proxy.kit import clock, garbage
 from proxy.kit.aiohttp_internals import shared_socket
-from proxy.telemetry import merging
+from proxy.kit.periodic import PeriodicTask
 from proxy.web import app, connections, server, status
 from proxy.web.service import SERVICE, ConfiguredApp, RunningService
-from proxy.workers import inherited, listening, reloading
+from proxy.workers import inherited, listening, messages, reloading
 
+SIGN_SECONDS = 1.0  # between two signs of life
 ADMIN_CONNECTIONS = 64  # of people and programs that watch
 ADMIN_STOP_SECONDS = 1.0  # for requests under way to the operators' port when the service stops
 
@@ -69,14 +70,14 @@ class ProcessService(reloading.Reloadable):
 @asynccontextmanager
 async def running(
     settings: config.Config,
-    slot: merging.WorkerSlot | None = None,
+    slot: messages.WorkerSlot | None = None,
     sockets: inherited.InheritedSockets = inherited.NONE,
 ) -> AsyncIterator[ProcessService]:
     """Serve while the block runs. Raises ConfigError and MappingError.
 
     `slot` is given to workers, which share the port. `sockets` of the service manager are used instead of own ones.
     """
-    builder = app.ServiceBuilder(clock.SystemClock(), slot)
+    builder = app.ServiceBuilder(clock.SystemClock())
     first = (await builder.build(settings)).app
     listen = settings.listen
     serving = server.listening(
@@ -100,6 +101,8 @@ async def running(
         admin = settings.admin
         admin_url = await _serve_admin(first, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
+        if slot is not None:
+            await _sign_life(slot, stack)
         service = ProcessService(listening.ServiceUrls(listener.url, admin_url), builder, listener, first[SERVICE])
         stack.push_async_callback(service.drop)
         yield service
@@ -111,7 +114,16 @@ def _limits(settings: config.Config) -> connections.ConnectionLimits:
     )
 
 
-def _connection_counts(slot: merging.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
+async def _sign_life(slot: messages.WorkerSlot, stack: AsyncExitStack) -> None:
+    async def sign() -> None:
+        slot.sign_life()
+
+    signing = PeriodicTask("sign of life", sign, SIGN_SECONDS)
+    signing.start()
+    stack.push_async_callback(signing.close)
+
+
+def _connection_counts(slot: messages.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
     if slot is None:
         return None
     return shared_socket.ConnectionCounts(slot.folder / "connections", slot.number - 1, workers)

@@ -25,7 +25,7 @@ import structlog
 from proxy import config, errors
 from proxy.kit import child_process, service_manager
 from proxy.kit import clock as clocks
-from proxy.telemetry import merging
+from proxy.telemetry import multiprocess
 from proxy.workers import inherited, listening, messages, reloading, watchdog
 
 STEADY_SECONDS = 10.0  # a worker that ran so long restarts without back-off
@@ -59,7 +59,8 @@ async def running(
         tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
     ):
         common = partial(_common_settings, admin=admin, port=port, folder=Path(folder))
-        slots = [merging.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
+        slots = [messages.WorkerSlot(Path(folder), number) for number in range(1, listen.workers + 1)]
+        slots[0].metrics.mkdir()
         starts = [messages.StartMessage(common(settings), slot, sockets) for slot in slots]
         workers = [Worker(start, clock) for start in starts]
         try:
@@ -220,7 +221,7 @@ class Worker:
             *COMMAND,
             stdin=pipe,
             stdout=pipe,
-            env=child_process.environment(),
+            env=child_process.environment() | {multiprocess.VARIABLE: str(message.slot.metrics)},
             start_new_session=True,
             pass_fds=(*message.sockets.http, *message.sockets.admin),
             limit=messages.REPORT_MAX,
@@ -299,6 +300,7 @@ class Worker:
         """Start a new process whenever the current one ends, until cancelled."""
         while self._process is not None:
             reason = _exit_reason(await self._process.wait())
+            multiprocess.mark_dead(self._process.pid, self._message.slot.metrics)
             steady = self._clock.monotonic() - self._started >= STEADY_SECONDS
             self._early_exits = 0 if steady else self._early_exits + 1
             seconds = restart_delay(self._early_exits)
@@ -311,7 +313,7 @@ class Worker:
 
     def is_unresponsive(self, seconds: float) -> bool:
         """Return whether the process runs, but its event loop did nothing for so long. To be called more often."""
-        now, written = self._clock.monotonic(), self._message.slot.last_write()
+        now, written = self._clock.monotonic(), self._message.slot.last_sign()
         # Of the time of the file only its change counts: the system's clock may be set.
         if written is None or written != self._written:
             self._written, self._last_sign = written, now

@@ -75,7 +75,7 @@ async def test_requests_before_and_after_a_reload_do_not_wait_for_each_other(
         client, now = gateway.applications.client(running_proxy.KEY), gateway.clock.monotonic()
         parameters = RequestParameters(f"/v3/parts/match?queries={quote(query)}")
         received = AuthenticatedRequest(MATCH, parameters, client, ResponseMetadata(now), now)
-        encoded = await V3Actions(gateway.pipeline, gateway.mappings, gateway.metrics).execute(received)
+        encoded = await V3Actions(gateway.pipeline, gateway.mappings, gateway.clock).execute(received)
         return json.loads(encoded.body)
 
     async with AsyncExitStack() as resources, asyncio.timeout(8):  # less than a wait in vain for another worker

@@ -134,7 +134,6 @@ class Lookup:
         other worker executes it: `release_shared` must follow."""
         if self._shared is None or not self.misses or self.request.refresh:
             return
-        began = self._metrics.clock.monotonic()
         results = await self._shared.look_up(self.misses)
         if results:
             self._results |= results
@@ -142,7 +141,6 @@ class Lookup:
             self.misses = [n for n in self.misses if n not in results]
         self._count_shared("hit", len(results))
         self._count_shared("miss", len(self.misses) - self._shared.busy_count)
-        self._metrics.observe_stage("shared", began)
 
     def executed_elsewhere(self, positions: Sequence[int]) -> list[int]:
         """Return those of the positions that another worker executes."""
@@ -274,8 +272,8 @@ class Lookup:
 
     def _count_shared(self, outcome: str, number: int) -> None:
         if number:
-            self._metrics.shared_cache_lookups[outcome,] += number
+            self._metrics.shared_cache_lookups.labels(outcome).inc(number)
 
     def _count(self, outcome: str, positions: Collection[int]) -> None:
         self.request.metadata.add_results(outcome, len(positions))
-        self._metrics.queries[outcome,] += len(positions)
+        self._metrics.queries.labels(outcome).inc(len(positions))

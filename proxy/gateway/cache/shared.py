@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import structlog
+from prometheus_client import Counter
 
 from proxy import config, errors
 from proxy.gateway.applications import Application
@@ -24,7 +25,7 @@ from proxy.gateway.cache.cached_records import UNREADABLE, CachedRecords, EntryF
 from proxy.gateway.cache.shared_keys import SharedKeys
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import CacheLookup, CacheRecord, CacheStore, CacheUsage
-from proxy.telemetry.metrics import Counter, Metrics
+from proxy.telemetry.metrics import Metrics
 
 CLAIM_SECONDS = 3.0  # lease of a claim in Redis, which outlives an owner that has died
 RENEW_SECONDS, RENEWALS_MAX = 1.0, 30  # between two renewals of such a lease, while its owner still works; their number
@@ -94,7 +95,7 @@ class _Breaker:
             async with asyncio.timeout(seconds):
                 yield
         except (errors.StoreUnavailable, TimeoutError) as error:
-            self._failures[operation,] += 1
+            self._failures.labels(operation).inc()
             self._until = self._clock.monotonic() + COOLDOWN
             if not self._failed:
                 log.warning("shared cache suspended", exc_info=error)
@@ -387,7 +388,7 @@ class SharedCache:
         try:
             return self._format.decode(content)
         except UNREADABLE as error:
-            self._metrics.shared_cache_failures["decode",] += 1
+            self._metrics.shared_cache_failures.labels("decode").inc()
             log.warning("shared cache entry ignored", exc_info=error)
             return []
 

@@ -17,7 +17,6 @@ from proxy import errors
 from proxy.gateway.quota.accounts import BillingCalendar, BillingPeriods, ChargedAccounts, QuotaAccount
 from proxy.gateway.quota.exhaustion import WITHOUT_END_SECONDS, ExhaustedQuotas
 from proxy.gateway.quota.ledger import Ledger, RequestUsage
-from proxy.gateway.quota.usage import UsageGauges
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.kit.wording import counted, rfc3339
@@ -99,7 +98,7 @@ class Quota:
         self._calendar = BillingCalendar(clock)
         self._ledger = Ledger(store, owner)
         self.exhaustion = ExhaustedQuotas(store, clock)
-        self._gauges = UsageGauges(metrics)
+        self._metrics = metrics
         self._numbers = count(1)
         self._periods = self._calendar.today()
         self._pruned: BillingPeriods | None = None
@@ -121,11 +120,10 @@ class Quota:
             await self.refresh()
 
     async def untrack(self, charged: Sequence[ChargedAccounts]) -> None:
-        """Forget the accounts of a configuration that no request uses any more, and their gauges."""
+        """Forget the accounts of a configuration that no request uses any more."""
         self._charged = [tracked for tracked in self._charged if tracked is not charged]
-        before, self._accounts = self._accounts, _accounts(self._charged)
+        self._accounts = _accounts(self._charged)
         self._charges.clear()  # filled again by the next requests
-        self._gauges.remove(before, self._accounts)
 
     async def close(self) -> None:
         """Stop refreshing, and write all usage."""
@@ -199,7 +197,7 @@ class Quota:
             self._ledger.store_failed(failure)
 
     async def refresh(self) -> None:
-        """Send a heartbeat, prune, write pending usage, read the usage of other workers, and set the gauges."""
+        """Send a heartbeat, prune, write pending usage, and read the usage of other workers."""
         periods = self._calendar.today()
         is_written = False
         try:
@@ -215,7 +213,7 @@ class Quota:
         # Only now: a reload may have added accounts meanwhile, and a refresh forgets the entries that it does not read.
         entries = [account.entry(periods) for account in self._accounts]
         await self._ledger.refresh(entries, is_proof=is_written)
-        self._gauges.update(self.usages(), is_available=self._ledger.is_available)
+        self._metrics.store_unavailable.set(not self._ledger.is_available)
 
     async def _record(self, accounts: ChargedAccounts, parts: int, charge: "_Charge") -> Reservation:
         """Record the worst case of a request without holding quota: in the journal, which is faster, or in the

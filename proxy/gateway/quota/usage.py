@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config
 from proxy.gateway.quota import accounts as quota_accounts
@@ -14,39 +15,27 @@ from proxy.gateway.quota.accounts import BillingPeriods, QuotaAccount
 from proxy.gateway.quota.exhaustion import NEVER
 from proxy.kit import wording
 from proxy.stores.protocols import EntryUsage, ExhaustedQuota, LedgerEntry
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream import classify
 
 
-class UsageGauges:
-    """Gauges of the usage of quota accounts."""
+def gauges(usages: Iterable[tuple[QuotaAccount, EntryUsage]]) -> list[Metric]:
+    """Return the metrics of the usage of quota accounts."""
+    used = _gauge("v3bridge_parts_used", "Parts used in the period, by the ledger")
+    uncertain = _gauge("v3bridge_parts_uncertain", "Parts that may have been billed")
+    reserved = _gauge("v3bridge_parts_reserved", "Parts reserved by requests in flight")
+    remaining = _gauge("v3bridge_parts_remaining", "Parts remaining of the limit")
+    for account, usage in usages:
+        label = (account.name,)
+        used.add_metric(label, usage.used)
+        uncertain.add_metric(label, usage.uncertain)
+        reserved.add_metric(label, usage.reserved)
+        if account.limit is not None:
+            remaining.add_metric(label, max(0, account.limit - usage.used - usage.uncertain))
+    return [used, uncertain, reserved, remaining]
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
 
-    def update(self, usages: Iterable[tuple[QuotaAccount, EntryUsage]], *, is_available: bool) -> None:
-        """Set the gauges of each account, and that of the store."""
-        self._metrics.store_unavailable[()] = float(not is_available)
-        for account, usage in usages:
-            label = (account.name,)
-            self._metrics.parts_used[label] = usage.used
-            self._metrics.parts_uncertain[label] = usage.uncertain
-            self._metrics.parts_reserved[label] = usage.reserved
-            if account.limit is not None:
-                self._metrics.parts_remaining[label] = max(0, account.limit - usage.used - usage.uncertain)
-
-    def remove(self, before: Iterable[QuotaAccount], current: Iterable[QuotaAccount]) -> None:
-        """Remove the gauges of accounts that are no longer there, or no longer limited."""
-        names = {account.name for account in current}
-        limited = {account.name for account in current if account.limit is not None}
-        metrics = self._metrics
-        for account in before:
-            label = (account.name,)
-            if account.name not in limited:
-                metrics.parts_remaining.pop(label, None)
-            if account.name not in names:
-                for gauge in (metrics.parts_used, metrics.parts_uncertain, metrics.parts_reserved):
-                    gauge.pop(label, None)
+def _gauge(name: str, meaning: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, meaning, labels=("quota_account",))
 
 
 class UsageRow(msgspec.Struct, frozen=True):

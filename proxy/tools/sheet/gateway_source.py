@@ -54,7 +54,8 @@ class GatewayPartSource:
     @property
     def upstream_requests(self) -> int:
         """Upstream requests sent so far, without requests for tokens."""
-        return round(sum(self.gateway.metrics.upstream_requests.values()))
+        (family,) = self.gateway.metrics.upstream_requests.collect()
+        return round(sum(sample.value for sample in family.samples if sample.name.endswith("_total")))
 
     async def close(self) -> None:
         """Wait for requests in flight: they are billed already."""

@@ -15,7 +15,6 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import single_flight
-from proxy.telemetry import metrics as metering
 from proxy.upstream.auth import backoff, identity, token_requests
 from proxy.upstream.auth.identity import Credentials
 
@@ -26,9 +25,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _CachedToken:
-    """Token and when to renew it, in seconds since 1970."""
+    """Token, when it was received and when to renew it, in seconds since 1970."""
 
     token: identity.AccessToken
+    received: float
     renew_at: float
 
 
@@ -41,10 +41,8 @@ class TokenCache:
         *,
         clock: clocks.Clock,
         rng: random.Random,
-        metrics: metering.Metrics,
     ) -> None:
         self._source = source
-        self._metrics = metrics
         self._clock = clock
         self._rng = rng
         self._cached: dict[Credentials, _CachedToken] = {}  # one for each configured application
@@ -61,13 +59,16 @@ class TokenCache:
         self._accepted |= replaced._accepted
 
     def retain(self, configured: Set[Credentials]) -> None:
-        """Forget the tokens of applications that a reload removed, and their ages."""
+        """Forget the tokens of applications that a reload removed."""
         states: tuple[dict[Credentials, Any], ...] = self._cached, self._invalid, self._accepted, self._refused
         for state in states:
             for removed in state.keys() - configured:
                 del state[removed]
-        for labels in self._metrics.token_age.keys() - {(credentials.name,) for credentials in self._cached}:
-            del self._metrics.token_age[labels]
+
+    def age(self, credentials: Credentials) -> float | None:
+        """Return the seconds since a token was received; None without one."""
+        cached = self._cached.get(credentials)
+        return None if cached is None else max(0.0, self._clock.now() - cached.received)
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.
@@ -141,10 +142,10 @@ class TokenCache:
     def _store(self, credentials: Credentials, token: identity.AccessToken) -> None:
         """Cache a token. Renewal is due one to two leads before expiry; a short lifetime has a short lead."""
         # A quarter, so that with jitter a short-lived token is still used for half of its lifetime.
-        lead = min(RENEWAL_LEAD, (token.expires - self._clock.now()) / 4)
-        self._cached[credentials] = _CachedToken(token, token.expires - lead * (1 + self._rng.random()))
+        now = self._clock.now()
+        lead = min(RENEWAL_LEAD, (token.expires - now) / 4)
+        self._cached[credentials] = _CachedToken(token, now, token.expires - lead * (1 + self._rng.random()))
         self._invalid.pop(credentials, None)
-        self._metrics.token_age.mark(credentials.name)
 
     def _postpone_renewal(self, credentials: Credentials, error: Exception) -> None:
         """Try a failed renewal again later; the cached token is used meanwhile."""

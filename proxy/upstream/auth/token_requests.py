@@ -149,7 +149,7 @@ class TokenRequester:
         else:
             outcome = "ok"
         finally:
-            self._metrics.token_requests[credentials.name, outcome] += 1
+            self._metrics.token_requests.labels(credentials.name, outcome).inc()
         self._backoffs.pop(credentials, None)
         self._log_token(credentials, token)
         await self._store.keep_token(keys.token, token.token, token.expires)

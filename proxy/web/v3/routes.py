@@ -76,7 +76,7 @@ class V3Routes:
         self._shapes = RequestShapes()
         self._authenticator = authenticator
         self._pipeline = pipeline
-        self._v3 = Dialect(V3Actions(pipeline, mappings, metrics).execute, KeyPlaces())
+        self._v3 = Dialect(V3Actions(pipeline, mappings, metrics.clock).execute, KeyPlaces())
         self._metrics = metrics
         self._clock = metrics.clock
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
@@ -155,7 +155,7 @@ class V3Routes:
         request[METADATA] = cached.metadata
         if cached.client.rate:
             await self._pipeline.admit(cached.client)
-        self._metrics.queries["hit",] += cached.metadata.results
+        self._metrics.queries.labels("hit").inc(cached.metadata.results)
         return self._response(*cached)
 
     def _response(self, body: EncodedBody, client: Client, metadata: ResponseMetadata) -> web.Response:

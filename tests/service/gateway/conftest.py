@@ -4,7 +4,6 @@ import io
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-import prometheus_client
 import pytest
 from support import log_lines
 
@@ -56,7 +55,7 @@ def store(time: clock.ManualClock) -> Moody:
 
 @pytest.fixture
 def counted() -> metrics.Metrics:
-    return metrics.Metrics(prometheus_client.CollectorRegistry())
+    return metrics.Metrics()
 
 
 @pytest.fixture

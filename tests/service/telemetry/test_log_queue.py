@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import structlog
-from prometheus_client import CollectorRegistry
 from support import log_lines
 
 from proxy.telemetry import log, log_queue
@@ -75,15 +74,15 @@ def test_line_is_written_soon_without_another_one(pipe: Pipe) -> None:
 def test_unread_pipe_blocks_nothing_and_lost_lines_are_counted(
     pipe: Pipe, restored_log: None, monkeypatch: pytest.MonkeyPatch, blocking: bool
 ) -> None:
-    metrics = Metrics(CollectorRegistry())
+    metrics = Metrics()
     monkeypatch.setattr(log_queue, "LINES_MAX", 3_000)
     monkeypatch.setattr(log_queue.LogQueue, "dropped", 0)
     os.set_blocking(pipe.stream.fileno(), blocking)
     with log_queue.queued(pipe.stream) as stream:
         for line in lines(0, 10_000):  # a pipe takes about 700 of them
             stream.write(line + "\n")
-        metrics.sample()
-        dropped = int(metrics.log_lines_dropped[()])
+        metrics.text()
+        dropped = int(metrics.registry.get_sample_value("v3bridge_log_lines_dropped_total") or 0)
         text = ""
         while text.count("\n") < 10_000 - dropped:
             text += pipe.read_until("\n")

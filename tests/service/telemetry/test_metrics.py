@@ -1,43 +1,58 @@
-"""Metrics: values and labels in the text, and no label that could hold an API key."""
+"""Metrics of a process, and those of several that count in one folder."""
 
+import asyncio
 import re
+import subprocess
+import sys
 
-import prometheus_client
 import pytest
 
-from proxy.kit import clock
-from proxy.telemetry import metrics
+from proxy.telemetry import metrics, multiprocess
 
-LABELS = {
-    "route",
-    "cache",
-    "stage",
-    "status",
-    "operation",
-    "outcome",
-    "application",
-    "quota_account",
-    "source",
-    "reason",
-}
-LABELS |= {"service", "le"}
+WORKERS = """
+import os, signal
+from proxy.telemetry import multiprocess
+
+def worker(parts):
+    from proxy.telemetry import metrics
+    counted = metrics.Metrics()
+    counted.parts.labels("demo").inc(parts)
+    counted.upstream_in_flight.inc(parts)
+    return counted
+
+def show(counted):
+    lines = dict(line.rsplit(" ", 1) for line in counted.text().decode().splitlines() if line[0] != "#")
+    shown = 'v3bridge_parts_returned_total{application="demo"}', "v3bridge_upstream_requests_in_flight"
+    print(*(float(lines[each]) for each in shown))
+
+with multiprocess.folder() as folder:
+    counted, count = os.pipe()
+    pid = os.fork()
+    if not pid:
+        worker(3)
+        os.write(count, b"3")
+        signal.pause()
+    os.read(counted, 1)
+    survivor = worker(4)
+    show(survivor)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    multiprocess.mark_dead(pid)
+    show(survivor)
+print(folder.exists())
+"""
 
 
 @pytest.fixture
-def time() -> clock.ManualClock:
-    return clock.ManualClock()
-
-
-@pytest.fixture
-def counted(time: clock.ManualClock) -> metrics.Metrics:
-    return metrics.Metrics(prometheus_client.CollectorRegistry(), time)
+def counted() -> metrics.Metrics:
+    return metrics.Metrics()
 
 
 def test_counters_are_in_the_text(counted: metrics.Metrics) -> None:
-    counted.requests["/v3/parts/match", "200"] += 1
-    counted.parts["demo",] += 3
+    counted.requests.labels("/v3/parts/match", "200").inc()
+    counted.parts.labels("demo").inc(3)
     for seconds in (0.02, 0.025, 4, 99):
-        counted.upstream_seconds.observe("supSearchMpn", seconds)
+        counted.upstream_seconds.labels("supSearchMpn").observe(seconds)
     text = counted.text().decode()
     assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
     assert 'v3bridge_parts_returned_total{application="demo"} 3.0' in text
@@ -50,45 +65,37 @@ def test_counters_are_in_the_text(counted: metrics.Metrics) -> None:
     assert 'v3bridge_upstream_request_duration_seconds_sum{operation="supSearchMpn"} 103.045' in text
 
 
-def test_gauge_shows_its_current_value(counted: metrics.Metrics) -> None:
-    counted.parts_remaining["demo/erp",] = 7
-    counted.parts_remaining["demo/erp",] = 5
-    assert 'v3bridge_parts_remaining{quota_account="demo/erp"} 5.0' in counted.text().decode()
-    assert "# TYPE v3bridge_parts_remaining gauge" in counted.text().decode()
-
-
 def test_two_metrics_objects_are_independent(counted: metrics.Metrics) -> None:
-    other = metrics.Metrics(prometheus_client.CollectorRegistry())
-    counted.queries["hit",] += 1
+    other = metrics.Metrics()
+    counted.queries.labels("hit").inc()
     assert 'source="hit"' not in other.text().decode()
 
 
-def test_stages_are_observed_in_sequence_to_the_microsecond(counted: metrics.Metrics, time: clock.ManualClock) -> None:
-    began = time.monotonic()
-    time.advance(0.00002)
-    since = counted.observe_stage("parse", began)
-    time.advance(0.3)
-    counted.observe_stage("upstream", since)
-    text = counted.text().decode()
-    assert 'v3bridge_stage_duration_seconds_bucket{le="1e-05",stage="parse"} 0.0' in text
-    assert 'v3bridge_stage_duration_seconds_bucket{le="2.5e-05",stage="parse"} 1.0' in text
-    assert 'v3bridge_stage_duration_seconds_bucket{le="0.25",stage="upstream"} 0.0' in text
-    assert 'v3bridge_stage_duration_seconds_bucket{le="0.5",stage="upstream"} 1.0' in text
+async def test_lag_of_a_blocked_event_loop_is_measured(counted: metrics.Metrics) -> None:
+    measuring = asyncio.create_task(counted.measure())
+    await asyncio.sleep(0)
+    clock_now = asyncio.get_running_loop().time
+    end = clock_now() + 3 * metrics.LAG_SECONDS
+    while clock_now() < end:
+        pass
+    await measuring
+    lag = counted.registry.get_sample_value("v3bridge_event_loop_lag_seconds")
+    assert lag == pytest.approx(2 * metrics.LAG_SECONDS, rel=0.5)
 
 
-def test_age_grows_with_the_clock_until_the_next_mark(counted: metrics.Metrics, time: clock.ManualClock) -> None:
-    counted.token_age.mark("demo")
-    time.advance(60)
-    assert 'v3bridge_token_age_seconds{application="demo"} 60.0' in counted.text().decode()
-    counted.token_age.mark("demo")
-    assert 'v3bridge_token_age_seconds{application="demo"} 0.0' in counted.text().decode()
+async def test_event_loop_tasks_are_counted_on_each_scrape(counted: metrics.Metrics) -> None:
+    assert b"v3bridge_event_loop_tasks 1.0" in counted.text()
+    waiting = asyncio.create_task(asyncio.sleep(60))
+    assert b"v3bridge_event_loop_tasks 2.0" in counted.text()
+    waiting.cancel()
 
 
-def test_labels_are_a_fixed_set_that_cannot_hold_an_api_key(counted: metrics.Metrics) -> None:
-    for measure in counted.measures().values():
-        if isinstance(measure, metrics.Histogram):
-            measure.observe("a", 1)
-        else:
-            measure[("a",) * len(measure.labels)] = 1
-    samples = [sample for family in counted.collect() for sample in family.samples]
-    assert {name for sample in samples for name in sample.labels} == LABELS
+def test_any_worker_shows_the_counts_of_all_and_the_gauges_of_those_that_live() -> None:
+    for _ in range(2):  # the second time, nothing of the first
+        done = subprocess.run([sys.executable, "-c", WORKERS], capture_output=True, text=True, check=False)
+        assert (done.stderr, done.stdout.splitlines()) == ("", ["7.0 7.0", "7.0 4.0", "False"])
+
+
+def test_folder_that_comes_too_late_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="prometheus_client was imported before"), multiprocess.folder():
+        pass

@@ -11,7 +11,6 @@ from typing import Any
 
 import aiohttp
 import jwt
-import prometheus_client
 import pytest
 import structlog
 from aiohttp import web
@@ -49,7 +48,7 @@ def clock() -> clocks.ManualClock:
 
 @pytest.fixture
 def metrics() -> metering.Metrics:
-    return metering.Metrics(prometheus_client.CollectorRegistry())
+    return metering.Metrics()
 
 
 @pytest.fixture
@@ -150,7 +149,7 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_sto
                 metrics=metrics,
                 sleep=sleep,
             )
-            workers.append(token_cache.TokenCache(source, clock=clock, rng=rng, metrics=metrics))
+            workers.append(token_cache.TokenCache(source, clock=clock, rng=rng))
             return workers[-1]
 
         yield started

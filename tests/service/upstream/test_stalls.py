@@ -64,7 +64,7 @@ async def test_request_without_response_stalls_after_the_setting_and_is_reported
     requests.check(0.1)
     requests.check(5.0)
     assert watcher.reported == [sending]
-    assert metrics.stalls["op",] == 1
+    assert metrics.registry.get_sample_value("v3bridge_upstream_stalls_total", {"operation": "op"}) == 1
 
 
 async def test_default_leaves_slow_requests_of_a_service_that_bills_them_alone(
@@ -168,7 +168,8 @@ async def test_stalled_request_takes_one_retry_from_the_budget(metrics: metering
     assert sending.allow_retry()
     assert sending.allow_retry()
     assert not begin(requests, watcher).allow_retry()
-    assert metrics.retries["op", "Stalled"] == 1
+    labels = {"operation": "op", "reason": "Stalled"}
+    assert metrics.registry.get_sample_value("v3bridge_upstream_retries_total", labels) == 1
 
 
 class CountingDetector(stalls.StallDetector):

@@ -5,7 +5,6 @@ from typing import Any
 import cachetools
 import pytest
 from aiohttp.test_utils import make_mocked_request
-from prometheus_client import CollectorRegistry
 
 from proxy import config, errors
 from proxy.gateway.applications import Applications
@@ -21,7 +20,7 @@ def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
     addresses = client_address.ClientAddressResolver(["127.0.0.1"])
     clock = ManualClock()
-    return authentication.Authenticator(served, 1, addresses, Metrics(CollectorRegistry(), clock), None), clock
+    return authentication.Authenticator(served, 1, addresses, Metrics(clock), None), clock
 
 
 def request(address: Any) -> Any:

@@ -10,7 +10,6 @@ import pytest
 
 from proxy.config import ReloadResult, loader
 from proxy.kit import clock, shipped
-from proxy.telemetry import merging
 from proxy.workers import messages, supervisor
 
 SECONDS = 60.0  # that a condition may take before its test fails
@@ -37,7 +36,7 @@ SILENT = FAILING_COMMIT.partition("        is_commit")[0]
 
 async def test_worker_that_cannot_serve_with_a_configuration_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loader.load(shipped.path("config.yaml"), {})
-    worker = supervisor.Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    worker = supervisor.Worker(messages.StartMessage(settings, messages.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", FAILING_COMMIT))
     service = supervisor.WorkerService(await worker.start(), [worker], lambda each: each)
     try:
@@ -54,8 +53,8 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings, time = loader.load(shipped.path("config.yaml"), {}), clock.ManualClock()
-    slots = [merging.WorkerSlot(tmp_path, number) for number in (1, 2)]
-    slots[1].file.touch()  # its last sign
+    slots = [messages.WorkerSlot(tmp_path, number) for number in (1, 2)]
+    slots[1].sign_life()
     workers = [supervisor.Worker(messages.StartMessage(settings, slot), time) for slot in slots]
     for worker, program in zip(workers, (ACKNOWLEDGING, SILENT), strict=True):
         monkeypatch.setattr(supervisor, "COMMAND", (sys.executable, "-c", program))
@@ -84,7 +83,7 @@ async def test_reload_does_not_wait_for_a_worker_without_sign_of_life(
 
 async def test_restart_is_retried_when_the_system_refuses_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = loader.load(shipped.path("config.yaml"), {})
-    worker = supervisor.Worker(messages.StartMessage(settings, merging.WorkerSlot(Path(), 1)), clock.SystemClock())
+    worker = supervisor.Worker(messages.StartMessage(settings, messages.WorkerSlot(Path(), 1)), clock.SystemClock())
     monkeypatch.setattr(supervisor, "BACKOFF_FIRST", 0.0)
     monkeypatch.setattr(supervisor, "COMMAND", ONCE)
     assert (await worker.start()).public == "http://127.0.0.1:1"

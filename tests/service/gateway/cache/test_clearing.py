@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import prometheus_client
 import pytest
 
 from proxy import errors
@@ -18,7 +17,7 @@ class _Cache(QueryCache):
 
     def __init__(self, shared: Any = None) -> None:
         self.cleared: list[str | None] = []
-        super().__init__(None, None, Metrics(prometheus_client.CollectorRegistry()), shared)
+        super().__init__(None, None, Metrics(), shared)
 
     def clear(self, application: str | None) -> None:
         self.cleared.append(application)

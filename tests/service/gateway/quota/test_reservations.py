@@ -71,7 +71,7 @@ async def test_lifetime_quota_is_never_reset(quotas: Quotas, store: Any, time: c
     assert worker.status(plan) == QuotaStatus(100, 100, None)
 
 
-async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Quotas, counted: metrics.Metrics) -> None:
+async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Quotas) -> None:
     """Requests that began before it have the old limit; gauges show the new one."""
     old, new = accounts(parts=100), accounts(parts=50)
     worker = quotas(old)
@@ -81,7 +81,7 @@ async def test_limits_during_a_reload_are_those_of_each_configuration(quotas: Qu
     assert (await refused(worker, new, 60)).message.startswith("demo has 20 of 50 parts left")
     await (await worker.reserve(old, 60)).settle(0)
     await worker.refresh()
-    assert counted.parts_remaining["demo",] == 20
+    assert gauges(worker)["remaining"] == {"demo": 20}
     assert {account.limit for account, _ in worker.usages()} == {50, None}
 
 
@@ -230,23 +230,35 @@ async def test_quota_status_includes_usage_of_other_workers(quotas: Quotas, smal
     assert one.status(small_plan).used == 5
 
 
-async def test_gauges_show_every_quota_account_by_name(quotas: Quotas, counted: metrics.Metrics) -> None:
+def gauges(worker: reservations.Quota) -> dict[str, dict[str, float]]:
+    """Values by quota account."""
+    return {
+        family.name.removeprefix("v3bridge_parts_"): {
+            sample.labels["quota_account"]: sample.value for sample in family.samples
+        }
+        for family in usage.gauges(worker.usages())
+    }
+
+
+async def test_gauges_show_every_quota_account_by_name(quotas: Quotas) -> None:
     plan = accounts(parts=100, own=20)
     worker = quotas(plan)
     await (await worker.reserve(plan, 9)).settle(5)
     await (await worker.reserve(plan, 3)).release(TimeoutError())
     await worker.reserve(plan, 2)
     await worker.refresh()
-    for account, left in (("demo", 92.0), ("demo/erp", 12.0)):
-        figures = (counted.parts_used, counted.parts_uncertain, counted.parts_reserved, counted.parts_remaining)
-        assert tuple(gauge[account,] for gauge in figures) == (5, 3, 2, left)
+    same = {name: dict.fromkeys(("demo", "demo/erp"), parts) for name, parts in (("used", 5), ("uncertain", 3))}
+    assert gauges(worker) == same | {
+        "reserved": {"demo": 2, "demo/erp": 2},
+        "remaining": {"demo": 92, "demo/erp": 12},
+    }
 
 
-async def test_unlimited_quota_account_has_no_remaining_gauge(quotas: Quotas, counted: metrics.Metrics) -> None:
+async def test_unlimited_quota_account_has_no_remaining_gauge(quotas: Quotas) -> None:
     worker = quotas(accounts())
     await worker.refresh()
-    assert ("demo",) in counted.parts_used
-    assert ("demo",) not in counted.parts_remaining
+    assert "demo" in gauges(worker)["used"]
+    assert gauges(worker)["remaining"] == {}
 
 
 async def test_daily_pruning_does_not_change_usage(quotas: Quotas, store: Any, time: clock.ManualClock) -> None:
@@ -302,7 +314,7 @@ async def test_failed_poll_is_repeated(
 ) -> None:
     worker = reservations.Quota(store, [small_plan], "worker", time, counted, interval=0.0)
     await worker.start()
-    monkeypatch.setattr(counted, "parts_used", None)
+    monkeypatch.setattr(counted, "store_unavailable", None)
     while log_output.getvalue().count("background task failed") < 2:
         await asyncio.sleep(0)
     await worker.close()

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 from service.gateway.quota.conftest import NOVEMBER, TO_DECEMBER, Quotas, refused, state
 
 from proxy import config, errors
@@ -96,7 +95,7 @@ async def test_shares_hold_over_workers_in_any_order(
     30."""
     time = clock.ManualClock()
     store, charged = MemoryStore(time), plan()
-    counted = metrics.Metrics(CollectorRegistry())
+    counted = metrics.Metrics()
     workers = [reservations.Quota(store, charged, owner, time, counted) for owner in ("one", "two")]
     for worker in workers:
         await worker.refresh()
