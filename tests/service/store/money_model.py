@@ -1,12 +1,12 @@
-"""Model of the store for test_money.py: what `begin`, `finish` and the others do to usage, reservations and results.
+"""Model of the store for test_money.py: what each operation does to usage, reservations, results and parts.
 
-Plain Python values, one state in memory, and no code of the store. What a client sees of it is `view`.
+Plain Python values and no code of the store. A reservation stays for ever here; who asks for one later than the store
+keeps it does not ask the model.
 """
 
 import dataclasses
-import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from proxy.store.protocol import (
     Account,
@@ -24,28 +24,26 @@ from proxy.store.protocol import (
     Want,
 )
 
-DAY, EMPTY, FRESH, STALE = 86_400.0, 300.0, 84_600.0, 86_400.0
-Key = tuple[str, str]  # scope and query key
-Entry = tuple[str, str]  # account and period
+DAY, EMPTY, FRESH, STORED = 86_400.0, 300.0, 84_600.0, 86_400.0
+Pair = tuple[str, str]  # account and period; scope and query key; scope and uid
+KINDS = ("used", "uncertain", "reserved")
 
 
 @dataclasses.dataclass
-class Row:
-    """Reservation. `uncertain` are the entries where its parts are uncertain since it expired."""
+class Reservation:
+    """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`."""
 
     worker: str
-    entries: list[Entry]
     deadline: float
-    state: Literal["open", "done", "expired"] = "open"
+    begun: list[Pair]
+    counted: list[Pair]
+    state: str = "open"
     parts: int = 0
-    keys: list[Key] = dataclasses.field(default_factory=list)
-    uncertain: list[Entry] = dataclasses.field(default_factory=list)
+    keys: list[Pair] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class Part:
-    """Stored part."""
-
     id: str | None
     selection: Selection
     fetched: float
@@ -54,157 +52,80 @@ class Part:
 
 @dataclasses.dataclass
 class Model:
-    """The store's state; its operations are called in the name of a worker at a time."""
+    """The store's state; its operations are called at a time in the name of a worker."""
 
     worker: str = ""
     now: float = 0.0
-    counts: dict[Entry, list[int]] = dataclasses.field(default_factory=dict)  # used, uncertain, reserved
-    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
-    results: dict[Key, Result] = dataclasses.field(default_factory=dict)
-    parts: dict[Key, Part] = dataclasses.field(default_factory=dict)  # by scope and uid
+    counts: Counter[tuple[Pair, str]] = dataclasses.field(default_factory=Counter)
+    reservations: dict[str, Reservation] = dataclasses.field(default_factory=dict)
+    results: dict[Pair, Result] = dataclasses.field(default_factory=dict)
+    parts: dict[Pair, Part] = dataclasses.field(default_factory=dict)
 
     def usage(self) -> list[Usage]:
-        return sorted(Usage(*entry, *counts) for entry, counts in self.counts.items() if any(counts))
+        pairs = sorted({pair for (pair, _), parts in self.counts.items() if parts})
+        return [Usage(*pair, *(self.counts[pair, kind] for kind in KINDS)) for pair in pairs]
 
     def view(self, begins: Sequence[Begin]) -> tuple[list[Usage], list[list[Outcome]]]:
         """Return usage, and the quote of each begin alone."""
         return self.usage(), [[self._look_up(begin, want) for want in begin.wants] for begin in begins]
 
     def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        return [self._begin(begin) for begin in begins]
+        return [self._begin(begin, begin.id in self.reservations) for begin in begins]
 
-    def _begin(self, begin: Begin) -> list[Outcome]:
-        entries = [(account.account, account.period) for account in begin.accounts]
-        repeated = begin.id in self.rows
-        row = self.rows.get(begin.id) or Row(self.worker, entries, self.now + begin.seconds)
+    def _begin(self, begin: Begin, is_second: bool) -> list[Outcome]:
+        pairs = [(account.account, account.period) for account in begin.accounts]
+        new = Reservation(self.worker, self.now + begin.seconds, pairs, pairs)
+        reservation = self.reservations.get(begin.id, new)
         outcomes: list[Outcome] = []
         for want in begin.wants:
             outcome = self._look_up(begin, want)
-            if isinstance(outcome, Reserved) and (begin.scope, want.key) not in row.keys:
+            if isinstance(outcome, Reserved) and (begin.scope, want.key) not in reservation.keys:
                 parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
                 if refused := self._refused(begin.accounts, parts):
                     outcome = refused
-                elif repeated:
+                elif is_second:
                     outcome = Busy()
                 else:
-                    self._take(row, (begin.scope, want.key), parts)
-                    self.rows[begin.id] = row
+                    self.reservations[begin.id] = reservation
+                    self._take(reservation, (begin.scope, want.key), parts)
             outcomes.append(outcome)
         return outcomes
 
-    def finish(self, finishes: Sequence[Finish]) -> None:
-        for finish in finishes:
-            self._finish(finish)
-
-    def _finish(self, finish: Finish) -> None:
-        row = self.rows.get(finish.id)
-        if row is not None and row.state == "done":
-            return
-        present = [(account.account, account.period) for account in finish.accounts]
-        if row is None:
-            row = self.rows[finish.id] = Row("", [], self.now)
-        elif row.state == "open":
-            self._add(row.entries, 2, -row.parts)
-        else:
-            self._add(row.uncertain, 1, -row.parts)
-        self._book(row.entries, present, finish)
-        for result in finish.results:
-            if (finish.scope, result.key) in row.keys:
-                self._store(finish.scope, finish.selection, result)
-        row.state, row.keys, row.deadline = "done", [], max(row.deadline, self.now + 60)
-
-    def sweep(self) -> None:
-        self._expire(row for row in self.rows.values() if row.deadline < self.now)
-        self.rows = {id: row for id, row in self.rows.items() if self._is_needed(row)}
-        for results in (self.results, self.parts):
-            for key in [key for key, each in results.items() if abs(each.fetched - self.now) >= STALE]:
-                del results[key]
-
-    def _is_needed(self, row: Row) -> bool:
-        """Return whether a finish may still come: until the periods of what has expired end, a day at least."""
-        day = time.strftime("%Y-%m-%d", time.gmtime(self.now))
-        lasts = any(period in (day, day[:7], "lifetime") for _, period in row.entries)
-        return row.deadline > self.now - (DAY if row.state == "expired" else 0) or (row.state == "expired" and lasts)
-
-    def end_worker(self, worker: str | None) -> None:
-        """Expire the reservations of a process, or of all."""
-        self._expire(row for row in self.rows.values() if worker in (None, row.worker))
-
-    def set_usage(self, account: Account, used: int) -> None:
-        entry = (account.account, account.period)
-        self.counts.setdefault(entry, [0, 0, 0])[:2] = [used, 0]
-        for row in self.rows.values():
-            row.uncertain = [each for each in row.uncertain if each != entry]
-
-    def forget(self, scope: str | None) -> int:
-        gone = [key for key in self.parts if scope in (None, key[0])]
-        self.parts = {key: part for key, part in self.parts.items() if key not in gone}
-        self.results = {key: result for key, result in self.results.items() if scope not in (None, key[0])}
-        return len(gone)
-
-    def _look_up(self, begin: Begin, want: Want) -> Outcome:
-        key = (begin.scope, want.key)
-        stored = self._stored(begin, want)
-        if stored and (stored.asked >= want.end or stored.hits <= stored.asked):
-            return Found(stored)
-        busy = any(key in row.keys and row.state == "open" for id, row in self.rows.items() if id != begin.id)
-        return Busy() if busy else Reserved(stored)
-
-    def _stored(self, begin: Begin, want: Want) -> Result | None:
-        parts = {uid: part for (scope, uid), part in self.parts.items() if scope == begin.scope}
-        fresh = {
-            uid: part
-            for uid, part in parts.items()
-            if part.selection.serves(begin.selection) and begin.fresh_from <= part.fetched <= self.now
-        }
-        for uid, part in fresh.items():
-            if uid == want.uid or (part.id is not None and part.id == want.part_id):
-                return Result(want.key, want.end, 1, (Hit(uid),), (part.body,), (part.id,), None, part.fetched)
-        result = self.results.get((begin.scope, want.key))
-        if result is None or not begin.fresh_from <= result.fetched <= self.now:
-            return None
-        if not result.items and result.fetched < self.now - EMPTY:
-            return None
-        if any(hit.uid not in fresh for hit in result.items):
-            return None
-        shown = [fresh[hit.uid] for hit in result.items]
-        return result._replace(bodies=tuple(p.body for p in shown), part_ids=tuple(p.id for p in shown))
-
     def _refused(self, accounts: Iterable[Account], parts: int) -> Refused | None:
-        for account in accounts:
-            if account.limit is not None and parts:
-                left = account.limit - sum(self.counts.get((account.account, account.period), ()))
-                if left < parts:
-                    return Refused(account, max(left, 0))
+        for account, period, limit in accounts:
+            left = (limit or 0) - sum(self.counts[(account, period), kind] for kind in KINDS)
+            if limit is not None and 0 < parts > left:
+                return Refused(Account(account, period, limit), max(left, 0))
         return None
 
-    def _take(self, row: Row, key: Key, parts: int) -> None:
-        for other in self.rows.values():
+    def _take(self, reservation: Reservation, key: Pair, parts: int) -> None:
+        for other in self.reservations.values():
             other.keys = [each for each in other.keys if each != key]
-        row.keys.append(key)
-        row.parts += parts
-        self._add(row.entries, 2, parts)
+        reservation.keys.append(key)
+        reservation.parts += parts
+        self._add(reservation.counted, "reserved", parts)
 
-    def _expire(self, rows: Iterable[Row]) -> None:
-        for row in [row for row in rows if row.state == "open"]:
-            self._add(row.entries, 2, -row.parts)
-            self._add(row.entries, 1, row.parts)
-            row.state, row.uncertain = "expired", row.entries
+    def finish(self, finishes: Sequence[Finish]) -> None:
+        for finish in finishes:
+            reservation = self.reservations.setdefault(finish.id, Reservation("", 0.0, [], []))
+            if reservation.state != "done":
+                self._finish(finish, reservation)
 
-    def _book(self, begun: list[Entry], present: list[Entry], finish: Finish) -> None:
-        """Book in the periods of now; in those of the reservation that have ended the parts are uncertain."""
-        self._add(present, 0, finish.used)
-        self._add(present, 1, finish.uncertain)
-        self._add([entry for entry in begun if entry not in present], 1, finish.used + finish.uncertain)
-
-    def _add(self, entries: Iterable[Entry], column: int, parts: int) -> None:
-        for entry in entries:
-            self.counts.setdefault(entry, [0, 0, 0])[column] += parts
+    def _finish(self, finish: Finish, reservation: Reservation) -> None:
+        """Parts are used in the periods of now, and uncertain in those of the reservation that are others."""
+        present = [(account.account, account.period) for account in finish.accounts]
+        self._add(reservation.counted, KINDS[1 + (reservation.state == "open")], -reservation.parts)
+        self._add(present, "used", finish.used)
+        self._add(present, "uncertain", finish.uncertain)
+        self._add([pair for pair in reservation.begun if pair not in present], "uncertain", sum(finish[-2:]))
+        for result in finish.results:
+            if (finish.scope, result.key) in reservation.keys:
+                self._store(finish.scope, finish.selection, result)
+        reservation.state, reservation.keys = "done", []
 
     def _store(self, scope: str, selection: Selection, result: Result) -> None:
         self.results[scope, result.key] = result
-        ids = result.part_ids or (None,) * len(result.items)
-        for hit, body, part_id in zip(result.items, result.bodies, ids, strict=True):
+        for hit, body, part_id in zip(result.items, result.bodies, result.part_ids, strict=True):
             old = self.parts.get((scope, hit.uid))
             if old is None or not self._stays(old, selection, result.fetched):
                 self.parts[scope, hit.uid] = Part(part_id, selection, result.fetched, body)
@@ -213,3 +134,67 @@ class Model:
         """Return whether a stored part is fresh and better than another one: more fields, or newer with the same."""
         better = part.fetched > fetched if part.selection == selection else part.selection.serves(selection)
         return better and self.now - FRESH <= part.fetched <= self.now
+
+    def _look_up(self, begin: Begin, want: Want) -> Outcome:
+        key, stored = (begin.scope, want.key), self._stored(begin, want)
+        if stored and (stored.asked >= want.end or stored.hits <= stored.asked):
+            return Found(stored)
+        others = (other for id, other in self.reservations.items() if id != begin.id and other.state == "open")
+        return Busy() if any(key in other.keys for other in others) else Reserved(stored)
+
+    def _stored(self, begin: Begin, want: Want) -> Result | None:
+        fresh = {
+            uid: part
+            for (scope, uid), part in self.parts.items()
+            if scope == begin.scope and part.selection.serves(begin.selection) and self._is_fresh(begin, part.fetched)
+        }
+        for uid, part in fresh.items():
+            if uid == want.uid or (part.id is not None and part.id == want.part_id):
+                return Result(want.key, want.end, 1, (Hit(uid),), (part.body,), (part.id,), None, part.fetched)
+        result = self.results.get((begin.scope, want.key))
+        if result is None or not self._is_fresh(begin, result.fetched, empty=not result.items):
+            return None
+        if any(hit.uid not in fresh for hit in result.items):
+            return None
+        parts = [fresh[hit.uid] for hit in result.items]
+        return result._replace(
+            bodies=tuple(part.body for part in parts),
+            part_ids=tuple(part.id for part in parts),
+            fetched=min([result.fetched, *(part.fetched for part in parts)]),
+        )
+
+    def _is_fresh(self, begin: Begin, fetched: float, *, empty: bool = False) -> bool:
+        return max(begin.fresh_from, self.now - EMPTY if empty else 0.0) <= fetched <= self.now
+
+    def sweep(self) -> None:
+        self._expire(each for each in self.reservations.values() if each.deadline < self.now)
+        self.results = {key: each for key, each in self.results.items() if abs(each.fetched - self.now) < STORED}
+        self.parts = {key: each for key, each in self.parts.items() if abs(each.fetched - self.now) < STORED}
+
+    def end_worker(self, worker: str | None) -> None:
+        """Expire the reservations of a process, or of all."""
+        self._expire(each for each in self.reservations.values() if worker in (None, each.worker))
+
+    def _expire(self, reservations: Iterable[Reservation]) -> None:
+        for reservation in reservations:
+            if reservation.state == "open":
+                self._add(reservation.counted, "reserved", -reservation.parts)
+                self._add(reservation.counted, "uncertain", reservation.parts)
+                reservation.state = "expired"
+
+    def set_usage(self, account: Account, used: int) -> None:
+        pair = account.account, account.period
+        self.counts[pair, "used"], self.counts[pair, "uncertain"] = used, 0
+        for reservation in self.reservations.values():
+            if reservation.state == "expired":
+                reservation.begun = reservation.counted = [each for each in reservation.counted if each != pair]
+
+    def forget(self, scope: str | None) -> int:
+        gone = [key for key in self.parts if scope in (None, key[0])]
+        self.parts = {key: part for key, part in self.parts.items() if key not in gone}
+        self.results = {key: result for key, result in self.results.items() if scope not in (None, key[0])}
+        return len(gone)
+
+    def _add(self, pairs: Iterable[Pair], kind: str, parts: int) -> None:
+        for pair in pairs:
+            self.counts[pair, kind] += parts

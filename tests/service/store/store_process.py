@@ -12,6 +12,7 @@ from unittest import mock
 
 from proxy import errors
 from proxy.store.protocol import Store
+from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 
 CACHE_BYTES = 2**20  # more than a test stores
@@ -46,15 +47,14 @@ class StoreProcess:
         other.close()
 
     @classmethod
-    def open(cls, path: Path, worker: str, now: float) -> "StoreProcess":
-        """Open a store in the name of a worker."""
+    def open(cls, now: float, address: str, worker: str) -> "StoreProcess":
+        """Open the store in a file, or of a Redis server, in the name of a worker."""
         process = cls._idle.pop() if cls._idle else cls()
-        process.call(now, "open", path, worker)
+        process.call(now, "open", address, worker)
         return process
 
     def call(self, now: float, name: str, *arguments: Any, die_at: int = 0) -> Any:
-        """Call the store's operation `name`; with `die_at` the process dies before its so-manieth statement. Raises
-        DiedError."""
+        """Call an operation; with `die_at` the process dies before that statement of it. Raises DiedError."""
         try:
             self._pipe.send((now, name, arguments, die_at))
             reply = self._pipe.recv()
@@ -97,14 +97,19 @@ def _serve(pipe: Connection) -> None:
             reply: Any = None
             try:
                 if name == "open":
-                    path, worker = arguments
-                    store = runner.run(SqliteStore.open(path, clock, worker, CACHE_BYTES))
+                    store = runner.run(_open(clock, *arguments))
                 else:
                     assert store is not None
                     reply = runner.run(_call(store, name, arguments))
             except errors.StoreUnavailable as error:
                 reply = error
             pipe.send(reply)
+
+
+async def _open(clock: SetClock, address: str, worker: str) -> Store:
+    if address.startswith("unix:"):
+        return await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now)
+    return await SqliteStore.open(Path(address), clock, worker, CACHE_BYTES)
 
 
 async def _call(store: Store, name: str, arguments: tuple[Any, ...]) -> Any:

@@ -9,20 +9,22 @@ death, what the model shows with or without the operation.
 import dataclasses
 import itertools
 import pickle
-import shutil
 import tempfile
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from service.store.money_model import Entry, Model
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from service.store.money_model import Model, Pair
 from service.store.store_process import DiedError, StoreProcess
 
 from proxy.store.protocol import LIFETIME, Account, Begin, Finish, Hit, Reserved, Result, Selection, Want
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
 
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_796_082_900.0  # 2026-11-30 23:55 UTC
@@ -39,23 +41,22 @@ def want(key: str, end: int, parts: int) -> Want:
     return Want(key, 1, parts, uid="u1") if key == "by uid" else Want(key, 1, parts, part_id="id of u2")
 
 
-processes = st.integers(0, 1)
-scopes = st.sampled_from(SCOPES)
+processes, scopes = st.integers(0, 1), st.sampled_from(SCOPES)
 limits = st.sampled_from((None, 3, 6, 10))
 wants = st.builds(want, st.sampled_from([*LISTS]), st.integers(1, 4), st.sampled_from((1, 1, 1, 2, 0)))
-chosen = st.lists(wants, min_size=1, max_size=3, unique_by=lambda each: each.key)
+asked = st.tuples(scopes, st.integers(0, 3), st.lists(wants, min_size=1, max_size=3, unique_by=lambda each: each.key))
 bills = st.one_of(st.none(), st.integers(0, 12))  # parts that the upstream bills, if it is asked
 deaths = st.one_of(st.just(0), st.just(0), st.just(0), st.integers(1, 25))  # before which statement of an operation
 
 
 @dataclasses.dataclass
 class Request:
-    """Reservation as its caller knows it."""
+    """Reservation as its caller knows it, with the beginning that is stored of each want."""
 
     process: int
     begin: Begin
     deadline: float
-    reserved: list[tuple[Want, Result | None]]  # with the beginning that is stored
+    reserved: list[tuple[Want, Result | None]]
     billed: int | None = None
     finish: Finish | None = None
 
@@ -65,11 +66,14 @@ class Request:
 
 
 class MoneyMachine(RuleBasedStateMachine):
-    """Two processes and an upstream."""
+    """Two processes and an upstream; the store in a new file, or in a Redis server that is emptied."""
 
-    def __init__(self) -> None:
+    def __init__(self, redis: "RedisServer | None") -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="v3bridge-"))
+        self.folder = tempfile.TemporaryDirectory(prefix="v3bridge-")
+        self.redis = redis
+        if redis:
+            redis.empty()
         self.now = START
         self.models = [Model()]
         self.processes: list[StoreProcess | None] = [None, None]
@@ -77,12 +81,12 @@ class MoneyMachine(RuleBasedStateMachine):
         self.dead: list[str] = []
         self.numbers = itertools.count(1)
         self.requests: list[Request] = []
-        self.billed: Counter[Entry] = Counter()
+        self.billed: Counter[Pair] = Counter()
 
     def teardown(self) -> None:
         for process in filter(None, self.processes):
             process.close(self.now)
-        shutil.rmtree(self.folder)
+        self.folder.cleanup()
 
     def step(self, number: int, name: str, *arguments: Any, die_at: int = 0) -> Any:
         """Call an operation in a process, which may die. Only models that say the same go on."""
@@ -102,19 +106,19 @@ class MoneyMachine(RuleBasedStateMachine):
         return reply
 
     def process(self, number: int) -> StoreProcess:
-        """Return a process; start it if it died. The only one ends all reservations."""
+        """Return a process; start it if it died. The only one with a file ends all reservations."""
         process = self.processes[number]
         if process is None:
             self.workers[number] = f"worker {next(self.numbers)}"
-            process = StoreProcess.open(self.folder / "store.sqlite", self.workers[number], self.now)
-            if not any(self.processes):
-                for model in self.models:
-                    model.end_worker(None)
+            address = self.redis.url if self.redis else f"{self.folder.name}/store.sqlite"
+            process = StoreProcess.open(self.now, address, self.workers[number])
+            for model in () if self.redis or any(self.processes) else self.models:
+                model.end_worker(None)
             self.processes[number] = process
         return process
 
     def lose(self, number: int) -> None:
-        """Forget what only a process knew that has died."""
+        """Forget what only a process knew that has ended."""
         self.processes[number] = None
         self.dead.append(self.workers[number])
         self.requests = [each for each in self.requests if each.process != number]
@@ -123,82 +127,75 @@ class MoneyMachine(RuleBasedStateMachine):
         day = time.strftime("%Y-%m-%d", time.gmtime(self.now))
         return [Account(scope, day[:7], month), Account(scope, day), Account("key", LIFETIME, lifetime)]
 
-    def request(self, number: int) -> Request:
-        return self.requests[number % len(self.requests)]
+    def bill(self, scope: str, parts: int) -> None:
+        for account in self.accounts(scope):
+            self.billed[account.account, account.period] += parts
 
     @rule(
         number=processes,
-        asked=st.lists(st.tuples(scopes, chosen, st.integers(0, 3)), min_size=1, max_size=2),
+        batch=st.lists(asked, min_size=1, max_size=2),
         limits=st.tuples(limits, limits),
         hours=st.sampled_from((23.5, 24)),
-        times=st.integers(1, 2),
+        is_repeated=st.booleans(),
         die_at=deaths,
         billed=bills,
     )
     def begin(
         self,
         number: int,
-        asked: list[tuple[str, list[Want], int]],
+        batch: list[tuple[str, int, list[Want]]],
         limits: tuple[int | None, int | None],
         hours: float,
-        times: int,
+        is_repeated: bool,
         die_at: int,
         billed: int | None,
     ) -> None:
         """Begin, once or twice, and send if `billed` is a number."""
-        fresh_from = self.now - hours * HOUR
-        begins = [
-            Begin(f"{next(self.numbers):032x}", scope, Selection("s", features), its, self.accounts(scope, *limits),
-                  fresh_from, SECONDS)
-            for scope, its, features in asked
-        ]  # fmt: skip
-        for _ in range(times):
-            replies = self.step(number, "begin", begins, die_at=die_at)
-            if replies is None:
-                return
+        begins = []
+        for scope, features, its in batch:
+            accounts, fresh_from = self.accounts(scope, *limits), self.now - hours * HOUR
+            id = f"{next(self.numbers):032x}"
+            begins.append(Begin(id, scope, Selection("s", features), its, accounts, fresh_from, SECONDS))
+        replies = self.step(number, "begin", begins, die_at=die_at)
+        if replies and is_repeated:
+            replies = self.step(number, "begin", begins)
         counts = {(each.account, each.period): sum(each[2:]) for each in self.models[0].usage()}
-        for begin, outcomes in zip(begins, replies, strict=True):
+        for begin, outcomes in zip(begins, replies or [[], []], strict=False):
             reserved = [
                 (each, outcome.stored)
-                for each, outcome in zip(begin.wants, outcomes, strict=True)
+                for each, outcome in zip(begin.wants, outcomes, strict=False)
                 if isinstance(outcome, Reserved)
             ]
             request = Request(number, begin, self.now + SECONDS, reserved)
-            if request.parts:
-                for account, period, limit in begin.accounts:
-                    assert limit is None or counts[account, period] <= limit
+            for account, period, limit in begin.accounts if request.parts else ():
+                assert limit is None or counts[account, period] <= limit
             if reserved:
                 self.requests.append(request)
                 self.send(request, billed)
 
     def send(self, request: Request, billed: int | None) -> None:
         """Who sends looks at its deadline, and whether the periods are still those of the reservation."""
-        accounts = self.accounts(request.begin.scope)
         periods = [account.period for account in request.begin.accounts]
-        may = request.billed is None and request.finish is None and self.now < request.deadline
-        if billed is not None and may and periods == [account.period for account in accounts]:
+        if billed is None or request.billed is not None or request.finish or self.now > request.deadline:
+            return
+        if periods == [account.period for account in self.accounts(request.begin.scope)]:
             request.billed = min(billed, request.parts)
-            for account in accounts:
-                self.billed[account.account, account.period] += request.billed
+            self.bill(request.begin.scope, request.billed)
 
     @precondition(lambda self: self.requests)
-    @rule(
-        number=st.integers(0, 20), answered=st.booleans(), stored=st.booleans(), times=st.integers(1, 2), die_at=deaths
-    )
-    def finish(self, number: int, answered: bool, stored: bool, times: int, die_at: int) -> None:
+    @rule(which=st.integers(0, 20), answered=st.booleans(), stored=st.booleans(), again=st.booleans(), die_at=deaths)
+    def finish(self, which: int, answered: bool, stored: bool, again: bool, die_at: int) -> None:
         """Finish a request, or send its finish once more."""
-        request = self.request(number)
+        request = self.requests[which % len(self.requests)]
         if request.finish is None:
             begin, sent = request.begin, request.billed is not None
-            results = [self.result(begin, *each) for each in request.reserved] if sent and answered and stored else []
-            used = request.billed or 0 if answered else 0
-            uncertain = request.parts if sent and not answered else 0
-            request.finish = Finish(
-                begin.id, begin.scope, begin.selection, results, self.accounts(begin.scope), used, uncertain
-            )
-        self.step(request.process, "finish", [request.finish], die_at=die_at)
-        if times == 2 and self.processes[request.process]:
-            self.step(request.process, "finish", [request.finish])
+            results = [self.result(begin, *each) for each in request.reserved if sent and answered and stored]
+            used, uncertain = (request.billed or 0, 0) if answered else (0, request.parts if sent else 0)
+            accounts = self.accounts(begin.scope)
+            request.finish = Finish(begin.id, begin.scope, begin.selection, results, accounts, used, uncertain)
+        for death in (die_at, 0)[: 1 + again]:
+            if self.processes[request.process]:
+                self.step(request.process, "finish", [request.finish], die_at=death)
 
     def result(self, begin: Begin, wanted: Want, stored: Result | None) -> Result:
         """Return what the upstream has for a want, with the beginning that is stored."""
@@ -207,13 +204,14 @@ class MoneyMachine(RuleBasedStateMachine):
         before = stored.bodies if stored else ()
         new = [f"{each.uid} {begin.selection.features} {begin.id}".encode() for each in items[len(before) :]]
         ids = tuple(f"id of {each.uid}" for each in items)
-        details = f"details of {wanted.key}".encode()
         fetched = stored.fetched if stored else self.now
-        return Result(wanted.key, wanted.end, len(uids), items, (*before, *new), ids, details, fetched)
+        return Result(wanted.key, wanted.end, len(uids), items, (*before, *new), ids, wanted.key.encode(), fetched)
 
     @rule(seconds=st.sampled_from(STEPS), sweeps=st.booleans(), number=processes, die_at=deaths)
     def clock(self, seconds: float, sweeps: bool, number: int, die_at: int) -> None:
+        """Nobody finishes again after the deadline, or finishes when the month or a day have gone."""
         self.now += seconds
+        self.requests = [each for each in self.requests if self.now < each.deadline + (0 if each.finish else 20 * HOUR)]
         if sweeps:
             self.step(number, "sweep", die_at=die_at)
 
@@ -238,46 +236,42 @@ class MoneyMachine(RuleBasedStateMachine):
             self.step(number, "end_worker", self.dead.pop())
         if kind == "forget":
             self.step(number, "forget", (scope, None)[which % 2])
-        if kind == "send" and self.requests:
-            self.send(self.request(which), which)
         if kind == "finish unknown":
-            self.finish_unknown(number, scope)
+            self.bill(scope, 1)
+            begin = Begin(f"{next(self.numbers):032x}", scope, Selection("s", 3), (), (), 0, SECONDS)
+            results = [self.result(begin, Want("b", 1), None)]
+            finish = Finish(begin.id, scope, begin.selection, results, self.accounts(scope), 1, 0)
+            self.step(number, "finish", [finish])
         if kind == "set usage":
             self.set_usage(number, self.accounts(scope)[which % 3])
-
-    def finish_unknown(self, number: int, scope: str) -> None:
-        """A finish whose begin is not known books its parts, and stores nothing."""
-        begin = Begin(f"{next(self.numbers):032x}", scope, Selection("s", 3), (), (), 0, SECONDS)
-        accounts = self.accounts(scope)
-        for account in accounts:
-            self.billed[account.account, account.period] += 1
-        results = [self.result(begin, Want("b", 1), None)]
-        self.step(number, "finish", [Finish(begin.id, scope, begin.selection, results, accounts, 1, 0)])
+        if kind == "send" and self.requests:
+            self.send(self.requests[which % len(self.requests)], which)
 
     def set_usage(self, number: int, account: Account) -> None:
         """As the vendor's portal shows it. What has expired is not sent any more."""
         self.step(number, "set_usage", account, self.billed[account.account, account.period])
         for request in self.requests:
-            row = self.models[0].rows.get(request.begin.id)
-            if row is None or row.state != "open":
+            if self.models[0].reservations[request.begin.id].state != "open":
                 request.deadline = 0.0
 
     @invariant()
     def shows_what_the_model_shows(self) -> None:
         number = next((number for number in (1, 0) if self.processes[number]), 0)
-        features = 3 * (next(self.numbers) % 2)
+        selection = Selection("s", 3 * (next(self.numbers) % 2))
         probes = [
-            Begin("", scope, Selection("s", features), [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
+            Begin("", scope, selection, [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
             for scope in SCOPES
         ]
         usage, _ = self.step(number, "view", probes)
         counts = Counter({(each.account, each.period): sum(each[2:]) for each in usage})
-        assert all(billed <= counts[entry] for entry, billed in self.billed.items()), (self.billed, usage)
+        assert all(billed <= counts[pair] for pair, billed in self.billed.items()), (self.billed, usage)
 
 
-TestMoney = MoneyMachine.TestCase
-TestMoney.settings = settings(
-    max_examples=200,
-    stateful_step_count=20,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
-)
+@pytest.mark.parametrize("kind, examples", [("sqlite", 200), ("redis", 20)])
+def test_what_was_billed_is_counted(request: pytest.FixtureRequest, kind: str, examples: int) -> None:
+    redis = request.getfixturevalue("redis_server") if kind == "redis" else None
+    run_state_machine_as_test(
+        lambda: MoneyMachine(redis),
+        # To shrink takes minutes.
+        settings=settings(max_examples=examples, stateful_step_count=20, phases=[Phase.reuse, Phase.generate]),
+    )
