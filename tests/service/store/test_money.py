@@ -12,7 +12,7 @@ import pickle
 import tempfile
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import Phase, settings
@@ -68,12 +68,13 @@ class Request:
 class MoneyMachine(RuleBasedStateMachine):
     """Two processes and an upstream; the store in a new file, or in a Redis server that is emptied."""
 
-    def __init__(self, redis: "RedisServer | None") -> None:
+    redis: "ClassVar[RedisServer | None]" = None
+
+    def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="v3bridge-")
-        self.redis = redis
-        if redis:
-            redis.empty()
+        if self.redis:
+            self.redis.empty()
         self.now = START
         self.models = [Model()]
         self.processes: list[StoreProcess | None] = [None, None]
@@ -269,9 +270,7 @@ class MoneyMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("kind, examples", [("sqlite", 200), ("redis", 20)])
 def test_what_was_billed_is_counted(request: pytest.FixtureRequest, kind: str, examples: int) -> None:
-    redis = request.getfixturevalue("redis_server") if kind == "redis" else None
-    run_state_machine_as_test(
-        lambda: MoneyMachine(redis),
-        # To shrink takes minutes.
-        settings=settings(max_examples=examples, stateful_step_count=20, phases=[Phase.reuse, Phase.generate]),
-    )
+    MoneyMachine.redis = request.getfixturevalue("redis_server") if kind == "redis" else None
+    # To shrink takes minutes.
+    limited = settings(max_examples=examples, stateful_step_count=20, phases=[Phase.reuse, Phase.generate])
+    run_state_machine_as_test(MoneyMachine, settings=limited)
