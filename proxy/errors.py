@@ -169,9 +169,14 @@ class TooManyRequests(ClientError):
 
 
 class QuotaExhausted(ClientError):
-    """The remaining parts do not cover the request; `retry_after`: until the reset."""
+    """The remaining parts do not cover the request; `retry_after`: until the reset, `part_limit`: that the upstream has
+    named."""
 
     status = 429
+
+    def __init__(self, message: str, *, retry_after: int | None = None, part_limit: int | None = None) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.part_limit = part_limit
 
 
 class ServerError(BridgeError):
@@ -204,9 +209,20 @@ class DeadlineExceeded(UpstreamUnreachable):
 
 
 class UpstreamUnreadable(ServerError):
-    """The response is HTML, empty, truncated, or JSON that does not fit the schema."""
+    """The response is HTML, empty, truncated, or JSON that does not fit the schema. `sign` is what that points to."""
 
     status = 502
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        may_be_billed: bool = False,
+        sign: Literal["", "wrong address", "page", "unusable token"] = "",
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
+        self.sign = sign
 
 
 class UpstreamFault(ServerError):
@@ -228,10 +244,15 @@ class UpstreamFault(ServerError):
 
 
 class CredentialsRefused(ServerError):
-    """The client credentials, or their tokens, are not accepted. The message names only the application."""
+    """The client credentials, or their tokens, are not accepted. The message names only the application; `code` is that
+    of the service that refuses them."""
 
     # 502: the client's API key is accepted; the operator has to change the configuration.
     status = 502
+
+    def __init__(self, message: str, *, retry_after: int | None = None, code: str = "") -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.code = code
 
 
 class TokenLimit(ServerError):

@@ -12,10 +12,10 @@ from proxy import config, errors
 from proxy.config import loader
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
+from proxy.gateway.core import Upstream
 from proxy.kit import extras, shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping_loader
-from proxy.upstream import session
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
@@ -62,7 +62,7 @@ def _other_mistakes(settings: config.Config) -> Iterator[CheckResult]:
     yield from _missing_packages(settings)
     upstream = settings.upstream
     if upstream != "sandbox":
-        yield from _attempt("tls_file_invalid", lambda: session.tls_context(upstream.tls))
+        yield from _attempt("tls_file_invalid", lambda: Upstream.tls_context(upstream.tls))
     uids = Path(settings.uids) if settings.uids else None
     if uids is not None:
         yield from _attempt("uids_invalid", lambda: mapping_loader.load_uids(shipped.path("mappings"), uids))

@@ -9,7 +9,6 @@ import msgspec
 
 from proxy import errors
 from proxy.kit import located_yaml
-from proxy.upstream import http_post
 
 Outcome = Literal["passed", "failed", "warning", "skipped"]
 StageName = Literal["configuration", "machine", "network", "identity", "graphql", "schema", "plan", "store", "cost"]
@@ -88,23 +87,18 @@ def skipped(reason: str, application: str | None = None) -> CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckedService:
-    """A service, whose responses should be `expected` at the address in `setting`. Codes of its diagnoses begin with
-    `prefix`."""
+    """A service, whose address is in `setting`. Codes of its diagnoses begin with `prefix`."""
 
     prefix: str
     name: str
-    expected: str
     setting: str
 
-    def response_finding(self, reply: http_post.HttpResponse, error: errors.BridgeError) -> CheckResult:
+    def response_finding(self, error: errors.BridgeError) -> CheckResult:
         """Return the finding for a response that is no response of this service."""
-        if message := http_post.wrong_service(reply, self.name, self.expected, self.setting):
-            # An error page of a gateway in front of the service is no wrong address.
-            if reply.status < 500:
-                advice = f"check the address in {self.setting}"
-                is_page = reply.body.lstrip().startswith(b"<")
-                return self._found("wrong_address", message.partition(";")[0], "" if is_page else advice)
-            return self._found("failing", f"{self.name} responds with HTTP {reply.status}")
+        sign = error.sign if isinstance(error, errors.UpstreamUnreadable) else ""
+        if sign in ("page", "wrong address"):
+            advice = "" if sign == "page" else f"check the address in {self.setting}"
+            return self._found("wrong_address", error.message.partition(";")[0], advice)
         return self._found("failing" if isinstance(error, errors.UpstreamFault) else "unreadable", error.message)
 
     def failure_finding(self, error: errors.ServerError) -> CheckResult:

@@ -4,24 +4,26 @@ One query for each application and one introspection, both free of charge. A sto
 by a new one, unless the run has requested one for the application already.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proxy import errors, model
-from proxy.doctor import findings, identity
+from proxy.doctor import findings, identity, introspection
 from proxy.doctor.findings import CheckResult, found, passed, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.kit import shipped
 from proxy.kit.wording import counted
 from proxy.mapping import drift, loader
-from proxy.upstream import classify, graphql, http_post, introspection
+from proxy.model import GraphQLReply
 
 AFFECTED_MAX = 6  # v3 fields that one finding names
 SITE = "octopart"  # the default of upstream.site
-RESPONSE_BYTES = 4_194_304  # limit of a response to an introspection
 
-SERVICE = findings.CheckedService("graphql", classify.SERVICE, "GraphQL", "upstream.graphql_url")
+SERVICE = findings.CheckedService("graphql", "the GraphQL service", "upstream.graphql_url")
+OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"  # code of a token that lacks a scope
 
 
 # Findings about one application; the others are about the service.
@@ -45,11 +47,25 @@ class DiagnosedError(Exception):
         self.finding = finding
 
 
-class Answered(NamedTuple):
-    """Data of a response, and the errors beside them."""
+class _Envelope(msgspec.Struct, frozen=True):
+    data: dict[str, Any] | None = None
+    errors: list[model.GraphQLError] | None = None
 
-    data: Any
-    errors: Sequence[model.GraphQLError]
+
+class Probe(NamedTuple):
+    """Operation whose data says nothing: only whether there is some."""
+
+    name: str
+    payload: bytes
+    decode: Callable[[bytes], _Envelope] = msgspec.json.Decoder(_Envelope).decode
+
+
+def probe(name: str, document: str) -> Probe:
+    """Encode a document whose one operation has this name."""
+    return Probe(name, msgspec.json.encode({"operationName": name, "query": document}))
+
+
+FREE = probe("probe", "query probe { supCategories { id } }")
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
@@ -81,14 +97,14 @@ async def check_schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
         has_drift = has_drift or finding.outcome == "failed"
         yield finding
     if inspection.refusal is not None and not has_drift:
-        yield found("graphql_refuses", f"{classify.SERVICE} refuses a free query: {inspection.refusal.message}")
+        yield found("graphql_refuses", f"{SERVICE.name} refuses a free query: {inspection.refusal.message}")
 
 
 async def _try_token(inspection: Inspection, name: str) -> CheckResult:
     """Send a free query with the application's token, and again with a new one if a stored one is refused."""
     started = inspection.clock.monotonic()
     try:
-        await send(inspection, name, graphql.PROBE)
+        data_of(await send(inspection, name, FREE), name)
     except DiagnosedError as error:
         if error.finding.code != "token_refused":
             raise
@@ -100,7 +116,7 @@ async def _try_token(inspection: Inspection, name: str) -> CheckResult:
         async for finding in identity.request(inspection, name):
             if finding.outcome == "failed":
                 raise DiagnosedError(finding) from error
-        await send(inspection, name, graphql.PROBE)
+        data_of(await send(inspection, name, FREE), name)
         return passed("token_replaced", "the stored token was refused, a new one is accepted", name)
     milliseconds = (inspection.clock.monotonic() - started) * 1000
     return passed("token_accepted", f"the token is accepted; a query took {milliseconds:.0f} ms", name)
@@ -120,14 +136,15 @@ async def _schema(inspection: Inspection) -> AsyncIterator[CheckResult]:
     mappings = loader.load(shipped.path("mappings"), inspection.upstream.site, uids)
     operation = introspection.operation(mappings.schema.named_types())
     try:
-        answered = await send(inspection, min(inspection.accepted), operation)
+        name = min(inspection.accepted)
+        introspected = data_of(await send(inspection, name, operation), name)
     except (errors.QueryRefused, errors.QuotaExhausted) as error:
         yield found("introspection_refused", f"the schema was not compared: {error.message}")
         return
     except DiagnosedError as error:
         yield error.finding
         return
-    differences = drift.compare(mappings, answered.data.types)
+    differences = drift.compare(mappings, introspected.types)
     site = inspection.upstream.site
     for difference in differences:
         # The one field whose name is configured: its default is no mistake of the configuration.
@@ -150,49 +167,30 @@ def drift_finding(difference: drift.Drift) -> CheckResult:
     return found(code, f"{difference.place} {difference.problem}; {relation}: {named or 'nothing known'}")
 
 
-async def send(inspection: Inspection, name: str, operation: classify.GraphQLOperation[Any]) -> Answered:
-    """Send an operation that costs nothing, and return its data. Raises DiagnosedError, QueryRefused and
-    QuotaExhausted."""
-    return parse_response(await post(inspection, name, operation), operation, name, inspection.clock.now())
-
-
-async def post(inspection: Inspection, name: str, operation: classify.GraphQLOperation[Any]) -> http_post.HttpResponse:
-    """Send an operation with the application's token, and return the response, whatever it is. Raises
-    DiagnosedError."""
-    assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
-    headers = {
-        "Authorization": f"Bearer {inspection.tokens[name]}",
-        "Content-Type": "application/json",
-        "Accept": "application/json",
-    }
-    request = http_post.HttpRequest(
-        inspection.upstream.graphql_url, classify.SERVICE, operation.payload, headers, False, max_bytes=RESPONSE_BYTES
-    )
+async def send(
+    inspection: Inspection, name: str, operation: Probe | introspection.IntrospectionOperation
+) -> GraphQLReply:
+    """Send an operation that costs nothing with the application's token. Raises DiagnosedError where there is no whole
+    response."""
+    assert inspection.reached is not None  # noqa: S101 - run.py skips the stage otherwise
     try:
-        return await http_post.post(inspection.session, request)
+        return await inspection.reached.execute(operation, inspection.tokens[name])
     except errors.ServerError as error:
         raise DiagnosedError(SERVICE.failure_finding(error)) from error
 
 
-def parse_response(
-    reply: http_post.HttpResponse, operation: classify.GraphQLOperation[Any], name: str, now: float
-) -> Answered:
+def data_of(reply: GraphQLReply, name: str) -> Any:
     """Return the data of a response. Raises DiagnosedError, QueryRefused and QuotaExhausted."""
-    envelope = classify.decode(operation, reply)
-    if refusal := classify.token_refusal(reply, envelope):
-        text = f"{classify.SERVICE} refuses the token: {refusal}"
-        raise DiagnosedError(found("token_refused", text, application=name))
-    if classify.lacks_scope(envelope):
-        text = f"{classify.SERVICE} accepts the token, but not for supply data ({classify.OUT_OF_SCOPE})"
-        raise DiagnosedError(found("scope_missing", text, application=name))
-    try:
-        data = classify.data(reply, envelope, now)
-    except errors.TooManyRequests as error:
-        wait = f"; it asks to wait for {counted(error.retry_after, 'second')}" if error.retry_after else ""
-        text = f"{classify.SERVICE} limits requests (HTTP {reply.status}){wait}"
-        raise DiagnosedError(found("graphql_rate_limited", text)) from error
-    except errors.ServerError as error:
-        if isinstance(error, errors.QueryRefused):
-            raise
-        raise DiagnosedError(SERVICE.response_finding(reply, error)) from error
-    return Answered(data, (envelope.errors if envelope else None) or ())
+    failure = reply.failure
+    if failure is None:
+        return reply.data
+    if isinstance(failure, errors.QueryRefused | errors.QuotaExhausted):
+        raise failure
+    if isinstance(failure, errors.CredentialsRefused):
+        code = "scope_missing" if failure.code == OUT_OF_SCOPE else "token_refused"
+        raise DiagnosedError(found(code, failure.message, application=name)) from failure
+    if isinstance(failure, errors.TooManyRequests):
+        wait = f"; it asks to wait for {counted(failure.retry_after, 'second')}" if failure.retry_after else ""
+        text = f"{SERVICE.name} limits requests (HTTP 429){wait}"
+        raise DiagnosedError(found("graphql_rate_limited", text)) from failure
+    raise DiagnosedError(SERVICE.response_finding(failure)) from failure

@@ -15,8 +15,6 @@ from proxy.doctor import findings, network, stored
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.kit.wording import counted, duration
-from proxy.upstream import http_post
-from proxy.upstream.auth import identity, token_requests, token_store
 
 WAIT_SECONDS_MAX = 2.0  # for the rate limit of token requests
 STORED_SECONDS_MIN = 60.0  # that a stored token must live on
@@ -25,36 +23,34 @@ SECRET_LENGTH_MIN = 16  # characters; a shorter one is probably cut
 _GUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _QUOTES = "\"'`“”„‘’"
 
-SERVICE = findings.CheckedService("identity", identity.SERVICE, "a token", "upstream.token_url")
+SERVICE = findings.CheckedService("identity", "the identity service", "upstream.token_url")
 _GRANT_ERRORS = {"unauthorized_client", "unsupported_grant_type"}
-
-
-class _HasToken(msgspec.Struct):
-    access_token: str
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Leave an access token of each application."""
     codes: set[str] = set()
-    for key, (name, *others) in _by_token_key(inspection).items():
-        async for finding in _check_client(inspection, name, key):
+    names = list(inspection.settings.applications)
+    for name in names:
+        first, *_ = _same_credentials(inspection, name)
+        if first != name:
+            text = f"the client credentials are those of {first}"
+            yield passed("token_shared", text, name) if first in inspection.tokens else skipped(text, name)
+            continue
+        async for finding in _check_client(inspection, name):
             # The clocks are the same for all applications.
             if finding.application is not None or finding.code not in codes:
                 yield finding
             codes.add(finding.code)
-        for other in others:
-            text = f"the client credentials are those of {name}"
-            yield passed("token_shared", text, other) if name in inspection.tokens else skipped(text, other)
 
 
-async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIterator[CheckResult]:
+async def _check_client(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
     """Leave the token for the client credentials of an application, from the store or by a token request."""
-    known = await stored.use(inspection, lambda tokens: tokens.token(key), None)
-    token = None if known is None else identity.AccessToken(*known)
-    if token is not None and token.expires > inspection.clock.now() + STORED_SECONDS_MIN:
-        _use(inspection, key, token)
-        inspection.stored_tokens.update(_by_token_key(inspection)[key])
-        yield passed("token_stored", f"the store has a token, {_lifetime(token, inspection)}", name)
+    known = await stored.use(inspection, lambda state: state.token(name), None)
+    if known is not None and known[1] > inspection.clock.now() + STORED_SECONDS_MIN:
+        _use(inspection, name, known[0])
+        inspection.stored_tokens.update(_same_credentials(inspection, name))
+        yield passed("token_stored", f"the store has a token, {_lifetime(known[1], inspection)}", name)
         return
     async for finding in request(inspection, name):
         yield finding
@@ -62,8 +58,7 @@ async def _check_client(inspection: Inspection, name: str, key: str) -> AsyncIte
 
 async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
     """Make the one token request for the client credentials of an application."""
-    credentials = _credentials(inspection, name)
-    wait = await _wait(inspection, credentials)
+    wait = await stored.use(inspection, lambda state: state.take_token_request(name), 0.0)
     if wait > WAIT_SECONDS_MAX:
         text = (
             f"this client id has asked for too many tokens; the next one is allowed in {counted(round(wait), 'second')}"
@@ -71,39 +66,37 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
         yield found("token_rate_limited", text, application=name)
         return
     await asyncio.sleep(wait)
-    assert inspection.session is not None  # noqa: S101 - run.py skips the stage otherwise
-    upstream = inspection.upstream
-    now = inspection.clock.now()
+    assert inspection.reached is not None  # noqa: S101 - run.py skips the stage otherwise
+    application, now = inspection.settings.applications[name], inspection.clock.now()
     try:
-        reply = await identity.request_token(inspection.session, upstream.token_url, upstream.scope, credentials)
+        reply = await inspection.reached.request_token(name, application)
     except errors.CredentialsRefused as error:
         yield found("client_refused", error.message, application=name)
         return
     except errors.ServerError as error:
         yield msgspec.structs.replace(SERVICE.failure_finding(error), application=name)
         return
-    token, finding = parse_response(reply, credentials, now)
-    if token is not None:
-        key = _keys(inspection, credentials).token
-        _use(inspection, key, token)
-        finding = passed("token_received", f"a new token, {_lifetime(token, inspection)}", name)
-        kept = token.token, token.expires
-        await stored.use(inspection, lambda tokens: tokens.keep_token(key, *kept), None)
-    yield finding
+    if reply.failure is not None:
+        yield refusal_finding(reply.failure, name, application)
+    elif reply.token is not None:
+        kept = reply.token.token, reply.token.expires
+        _use(inspection, name, kept[0])
+        await stored.use(inspection, lambda state: state.keep_token(name, *kept), None)
+        yield passed("token_received", f"a new token, {_lifetime(kept[1], inspection)}", name)
     if reply.date and (skew := _clock(inspection, reply.date, now)):
         yield skew
 
 
 def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     """Compare the clock with the identity service's; None if they agree."""
-    skew, ahead = network.clock_finding(date, now, identity.SERVICE), network.seconds_behind(date, now)
+    skew, ahead = network.clock_finding(date, now, SERVICE.name), network.seconds_behind(date, now)
     if skew is None or ahead is None or abs(ahead) <= DATE_SECONDS or inspection.has_wrong_clock:
         return None
     if inspection.clock_agrees_with is None:
         return None if skew.outcome == "passed" else skew
     direction = "ahead of" if ahead > 0 else "behind"
     text = (
-        f"the clock of {identity.SERVICE} is {duration(round(abs(ahead) / 60) * 60)} {direction} this machine's, which "
+        f"the clock of {SERVICE.name} is {duration(round(abs(ahead) / 60) * 60)} {direction} this machine's, which "
         f"agrees with that of {inspection.clock_agrees_with}"
     )
     # A small difference is a problem only where the GraphQL service refuses the tokens for it.
@@ -114,40 +107,31 @@ def _clock(inspection: Inspection, date: str, now: float) -> CheckResult | None:
     return None if skew.outcome == "passed" else inspection.identity_clock
 
 
-def parse_response(
-    reply: http_post.HttpResponse, credentials: identity.Credentials, now: float
-) -> tuple[identity.AccessToken | None, CheckResult]:
-    """Return the token of a response and the finding about it."""
-    name = credentials.name
-    try:
-        token = identity.parse(reply, name, now)
-    except errors.TokenLimit as error:
-        text = (
-            f"{identity.SERVICE} limits token requests; it asks to wait for {counted(error.retry_after or 0, 'second')}"
-        )
-        return None, found("token_rate_limited", text, application=name)
-    except errors.CredentialsRefused:
-        return None, _refusal(identity.oauth_error(reply.body), credentials)
-    except errors.ServerError as error:
-        finding = (
-            found("token_unusable", error.message) if _has_token(reply) else SERVICE.response_finding(reply, error)
-        )
-        return None, msgspec.structs.replace(finding, application=name)
-    return token, passed("token_received", "a new token", name)
+def refusal_finding(failure: errors.BridgeError, name: str, application: config.ApplicationSettings) -> CheckResult:
+    """Return the finding about a response without a token."""
+    if isinstance(failure, errors.TokenLimit):
+        wait = counted(failure.retry_after or 0, "second")
+        text = f"{SERVICE.name} limits token requests; it asks to wait for {wait}"
+        return found("token_rate_limited", text, application=name)
+    if isinstance(failure, errors.CredentialsRefused):
+        return _refusal(failure.code, name, application)
+    if isinstance(failure, errors.UpstreamUnreadable) and failure.sign == "unusable token":
+        return found("token_unusable", failure.message, application=name)
+    return msgspec.structs.replace(SERVICE.response_finding(failure), application=name)
 
 
-def _refusal(code: str, credentials: identity.Credentials) -> CheckResult:
-    text = f"{identity.SERVICE} refuses the application: {code or 'HTTP 401'}"
+def _refusal(code: str, name: str, application: config.ApplicationSettings) -> CheckResult:
+    text = f"{SERVICE.name} refuses the application: {code or 'HTTP 401'}"
     if code == "invalid_scope":
-        return found("scope_refused", text, application=credentials.name)
+        return found("scope_refused", text, application=name)
     if code in _GRANT_ERRORS:
-        return found("grant_refused", text, application=credentials.name)
-    signs = list(suspicions(credentials.client_id or "", credentials.client_secret or config.Secret("")))
+        return found("grant_refused", text, application=name)
+    signs = list(suspicions(application.client_id or "", application.client_secret or config.Secret("")))
     shown = f"{text}, which may mean the client id or the client secret"
     if signs:
         advice = f"correct that first; if the application is refused still: {remedy('client_refused')}"
-        return found("client_refused", f"{shown}; {'; '.join(signs)}", advice=advice, application=credentials.name)
-    return found("client_refused", f"{shown}; both have the usual form", application=credentials.name)
+        return found("client_refused", f"{shown}; {'; '.join(signs)}", advice=advice, application=name)
+    return found("client_refused", f"{shown}; both have the usual form", application=name)
 
 
 def suspicions(client_id: str, client_secret: config.Secret) -> Iterator[str]:
@@ -172,56 +156,34 @@ def suspicions(client_id: str, client_secret: config.Secret) -> Iterator[str]:
         yield f"the client secret has only {counted(len(secret), 'character')}"
 
 
-def _has_token(reply: http_post.HttpResponse) -> bool:
-    """Return whether the response is one of an identity service, with a token that cannot be used."""
-    try:
-        msgspec.json.decode(reply.body, type=_HasToken)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return reply.status == 200
-
-
-def _use(inspection: Inspection, key: str, token: identity.AccessToken) -> None:
+def _use(inspection: Inspection, name: str, token: str) -> None:
     """Leave a token for all applications with these client credentials: they share it in the service as well."""
-    for name in _by_token_key(inspection)[key]:
-        inspection.tokens[name] = token.token
-        inspection.stored_tokens.discard(name)
+    for each in _same_credentials(inspection, name):
+        inspection.tokens[each] = token
+        inspection.stored_tokens.discard(each)
 
 
-def _by_token_key(inspection: Inspection) -> dict[str, list[str]]:
-    """Return the names of the applications by the key of their token in the store."""
-    names: dict[str, list[str]] = {}
-    for name in inspection.settings.applications:
-        names.setdefault(_keys(inspection, _credentials(inspection, name)).token, []).append(name)
-    return names
+def _same_credentials(inspection: Inspection, name: str) -> list[str]:
+    """Return the names of the applications with the client credentials of one."""
+    applications = inspection.settings.applications
+    own = applications[name]
+    return [
+        other
+        for other, entry in applications.items()
+        if (entry.client_id, entry.client_secret) == (own.client_id, own.client_secret)
+    ]
 
 
 async def forget(inspection: Inspection, name: str) -> None:
     """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
-    key = _keys(inspection, _credentials(inspection, name)).token
     refused = inspection.tokens[name]
-    await stored.use(inspection, lambda tokens: tokens.drop_token(key, refused), None)
-    for application in _by_token_key(inspection)[key]:
+    await stored.use(inspection, lambda state: state.drop_token(name, refused), None)
+    for application in _same_credentials(inspection, name):
         inspection.stored_tokens.discard(application)
         del inspection.tokens[application]
 
 
-async def _wait(inspection: Inspection, credentials: identity.Credentials) -> float:
-    """Count the request against the limits that the service keeps to; return the seconds until it is allowed."""
-    key = _keys(inspection, credentials).rate_limit
-    return await stored.use(inspection, lambda store: store.take(key, token_requests.RATE_LIMITS), 0.0)
-
-
-def _credentials(inspection: Inspection, name: str) -> identity.Credentials:
-    application = inspection.settings.applications[name]
-    return identity.Credentials(name, application.client_id, application.client_secret)
-
-
-def _keys(inspection: Inspection, credentials: identity.Credentials) -> token_store.StoreKeys:
-    return token_store.keys(inspection.upstream.token_url, inspection.upstream.scope, credentials)
-
-
-def _lifetime(token: identity.AccessToken, inspection: Inspection) -> str:
-    seconds = token.expires - inspection.clock.now()
+def _lifetime(expires: float, inspection: Inspection) -> str:
+    seconds = expires - inspection.clock.now()
     hours = round(seconds / 3600)
     return f"valid for {counted(hours, 'hour') if hours > 1 else counted(round(seconds / 60), 'minute')}"

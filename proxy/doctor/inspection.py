@@ -5,12 +5,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
-
 from proxy import config, errors
 from proxy.doctor.findings import CheckResult, StageName
+from proxy.gateway.core import StoredState, Upstream
 from proxy.kit import clock as clocks
-from proxy.stores.protocols import Store
 
 StartSandbox = Callable[[config.Config, AsyncExitStack], Awaitable[config.Config]]
 
@@ -31,7 +29,7 @@ class Inspection:
     requests: tuple[Path, ...] = ()
     configured: config.Config | None = None  # by stage configuration: as the service would use it
     is_embedded: bool = False  # by stage configuration: the upstream is the embedded sandbox
-    session: aiohttp.ClientSession | None = None  # by stage network, if the upstream's services can be reached
+    reached: Upstream | None = None  # by stage network, if the upstream's services can be reached
     clock_agrees_with: str | None = None  # by stage network: a host whose clock agrees with this machine's
     has_wrong_clock: bool = False  # by stage network: this machine's clock differs
     identity_clock: CheckResult | None = None  # by stage identity: that of the identity service alone differs
@@ -39,7 +37,7 @@ class Inspection:
     stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store
     accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted
     refusal: errors.QueryRefused | None = None  # by stage graphql: of a query that every schema should accept
-    store: Store | None = None  # by the first stage that uses it: see stored.py
+    state: StoredState | None = None  # by the first stage that uses it: see stored.py
     has_tried_store: bool = False
     store_error: errors.StoreUnavailable | None = None  # by the first stage for which the store has failed
 

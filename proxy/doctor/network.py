@@ -10,10 +10,10 @@ from email.utils import parsedate_to_datetime
 from proxy.doctor import routes
 from proxy.doctor.findings import CheckResult, found, passed, remedy
 from proxy.doctor.inspection import Inspection
+from proxy.gateway.core import Upstream
 from proxy.kit import wording
-from proxy.upstream import session
-from proxy.upstream.auth import identity
 
+TOLERANCE = 60.0  # seconds that clocks may differ
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
 _ENVIRONMENT = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
@@ -31,12 +31,12 @@ CODES: Mapping[routes.Step, str] = {
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Reach every origin of the upstream, and compare the clocks. Leaves a session if all can be reached."""
+    """Reach every origin of the upstream, and compare the clocks. Leaves the upstream if all can be reached."""
     dates: dict[str, str] = {}
     has_failed = False
-    http = session.open_session(inspection.upstream)
-    inspection.resources.push_async_callback(http.close)
-    for route in routes.routes(inspection.upstream, http):
+    upstream = Upstream(inspection.upstream, inspection.clock)
+    inspection.resources.push_async_callback(upstream.aclose)
+    for route in routes.routes(inspection.upstream, upstream.http):
         try:
             reached = await route.reach()
         except routes.RouteError as error:
@@ -52,7 +52,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     for skew in _clocks(inspection, dates):
         yield skew
     if not has_failed:
-        inspection.session = http
+        inspection.reached = upstream
 
 
 def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckResult]:
@@ -91,12 +91,12 @@ def clock_finding(date: str, now: float, host: str) -> CheckResult | None:
     if behind is None:
         return None
     # A Date has whole seconds, and the response took a moment.
-    if abs(behind) <= identity.TOLERANCE:
+    if abs(behind) <= TOLERANCE:
         return passed("clock_right", f"the clock agrees with that of {host}")
     direction = "behind" if behind > 0 else "ahead of"
     text = f"this machine's clock is {wording.duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
     if abs(behind) < CLOCK_WRONG_SECONDS:
-        return found("clock_inexact", f"{text}; up to {identity.TOLERANCE:.0f} s make no difference")
+        return found("clock_inexact", f"{text}; up to {TOLERANCE:.0f} s make no difference")
     return found(
         "clock_wrong",
         f"{text}; tokens are still renewed in time, because their lifetimes count and not their dates, but usage is "

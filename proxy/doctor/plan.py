@@ -6,22 +6,17 @@ because aggregations need it.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
 
-import msgspec
-
-from proxy import config, errors, model
+from proxy import config, errors
 from proxy.doctor import graphql, stored
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
-from proxy.gateway.quota import usage
+from proxy.gateway.core import StoredState, UsageRow
 from proxy.kit.wording import counted
-from proxy.stores.protocols import EntryUsage, ExhaustedQuota, Store
-from proxy.upstream import classify, http_post
+from proxy.model import GraphQLReply
 
-_NO_LEDGER: tuple[list[EntryUsage], list[ExhaustedQuota]] = ([], [])
 SMALL_LIMIT = 100  # parts: that of an evaluation
 LOW_PERCENT = 90.0
 TECH_SPECS = "TECH_SPECS"
@@ -38,28 +33,29 @@ class PartLimit(NamedTuple):
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Check the plan of each application whose token is accepted."""
-    usages, marked = await stored.use(inspection, _ledger, _NO_LEDGER)
+    unused = StoredState.unused(inspection.settings, inspection.clock)
+    rows = await stored.use(inspection, lambda state: state.usage(), unused)
+    usages = {row.application: row for row in rows if row.key is None}
     for name in sorted(inspection.accepted):
         application = inspection.settings.applications[name]
         try:
-            reply = await graphql.post(inspection, name, PROBE)
-            refusal = parse_probe(reply, name, inspection.clock.now())
+            refusal = parse_probe(await graphql.send(inspection, name, PROBE), name)
         except graphql.DiagnosedError as error:
             yield error.finding
             return
-        exhausted = next((quota for quota in marked if quota.account == name), None)
-        for finding in limit_findings(_part_limit(refusal, exhausted), application, name):
+        row = usages[name]
+        for finding in limit_findings(_part_limit(refusal, row), application, name):
             yield finding
-        yield ledger_finding(name, application, usages, inspection.clock.now())
-        for finding in _mark_findings(exhausted, refusal, name, inspection.clock.now()):
+        yield ledger_finding(name, application, row)
+        for finding in _mark_findings(row, refusal, name):
             yield finding
         for finding in feature_findings(refusal, application, name):
             yield finding
 
 
-def _mark_findings(exhausted: ExhaustedQuota | None, refusal: object, name: str, now: float) -> Iterator[CheckResult]:
+def _mark_findings(row: UsageRow, refusal: object, name: str) -> Iterator[CheckResult]:
     """Yield the finding about a quota that is marked as exhausted, while the upstream accepts requests."""
-    if exhausted is not None and exhausted.until > now and not isinstance(refusal, errors.QuotaExhausted):
+    if row.exhausted_until is not None and not isinstance(refusal, errors.QuotaExhausted):
         text = "the store has the quota as exhausted, but the upstream accepts requests"
         yield found(
             "quota_marked_exhausted",
@@ -69,27 +65,12 @@ def _mark_findings(exhausted: ExhaustedQuota | None, refusal: object, name: str,
         )
 
 
-class _PlanEnvelope(msgspec.Struct, frozen=True):
-    data: dict[str, Any] | None = None
-    errors: list[model.GraphQLError] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _PlanProbe:
-    """A search that nothing matches and that selects no part; its aggregation needs TECH_SPECS."""
-
-    name: str = "planCheck"
-    payload: bytes = msgspec.json.encode(
-        {
-            "operationName": "planCheck",
-            "query": 'query planCheck { supSearchMpn(q: "v3bridge-doctor-matches-no-part", limit: 0) '
-            '{ hits specAggs(attributeNames: ["resistance"]) { valueType } } }',
-        }
-    )
-    decode: Callable[[bytes], _PlanEnvelope] = msgspec.json.Decoder(_PlanEnvelope).decode
-
-
-PROBE = _PlanProbe()
+# A search that nothing matches and that selects no part; its aggregation needs TECH_SPECS.
+PROBE = graphql.probe(
+    "planCheck",
+    'query planCheck { supSearchMpn(q: "v3bridge-doctor-matches-no-part", limit: 0) '
+    '{ hits specAggs(attributeNames: ["resistance"]) { valueType } } }',
+)
 
 
 class FeatureRefused(NamedTuple):
@@ -98,18 +79,15 @@ class FeatureRefused(NamedTuple):
     message: str
 
 
-def parse_probe(
-    reply: http_post.HttpResponse, name: str, now: float
-) -> errors.QuotaExhausted | errors.QueryRefused | FeatureRefused | None:
+def parse_probe(reply: GraphQLReply, name: str) -> errors.QuotaExhausted | errors.QueryRefused | FeatureRefused | None:
     """Return what the response to the probe refuses; None if nothing. Raises DiagnosedError."""
-    envelope = classify.decode(PROBE, reply)
-    for error in (envelope.errors if envelope else None) or ():
+    for error in reply.reported:
         is_about_specs = isinstance(error.path, list) and "specAggs" in error.path
         # Its text and path are not documented (contract graphql.md §11).
         if is_about_specs or re.search(rf"{TECH_SPECS}|\bfeature\b", error.message):
             return FeatureRefused(error.message)
     try:
-        graphql.parse_response(reply, PROBE, name, now)
+        graphql.data_of(reply, name)
     except (errors.QuotaExhausted, errors.QueryRefused) as refusal:
         return refusal
     return None
@@ -136,24 +114,21 @@ def limit_findings(limit: PartLimit, application: config.ApplicationSettings, na
     return findings
 
 
-def ledger_finding(
-    name: str, application: config.ApplicationSettings, usages: list[EntryUsage], now: float
-) -> CheckResult:
-    """Return the finding about the parts that the ledger has left."""
-    row = usage.rows({name: application}, usages, [], now)[0]
-    spent = row.used + row.uncertain
-    if row.limit is None:
+def ledger_finding(name: str, application: config.ApplicationSettings, row: UsageRow) -> CheckResult:
+    """Return the finding about the parts that are left of the limit of the configuration."""
+    spent, limit = row.used + row.uncertain, application.parts
+    if not isinstance(limit, int):
         return passed("quota_unlimited", f"parts: unlimited; {counted(spent, 'part')} used in {row.period}", name)
-    remaining = row.remaining or 0
+    remaining = max(0, limit - spent)
     reset = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
-    text = f"{remaining:,} of {counted(row.limit, 'part')} remain {reset} (`parts` and the ledger)"
-    if row.limit == 0:
+    text = f"{remaining:,} of {counted(limit, 'part')} remain {reset} (`parts` and the ledger)"
+    if limit == 0:
         text = "`parts` is 0, so that only requests that are free of charge are sent"
         return found("quota_exhausted", text, advice="set `parts` to the part limit of the plan", application=name)
     if remaining == 0:
         advice = "" if row.resets_at else "raise `parts` if the plan has more; no date changes this by itself"
         return found("quota_exhausted", text, advice=advice, application=name)
-    if (row.percent or 0.0) >= LOW_PERCENT:
+    if 100 * spent >= LOW_PERCENT * limit:
         return found("quota_low", text, application=name)
     return passed("quota_remaining", text, name)
 
@@ -180,16 +155,11 @@ def feature_findings(refusal: object, application: config.ApplicationSettings, n
     return findings
 
 
-def _part_limit(refusal: object, exhausted: ExhaustedQuota | None) -> PartLimit:
+def _part_limit(refusal: object, row: UsageRow) -> PartLimit:
     """Put together what the upstream says now, and what it said when it refused the quota."""
     is_refused = isinstance(refusal, errors.QuotaExhausted)
-    said = classify.part_limit(str(refusal)) if is_refused else None
-    if said is None and exhausted is not None:
-        said = classify.part_limit(exhausted.reason)
+    said = refusal.part_limit if isinstance(refusal, errors.QuotaExhausted) else None
+    if said is None:
         # An earlier limit of 0 is history once requests are accepted: the plan has grown.
-        said = None if said == 0 and not is_refused else said
+        said = None if row.part_limit == 0 and not is_refused else row.part_limit
     return PartLimit(said, is_refused)
-
-
-async def _ledger(store: Store) -> tuple[list[EntryUsage], list[ExhaustedQuota]]:
-    return await store.all_usage(), await store.exhausted_quotas()

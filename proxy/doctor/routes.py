@@ -13,7 +13,7 @@ import aiohttp
 import yarl
 
 from proxy import config, errors
-from proxy.upstream import session
+from proxy.gateway.core import Upstream
 
 DATE_SECONDS = 5.0  # for a response, without which the check goes on
 # OpenSSL's codes of verification (x509_vfy.h).
@@ -84,7 +84,7 @@ class OriginRoute:
 
     async def reach(self) -> Reached:
         """Send a HEAD request. Raises RouteError, and ConfigError for files of upstream.tls."""
-        context = session.tls_context(self.upstream.tls)
+        context = Upstream.tls_context(self.upstream.tls)
         handshake = _Handshake(ssl.create_default_context() if isinstance(context, bool) else context)
         date = None
         try:

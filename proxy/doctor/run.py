@@ -14,7 +14,7 @@ STAGES = (
     StageCheck("configuration", configuration.check, is_ready=lambda _: True),
     StageCheck("machine", machine.check),
     StageCheck("network", network.check),
-    StageCheck("identity", identity.check, "network", lambda inspection: inspection.session is not None),
+    StageCheck("identity", identity.check, "network", lambda inspection: inspection.reached is not None),
     StageCheck("graphql", graphql.check, "identity", lambda inspection: bool(inspection.tokens)),
     StageCheck("schema", graphql.check_schema, "graphql", lambda inspection: bool(inspection.accepted)),
     StageCheck("plan", plan.check, "graphql", lambda inspection: bool(inspection.accepted)),

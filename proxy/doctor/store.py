@@ -6,7 +6,6 @@ A file that is missing is not made, and what is written is taken back in the sam
 import asyncio
 import os
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from proxy import errors
 from proxy.config import store_place
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
-from proxy.stores import cache_file, sqlite_schema
+from proxy.gateway.core import StoredState
 
 SLOW_SECONDS = 0.25
-TRIES = 3  # transactions that are timed; the fastest counts
 _SQLITE = {
     "SQLITE_NOTADB": "store_damaged",
     "SQLITE_CORRUPT": "store_damaged",
@@ -42,13 +40,12 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Try the store out, and the file of the shared cache beside it."""
     settings = inspection.settings
     file = store_place.file_of(settings.store, inspection.environ)
-    if file is not None:
-        for finding in await asyncio.to_thread(lambda: list(_file(file, inspection.environ))):
-            yield finding
-    elif settings.store.reveal() == "memory:":
+    if settings.store.reveal() == "memory:":
         yield _memory(inspection)
+    elif file is not None and await asyncio.to_thread(file.is_dir):
+        yield found("store_unwritable", f"{file} is a folder", advice="name a file in it with store: sqlite:PATH")
     else:
-        for finding in await _redis(inspection):
+        for finding in await _tried(inspection, file):
             yield finding
 
 
@@ -58,24 +55,34 @@ def _memory(inspection: Inspection) -> CheckResult:
     return found("store_volatile", "usage and tokens are lost when the service stops")
 
 
-def _file(file: Path, environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Check the file of an SQLite store, or the place where it will be made."""
-    if sqlite3.sqlite_version_info < sqlite_schema.LIBRARY:
-        needed = ".".join(map(str, sqlite_schema.LIBRARY))
-        yield found("sqlite_old", f"SQLite {needed} or later is needed, this Python has {sqlite3.sqlite_version}")
-    elif os.path.isdir(file):
-        yield found("store_unwritable", f"{file} is a folder", advice="name a file in it with store: sqlite:PATH")
-    elif not os.path.exists(file):
-        yield _place(file, environ)
+async def _tried(inspection: Inspection, file: Path | None) -> list[CheckResult]:
+    """Try out a file, or Redis, of which neither the address nor a message of its client is shown: they may have a
+    password."""
+    settings, environ = inspection.settings, inspection.environ
+    try:
+        if file is None and inspection.store_error is not None:
+            raise inspection.store_error  # of an earlier stage: each attempt may last until a timeout
+        trial = await StoredState.try_out(settings, inspection.clock, environ)
+    except errors.ConfigError as error:
+        return [found("redis_unreachable" if file is None else "sqlite_old", error.message)]
+    except errors.StoreUnavailable as error:
+        if isinstance(error.__cause__, sqlite3.Error):
+            return [found(_sqlite_code(error.__cause__), error.message)]
+        return [_redis_failure(settings.store.shown, error)]
+    if trial is None:
+        return [] if file is None else [_place(file, environ)]
+    if trial.problem:
+        return [found("store_of_other_version", trial.problem), *_cache(trial.cache)]
+    return [*_redis_settings(trial.settings), *_timed(trial.text, trial.seconds), *_cache(trial.cache)]
+
+
+def _cache(file: Path | None) -> Iterator[CheckResult]:
+    if file is None or not file.exists():
+        return
+    if os.access(file, os.R_OK | os.W_OK):
+        yield passed("cache_file", f"{file}: the shared cache, {file.stat().st_size / 1e6:.1f} MB")
     else:
-        yield from _existing(file)
-        cache = cache_file.beside(file)
-        if os.path.exists(cache) and not os.access(cache, os.R_OK | os.W_OK):
-            yield found(
-                "cache_file_unwritable", f"{cache} cannot be read and written: nothing is shared between workers"
-            )
-        elif os.path.exists(cache):
-            yield passed("cache_file", f"{cache}: the shared cache, {cache.stat().st_size / 1e6:.1f} MB")
+        yield found("cache_file_unwritable", f"{file} cannot be read and written: nothing is shared between workers")
 
 
 def _place(file: Path, environ: Mapping[str, str]) -> CheckResult:
@@ -88,53 +95,19 @@ def _place(file: Path, environ: Mapping[str, str]) -> CheckResult:
     return passed("store_new", f"{file} does not exist yet; the service will make it")
 
 
-def _existing(file: Path) -> Iterator[CheckResult]:
-    seconds = []
-    try:
-        for _ in range(TRIES):
-            began = time.monotonic()
-            version = sqlite_schema.try_out(file)
-            seconds.append(time.monotonic() - began)
-    except sqlite3.Error as error:
-        yield found(_sqlite_code(error), f"{file} cannot be used: {error}")
-        return
-    if version not in (0, sqlite_schema.VERSION):
-        yield found("store_of_other_version", f"{file} {sqlite_schema.other_version(version)}")
-        return
-    yield from _timed(f"{file}: schema {version}", min(seconds))
-
-
 def _sqlite_code(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     # A full disk is SQLITE_FULL, or one of the many SQLITE_IOERR_… where the files beside the database grow.
     return "store_disk_failed" if name.startswith("SQLITE_IOERR") else _SQLITE.get(name, "store_unwritable")
 
 
-async def _redis(inspection: Inspection) -> list[CheckResult]:
-    """Check Redis. Neither its address nor a message of its client is shown: they may hold a password."""
-    from proxy.stores.redis import RedisStore
-
-    address = inspection.settings.store.shown
-    seconds = []
-    try:
-        if inspection.store_error is not None:
-            raise inspection.store_error  # of an earlier stage: each attempt may last until a timeout
-        redis = RedisStore(inspection.settings.store.reveal(), inspection.clock)
-        inspection.resources.push_async_callback(redis.aclose)
-        for _ in range(TRIES):
-            began = time.monotonic()
-            info = await redis.try_out()
-            seconds.append(time.monotonic() - began)
-    except errors.StoreUnavailable as error:
-        reasons = {type(cause).__name__ for cause in (error.__cause__, getattr(error.__cause__, "__cause__", None))}
-        reason = next((name for name in _REDIS if name in reasons), type(error.__cause__).__name__)
-        return [found(_REDIS.get(reason, "redis_failed"), f"{address} cannot be used: {reason}")]
-    except errors.ConfigError as error:
-        return [found("redis_unreachable", error.message)]
-    return [*_redis_settings(info), *_timed(f"{address}: Redis {info.get('redis_version', '?')}", min(seconds))]
+def _redis_failure(address: str, error: errors.StoreUnavailable) -> CheckResult:
+    reasons = {type(cause).__name__ for cause in (error.__cause__, getattr(error.__cause__, "__cause__", None))}
+    reason = next((name for name in _REDIS if name in reasons), type(error.__cause__).__name__)
+    return found(_REDIS.get(reason, "redis_failed"), f"{address} cannot be used: {reason}")
 
 
-def _redis_settings(info: dict[str, Any]) -> Iterator[CheckResult]:
+def _redis_settings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
     policy = info.get("maxmemory_policy", "noeviction")
     # volatile-* evicts only keys with an expiry, which the ledger has none of.
     if info.get("maxmemory") and policy.startswith("allkeys"):

@@ -16,14 +16,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
 from proxy.config import changes
-from proxy.gateway import applications, callers, directory, pipeline, plan_knowledge, rate_limit
+from proxy.gateway import applications, callers, directory, pipeline, plan_knowledge, queries, rate_limit, stored_state
 from proxy.gateway import process as processes
+from proxy.gateway.applications import Client
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reservations, usage
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
-from proxy.mapping import loader
+from proxy.mapping import loader, tables
 from proxy.planning import listing, projection_cache
 from proxy.stores.protocols import Store
 from proxy.telemetry import callers as caller_counts
@@ -52,6 +53,18 @@ class Gateway:
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
 
+    @classmethod
+    async def open(
+        cls,
+        settings: config.Config,
+        clock: clocks.Clock,
+        resources: AsyncExitStack,
+        *,
+        cache_location: "CacheLocation | None" = None,
+    ) -> "Gateway":
+        """Build a gateway that serves one program, as `build` does."""
+        return await build(settings, clock, resources, cache_location=cache_location)
+
     def activate(self) -> None:
         """Apply its settings to what it shares with the gateway that it replaces."""
         self.cache.activate()
@@ -69,14 +82,34 @@ class Gateway:
                 ages.add_metric((name,), age)
         yield ages
 
+    @property
+    def state(self) -> stored_state.StoredState:
+        """What the store has."""
+        return stored_state.StoredState(self.store, self.settings, self.clock)
 
-@dataclass(frozen=True, slots=True)
-class SharedCacheLocation:
-    """Where the shared cache is, if not beside the store: the address of a store, and the name of the upstream whose
-    results it holds, for one whose address changes."""
+    async def quote(
+        self, request: queries.GatewayRequest, wanted: queries.QuerySet
+    ) -> list[entries.RenderedResult | None]:
+        """Return the results that cost nothing because they are stored, None for the other queries."""
+        return await self.cache.peek(request, wanted)
 
-    store: config.StoreUrl
-    upstream: str
+    async def flush(self) -> None:
+        """Wait until all results so far are stored for other processes."""
+        if self.cache.shared is not None:
+            await self.cache.shared.flush()
+
+    async def listed(self, name: str, client: Client) -> listing.Listing:
+        """Return the list of brands, sellers or categories. Raises BridgeErrors."""
+        return await self.lists.listing(name, client.application.credentials, self.clock.monotonic())
+
+    async def specs(self, client: Client) -> tables.Tables:
+        """Return the tables with all specs of the upstream. Raises BridgeErrors."""
+        return await self.lists.specs(client.application.credentials, self.clock.monotonic())
+
+
+CacheLocation = tuple[config.StoreUrl, str]
+"""Where the shared cache is, if not beside the store: the address of a store, and the name of the upstream whose
+results it has, for one whose address changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +153,7 @@ async def build(
     clock: clocks.Clock,
     resources: AsyncExitStack,
     *,
-    cache_location: SharedCacheLocation | None = None,
+    cache_location: CacheLocation | None = None,
     process: processes.ProcessState | None = None,
     previous: Gateway | None = None,
 ) -> Gateway:
@@ -316,17 +349,17 @@ async def _open_batches(base: _Base, connected: services.UpstreamServices) -> ba
     return await base.obtain(("batches", *base.connection, enabled), open_batches)
 
 
-async def _open_cache(base: _Base, location: SharedCacheLocation | None, store: Store) -> lookup.QueryCache:
+async def _open_cache(base: _Base, location: CacheLocation | None, store: Store) -> lookup.QueryCache:
     """Open the caches and the coalescing of queries in flight; start to follow their clearing by other processes."""
     settings, upstream = base.settings, base.upstream
     if location is not None:
-        upstream = msgspec.structs.replace(upstream, graphql_url=location.upstream)
+        upstream = msgspec.structs.replace(upstream, graphql_url=location[1])
     # A changed mapping, uid or upstream must not find entries that were made with the old one.
     files = base.contents[changes.MAPPINGS], base.contents.get("uids")
     scope = shared_keys.namespace(settings, upstream, *files)
     in_flight: coalescing.Coalescing[Hashable, lookup.Lookup, entries.RenderedResult] | None = None
     memory: entries.ResponseCache | None = None
-    shared = await _open_shared_cache(base, settings.store if location is None else location.store, scope)
+    shared = await _open_shared_cache(base, settings.store if location is None else location[0], scope)
     if settings.coalescing.enabled:
         # Shared where the claims are: of two requests one must not wait for the other's work, and that for its claim.
         in_flight = await base.obtain(("in flight", scope, shared), _make(coalescing.Coalescing))

@@ -11,6 +11,7 @@ from proxy.gateway.queries import GatewayRequest, QuerySet, V3Queries
 from proxy.gateway.quota.usage import UsageRow
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.stored_state import StoredState
+from proxy.upstream.checked import Upstream
 
 __all__ = [
     "Applications",
@@ -22,6 +23,7 @@ __all__ = [
     "RenderedResult",
     "ResponseMetadata",
     "StoredState",
+    "Upstream",
     "UsageRow",
     "V3Queries",
 ]

@@ -16,7 +16,7 @@ from proxy.gateway.quota import accounts, reservations, usage
 from proxy.gateway.quota.usage import UsageRow
 from proxy.kit.clock import Clock
 from proxy.stores import open as opening
-from proxy.stores import sqlite_schema
+from proxy.stores import sqlite_schema, trial
 from proxy.stores.protocols import Store
 from proxy.telemetry import metrics
 from proxy.telemetry.callers import CallerCount, UnknownKey
@@ -64,6 +64,16 @@ class StoredState:
         periods = accounts.billing_periods(now)
         entries = [account.entry(periods) for account in accounts.all_accounts(applications)]
         return usage.rows(applications, await self._store.usage(entries), exhausted, now)
+
+    @staticmethod
+    def unused(settings: config.Config, clock: Clock) -> list[UsageRow]:
+        """Return the same as `usage` of a store in which nothing is booked."""
+        return usage.rows(settings.applications, [], [], clock.now())
+
+    @staticmethod
+    async def try_out(settings: config.Config, clock: Clock, environ: Mapping[str, str]) -> trial.Trial | None:
+        """Try the store out, as proxy/stores/trial.py does."""
+        return await trial.try_out(settings.store, clock, environ)
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
         """Replace the usage of an application in its current period; return that before. Raises LookupError for an

@@ -87,6 +87,23 @@ def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> Gra
         return None
 
 
+def read(operation: GraphQLOperation[Any], reply: http_post.HttpResponse, now: float) -> model.GraphQLReply:
+    """Read a response, whatever it is; `now` is in seconds since 1970."""
+    envelope = decode(operation, reply)
+    reported = _errors(envelope)
+    if refusal := token_refusal(reply, envelope):
+        return model.GraphQLReply(
+            None, errors.CredentialsRefused(f"{SERVICE} refuses the token: {refusal}", code=refusal), reported
+        )
+    if lacks_scope(envelope):
+        message = f"{SERVICE} accepts the token, but not for supply data ({OUT_OF_SCOPE})"
+        return model.GraphQLReply(None, errors.CredentialsRefused(message, code=OUT_OF_SCOPE), reported)
+    try:
+        return model.GraphQLReply(data(reply, envelope, now), None, reported)
+    except errors.BridgeError as failure:
+        return model.GraphQLReply(None, failure, reported)
+
+
 def part_limit(message: str) -> int | None:
     """Return N of a "part limit of N" in an upstream message, or in an error of this service that repeats it; None
     without one."""
@@ -147,13 +164,13 @@ def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now
         reply, SERVICE, now, may_be_billed=True
     ):  # sent by a proxy in front of the service
         raise fault
-    message = http_post.wrong_service(reply, SERVICE, "GraphQL", "upstream.graphql_url")
-    raise errors.UpstreamUnreadable(
-        message
-        or f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
-        # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was
-        # executed.
-        may_be_billed=not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400),
+    # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
+    billed = not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
+    raise http_post.wrong_service(
+        reply, SERVICE, "GraphQL", "upstream.graphql_url", may_be_billed=billed
+    ) or errors.UpstreamUnreadable(
+        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
+        may_be_billed=billed,
     )
 
 
@@ -202,7 +219,9 @@ def _check_part_limit(messages: list[str], now: float) -> None:
     for message in messages:
         if not message.startswith(PART_LIMIT):
             continue
-        if part_limit(message) == 0:
+        limit = part_limit(message)
+        if limit == 0:
             # A plan without parts gets none with the next month either, so no date is promised.
-            raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"))
-        raise errors.QuotaExhausted(shortened(message), retry_after=errors.seconds_to_next_month(now))
+            raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"), part_limit=limit)
+        wait = errors.seconds_to_next_month(now)
+        raise errors.QuotaExhausted(shortened(message), retry_after=wait, part_limit=limit)

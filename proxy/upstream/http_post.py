@@ -215,16 +215,19 @@ def retry_after_seconds(retry_after: str | None, now: float) -> int | None:
         return None
 
 
-def wrong_service(reply: HttpResponse, service: str, expected: str, setting: str) -> str | None:
-    """Message for an HTML page, a redirect or a missing path: `setting` holds a wrong address. None for any other
+def wrong_service(
+    reply: HttpResponse, service: str, expected: str, setting: str, *, may_be_billed: bool = False
+) -> errors.UpstreamUnreadable | None:
+    """Error for an HTML page, a redirect or a missing path: `setting` holds a wrong address. None for any other
     response. The message holds nothing of the body, and no address."""
     page = reply.body.lstrip()[:1] == b"<"
     if not page and reply.status not in WRONG_ADDRESS_STATUSES and not 300 <= reply.status < 400:
         return None
     content = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
-    return (
+    message = (
         f"{service} answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
     )
+    return errors.UpstreamUnreadable(message, may_be_billed=may_be_billed, sign="page" if page else "wrong address")
 
 
 def server_error(

@@ -215,10 +215,6 @@ class ResponseCache:
             facts=renderer.facts,
         )
 
-    def holds(self, key: CacheKey, renderer: ItemRenderer) -> bool:
-        """Return whether `get` has a fresh result, without making its items."""
-        return self._find(key, self._usable(renderer.needed, self._fresh_until)) is not None
-
     def head(self, key: CacheKey, renderer: ItemRenderer) -> Head | None:
         """Return what is held of a page whose other records must be fetched; None if nothing is."""
         page = _page_of(key.key)

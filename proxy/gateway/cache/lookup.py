@@ -5,14 +5,14 @@ queries hit and which miss; the pipeline executes the misses and stores their re
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
 
 from proxy import errors
 from proxy.gateway.cache.coalescing import Coalescing, Share
-from proxy.gateway.cache.entries import CacheKey, Head, ItemRenderer, RenderedResult, ResponseCache
+from proxy.gateway.cache.entries import Head, RenderedResult, ResponseCache
 from proxy.gateway.cache.shared import SharedCache
 from proxy.gateway.cache.shared_misses import SharedMisses
 from proxy.gateway.queries import GatewayRequest, QuerySet
@@ -20,8 +20,6 @@ from proxy.planning.operations import COMPLETE, PartialResponse
 from proxy.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
-
-Result = TypeVar("Result")
 
 
 class QueryCache:
@@ -72,34 +70,20 @@ class QueryCache:
         return Lookup(self, request, queries, known)
 
     async def peek(self, request: GatewayRequest, queries: QuerySet) -> list[RenderedResult | None]:
-        """Return the results of queries that are cached, None for the others. Claims nothing."""
-        if self.entries is None:
-            return [None] * len(queries.keys)
-        return await self._cached(request, queries, self.entries, self.entries.get)
-
-    async def holds(self, request: GatewayRequest, queries: QuerySet) -> list[bool]:
-        """Return whether `peek` has a result of each query; far cheaper, because none is translated."""
-        if self.entries is None:
-            return [False] * len(queries.keys)
-        return await self._cached(request, queries, self.entries, self.entries.holds)
-
-    async def _cached(
-        self,
-        request: GatewayRequest,
-        queries: QuerySet,
-        entries: ResponseCache,
-        get: Callable[[CacheKey, ItemRenderer], Result],
-    ) -> list[Result]:
-        """Return what `get` has of each query, first of this process, then of the shared cache."""
+        """Return the results of queries that are cached, first of this process, then in the shared cache; None for the
+        others. Claims nothing."""
         keys, renderer, application = queries.keys, queries.renderer, request.client.application
-        results = [get(key, renderer) for key in keys]
+        entries = self.entries
+        if entries is None:
+            return [None] * len(keys)
+        results = [entries.get(key, renderer) for key in keys]
         if self.shared is not None:
             misses = [n for n, result in enumerate(results) if not result]
             digests = {n: digest for n in misses if (digest := self.shared.key(application, keys[n].key)) is not None}
             for position, records in zip(digests, await self.shared.peek([*digests.values()]), strict=True):
                 # One at a time: a small cache may not have room for all.
                 entries.add(keys[position], records)
-                results[position] = get(keys[position], renderer)
+                results[position] = entries.get(keys[position], renderer)
         return results
 
 

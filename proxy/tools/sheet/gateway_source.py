@@ -11,10 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from proxy import errors
-from proxy.gateway import assembly
-from proxy.gateway.applications import Client
-from proxy.gateway.cache.entries import RenderedResult
-from proxy.gateway.queries import GatewayRequest
+from proxy.gateway.core import Client, Gateway, GatewayRequest, RenderedResult
 from proxy.kit.wording import counted
 from proxy.tools.sheet.offers import is_named
 from proxy.tools.sheet.part_queries import (
@@ -43,7 +40,7 @@ class GatewayPartSource:
     """PartSource that executes queries as one client of a gateway. `notes` are for the user, such as that nothing is
     cached."""
 
-    def __init__(self, gateway: assembly.Gateway, client: Client, view: PartView, notes: Sequence[str] = ()) -> None:
+    def __init__(self, gateway: Gateway, client: Client, view: PartView, notes: Sequence[str] = ()) -> None:
         self.notes = tuple(notes)
         self.gateway = gateway
         self.client = client
@@ -66,8 +63,8 @@ class GatewayPartSource:
         distinct = sum(map(len, groups))
         missing: list[PartQuery] = []
         for group in groups:
-            cached = await self._are_cached(group, refresh=refresh)
-            missing += [query for query, is_cached in zip(group, cached, strict=True) if not is_cached]
+            cached = await self._cached(group, refresh=refresh)
+            missing += [query for query, result in zip(group, cached, strict=True) if result is None]
         status = self.gateway.pipeline.quota_status(self.client)
         left = None if status.limit is None else max(0, status.limit - status.used)
         return CostEstimate(distinct, distinct - len(missing), _parts(missing), len(by_currency(missing)), left)
@@ -75,8 +72,7 @@ class GatewayPartSource:
     async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if not names:
             return {}
-        gateway, credentials = self.gateway, self.client.application.credentials
-        listed = (await gateway.lists.listing("Seller", credentials, gateway.clock.monotonic())).ids
+        listed = (await self.gateway.listed("Seller", self.client)).ids
         sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
         unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
         return {name: difflib.get_close_matches(name, listed) for name in unknown}
@@ -84,8 +80,7 @@ class GatewayPartSource:
     async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if not names:
             return {}
-        gateway, credentials = self.gateway, self.client.application.credentials
-        known = (await gateway.lists.specs(credentials, gateway.clock.monotonic())).specs
+        known = (await self.gateway.specs(self.client)).specs
         keys = [entry.key for entry in known.names.values()]
         spelled = {name: (plain(name), known.key("", name)) for name in names}
         unknown = sorted(name for name, both in spelled.items() if not any(map(known.source, both)))
@@ -125,16 +120,10 @@ class GatewayPartSource:
         """Return what the caches have of queries with the same currency, and what is not fetched again."""
         if refresh == "everything":
             return [None] * len(group)
-        cached = await self.gateway.cache.peek(*self._lookup(group))
+        cached = await self.gateway.quote(*self._lookup(group))
         if refresh == "failures":
             return [None if result is None or not result.hits else result for result in cached]
         return cached
-
-    async def _are_cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[bool]:
-        """Return which queries `_cached` has results of."""
-        if refresh == "nothing":
-            return await self.gateway.cache.holds(*self._lookup(group))
-        return [result is not None for result in await self._cached(group, refresh=refresh)]
 
     def _lookup(self, group: Sequence[PartQuery]) -> tuple[GatewayRequest, PartQueries]:
         request = gateway_request(self.client, self.view, group[0].currency, self.gateway.clock.monotonic())
@@ -219,10 +208,8 @@ class _Run:
             failure = results[remaining[0]].failure if remaining else None
             if failure is None or attempt == ATTEMPTS_MAX or not await self._wait(failure, attempt):
                 break
-        shared = self._source.gateway.cache.shared
-        if shared is not None:
-            # Before anything is yielded: a process that is killed must find again what its user has seen.
-            await shared.flush()
+        # Before anything is yielded: a process that is killed must find again what its user has seen.
+        await self._source.gateway.flush()
         return [results[query] for query in batch]
 
     async def _resolve(self, queries: list[PartQuery]) -> list[RenderedResult]:

@@ -11,14 +11,12 @@ import msgspec
 
 from proxy import config, errors
 from proxy.config import store_place
-from proxy.gateway import assembly
-from proxy.gateway.applications import Client
+from proxy.gateway.core import Gateway
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.tools.sheet.gateway_source import GatewayPartSource
 from proxy.tools.sheet.part_queries import PartView
 from proxy.tools.sheet.parts import STALE_SECONDS
-from proxy.upstream.auth import token_store
 
 MEMORY_BYTES = 4_194_304  # of the cache in memory: each query is looked up once, the shared cache keeps the results
 # A batch of 100 parts that is given up is paid for all the same; the service itself ends a request after 30 s.
@@ -26,6 +24,13 @@ FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
 
 NOT_CACHED = "cache: results are not kept (cache.seconds or cache.bytes is 0): a second run costs the same parts again"
 NOT_SHARED = "cache: results are kept in memory only (cache.shared, store): a second run costs the same parts again"
+
+
+class CacheLocation(NamedTuple):
+    """Where results are kept, if not beside the store: with which store, and as those of which upstream."""
+
+    store: config.StoreUrl
+    upstream: str
 
 
 class ApplicationLogin(NamedTuple):
@@ -51,7 +56,7 @@ async def open_source(
     apikey: str | None = None,
     login: ApplicationLogin | None = None,
     refresh_login: bool = False,
-    cache_location: assembly.SharedCacheLocation | None = None,
+    cache_location: CacheLocation | None = None,
 ) -> AsyncIterator[GatewayPartSource]:
     """Open a source of parts; `settings.upstream` holds addresses.
 
@@ -61,10 +66,10 @@ async def open_source(
     key, settings = client_settings(settings, apikey, login)
     notes = _notes(settings, cache_location)
     async with AsyncExitStack() as resources:
-        gateway = await assembly.build(for_one_user(settings), clock, resources, cache_location=cache_location)
+        gateway = await Gateway.open(for_one_user(settings), clock, resources, cache_location=cache_location)
         client = next(each for each in gateway.applications.all if (each.application.name, each.key) == key)
         if refresh_login:
-            await _forget_token(gateway, client)
+            await _forget_token(gateway, client.application.name)
         site = "" if settings.upstream == "sandbox" else settings.upstream.site
         view = PartView(gateway.mappings, shipped.path("mappings"), site, client.application.features)
         source = GatewayPartSource(gateway, client, view, notes)
@@ -72,11 +77,11 @@ async def open_source(
         yield source
 
 
-def sandbox_cache(edition: str, environ: Mapping[str, str] = os.environ) -> assembly.SharedCacheLocation:
+def sandbox_cache(edition: str, environ: Mapping[str, str] = os.environ) -> CacheLocation:
     """Return where results of the embedded sandbox are kept between runs. Its address is another each time, but its
     parts are the same in one `edition`, and so is the default application that pays for them."""
     file = store_place.state_folder(environ) / "sheet" / "sandbox.sqlite"
-    return assembly.SharedCacheLocation(config.StoreUrl(f"sqlite:{file}"), f"the embedded sandbox, {edition}")
+    return CacheLocation(config.StoreUrl(f"sqlite:{file}"), f"the embedded sandbox, {edition}")
 
 
 def client_settings(
@@ -144,7 +149,7 @@ def for_one_user(settings: config.Config) -> config.Config:
     )
 
 
-def _notes(settings: config.Config, location: assembly.SharedCacheLocation | None) -> list[str]:
+def _notes(settings: config.Config, location: CacheLocation | None) -> list[str]:
     """Return what the user should know about where results are kept."""
     if not settings.cache.enabled:
         return [NOT_CACHED]
@@ -152,12 +157,6 @@ def _notes(settings: config.Config, location: assembly.SharedCacheLocation | Non
     return [] if settings.cache.shared and is_kept else [NOT_SHARED]
 
 
-async def _forget_token(gateway: assembly.Gateway, client: Client) -> None:
-    upstream = gateway.settings.upstream
-    if upstream == "sandbox":
-        return
-    store = gateway.store
-    key = token_store.keys(upstream.token_url, upstream.scope, client.application.credentials).token
-    stored = await store.token(key)
-    if stored is not None:
-        await store.drop_token(key, stored[0])
+async def _forget_token(gateway: Gateway, application: str) -> None:
+    if gateway.settings.upstream != "sandbox" and (stored := await gateway.state.token(application)) is not None:
+        await gateway.state.drop_token(application, stored[0])

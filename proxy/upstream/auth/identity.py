@@ -125,9 +125,12 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
-        raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
-    message = http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url")
-    raise errors.UpstreamUnreadable(message or f"{SERVICE} sent something that is not its answer (HTTP {reply.status})")
+        raise errors.CredentialsRefused(
+            f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}", code=error
+        )
+    raise http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url") or errors.UpstreamUnreadable(
+        f"{SERVICE} sent something that is not its answer (HTTP {reply.status})"
+    )
 
 
 def is_failure(reply: http_post.HttpResponse) -> bool:
@@ -139,8 +142,8 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     body = reply.body
     if not body.strip():
         raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
-    if message := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
-        raise errors.UpstreamUnreadable(message)
+    if error := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
+        raise error
     try:
         # Not strict: some servers send expires_in as text.
         response = msgspec.json.decode(body, type=_TokenResponse, strict=False)
@@ -148,15 +151,20 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
         raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
     # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", response.access_token):
-        raise errors.UpstreamUnreadable(f"{SERVICE} sent a token that cannot be put into a header")
+        raise errors.UpstreamUnreadable(
+            f"{SERVICE} sent a token that cannot be put into a header", sign="unusable token"
+        )
     expires_in = number(response.expires_in)
     times = claimed(response.access_token)
     expires = expiry(times, expires_in, now)
     if expires is None:
-        raise errors.UpstreamUnreadable(f"{SERVICE} sent a token without saying how long it lives")
+        raise errors.UpstreamUnreadable(
+            f"{SERVICE} sent a token without saying how long it lives", sign="unusable token"
+        )
     if expires <= now:
         raise errors.UpstreamUnreadable(
-            f"{SERVICE} sent a token that has already expired; is the clock of this machine right?"
+            f"{SERVICE} sent a token that has already expired; is the clock of this machine right?",
+            sign="unusable token",
         )
     return AccessToken(response.access_token, expires, tuple(mismatches(times, expires_in, now)))
 

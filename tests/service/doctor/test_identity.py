@@ -8,33 +8,34 @@ from support import cases
 
 from proxy import config
 from proxy.doctor import identity
-from proxy.upstream import http_post
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream import checked, http_post
 
 NOW = 1_700_000_000.0
 GUID = "c0a80101-1111-4111-8111-111111111111"
 SECRET = "a-secret-of-36-characters-as-it-is-"
 
 
-def reply(status: int, body: Any, retry_after: str | None = None) -> http_post.HttpResponse:
-    """A response whose body is text, or JSON."""
-    return http_post.HttpResponse(status, (body if isinstance(body, str) else json.dumps(body)).encode(), retry_after)
-
-
-def credentials(client_id: str = GUID, secret: str = SECRET) -> Credentials:
-    return Credentials("demo", client_id, config.Secret(secret))
+def diagnosed(
+    status: int, body: Any, retry_after: str | None = None, client_id: str = GUID, secret: str = SECRET
+) -> Any:
+    """Return the finding about a response whose body is text, or JSON."""
+    sent = (body if isinstance(body, str) else json.dumps(body)).encode()
+    reply = checked.token_reply(http_post.HttpResponse(status, sent, retry_after), "demo", NOW)
+    application = config.ApplicationSettings(
+        apikeys=(), client_id=config.ClientId(client_id), client_secret=config.Secret(secret)
+    )
+    assert reply.failure is not None
+    return identity.refusal_finding(reply.failure, "demo", application)
 
 
 @cases.parametrize("response, code")
 def test_response_has_one_diagnosis(response: Any, code: str) -> None:
-    token, finding = identity.parse_response(reply(*response), credentials(), NOW)
-    assert finding.code == code
-    assert (token is not None) is (code == "token_received")
-    assert finding.application == "demo"
+    finding = diagnosed(*response)
+    assert (finding.code, finding.application) == (code, "demo")
 
 
 def test_wait_of_a_rate_limit_is_told() -> None:
-    _, finding = identity.parse_response(reply(429, "", "30"), credentials(), NOW)
+    finding = diagnosed(429, "", "30")
     assert finding.text.endswith("it asks to wait for 30 seconds")
 
 
@@ -60,7 +61,7 @@ def test_signs_of_wrong_credentials_are_named_without_the_secret(client_id: str,
     named = list(identity.suspicions(client_id, config.Secret(secret)))
     assert len(named) == len(signs)
     assert all(sign in text for sign, text in zip(signs, named, strict=True))
-    _, finding = identity.parse_response(reply(400, {"error": "invalid_client"}), credentials(client_id, secret), NOW)
+    finding = diagnosed(400, {"error": "invalid_client"}, client_id=client_id, secret=secret)
     assert "may mean the client id or the client secret" in finding.text
     assert len(secret) < 9 or secret not in finding.text
     assert not signs or signs[0] in finding.text

@@ -8,9 +8,9 @@ from support import cases
 
 from proxy import config, errors
 from proxy.doctor import graphql, plan
-from proxy.gateway.quota import accounts
+from proxy.gateway.quota import accounts, usage
 from proxy.stores.protocols import EntryUsage, LedgerEntry
-from proxy.upstream import http_post
+from proxy.upstream import classify, http_post
 
 NOW = 1_700_000_000.0
 LIMIT_100 = "You have exceeded your part limit of 100. Please upgrade your plan."
@@ -21,7 +21,8 @@ def application(**changes: Any) -> config.ApplicationSettings:
 
 
 def probed(body: Any, status: int = 200) -> Any:
-    return plan.parse_probe(http_post.HttpResponse(status, json.dumps(body).encode()), "demo", NOW)
+    reply = http_post.HttpResponse(status, json.dumps(body).encode())
+    return plan.parse_probe(classify.read(plan.PROBE, reply, NOW), "demo")
 
 
 def refused(message: str, **more: Any) -> dict[str, Any]:
@@ -68,7 +69,9 @@ def test_no_date_is_promised_for_a_plan_without_parts() -> None:
 @cases.parametrize("parts, period, advice")
 def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:
     used = [EntryUsage(LedgerEntry("demo", entry), 10, 0, 0) for entry in ("2023-11", accounts.LIFETIME)]
-    finding = plan.ledger_finding("demo", application(parts=parts, period=period), used, NOW)
+    configured = application(parts=parts, period=period)
+    row, _ = usage.rows({"demo": configured}, used, [], NOW)
+    finding = plan.ledger_finding("demo", configured, row)
     assert (finding.code, finding.advice) == ("quota_exhausted", advice)
 
 

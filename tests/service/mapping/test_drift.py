@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from support import cases
 
+from proxy.doctor import introspection
 from proxy.kit import shipped
 from proxy.mapping import drift, loader
-from proxy.upstream import introspection
 
 COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 Remote = dict[str, drift.RemoteType]

@@ -10,7 +10,6 @@ from together.tools.sheet.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, 
 
 import nexar_sandbox
 from proxy import config, errors
-from proxy.gateway import assembly
 from proxy.kit import clock
 from proxy.tools.sheet import sources
 
@@ -85,7 +84,6 @@ async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_chang
     spent = []
     for edition in ("1", "1", "2"):  # the parts of another version are others
         location = sources.sandbox_cache(edition)
-        assert isinstance(location, assembly.SharedCacheLocation)
         async with (
             serve() as sandbox,
             opened(sandbox, "", time, {"store": "memory:"}, cache_location=location) as source,

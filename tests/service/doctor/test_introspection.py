@@ -8,8 +8,9 @@ import graphql
 import msgspec
 import pytest
 
+from proxy.doctor import introspection
 from proxy.mapping import drift
-from proxy.upstream import classify, http_post, introspection
+from proxy.upstream import classify, http_post
 
 COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 
