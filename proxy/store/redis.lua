@@ -1,21 +1,19 @@
--- The store in Redis. Each call is one operation, and atomic. KEYS[1]: what all keys begin with: a hash tag, so that they
--- are in one slot. ARGV: operation, its arguments (MessagePack), epoch and counter that the process has seen, bytes of
--- parts and results at most, and in tests the time instead of Redis' own. Returns {epoch, counter, result} (MessagePack),
--- and after it the bodies that belong to the result.
+-- The store in Redis. Each call is one operation, and atomic. KEYS[1]: what all keys begin with: a hash tag, so that
+-- they are in one slot. ARGV: operation, its arguments (MessagePack), epoch and counter that the process has seen,
+-- bytes of parts and results at most, and in tests the time instead of Redis' own. Returns {epoch, counter, result}
+-- (MessagePack), and after it the bodies that belong to the result.
 --
--- state        hash: version, epoch, counter, forgotten, bytes (of parts and results), swept
--- epochs       hash: account → epoch in which its usage was set
--- used, uncertain, reserved   hashes: "account period" → parts
--- reservation  hash: id → {worker, entries ("account period"), parts, deadline, state (open, expired), keys}
--- done:ID      a reservation that has ended
--- busy         hash: "scope key" → id of the reservation that took the key last
--- row, body    hashes: "part:scope uid" and "result:scope key" → values; the body of a result: its details
--- ages, ids    sorted set: names in `row` by the time of fetching; hash: "scope id" → uid of a part
--- value        hash: key → {text, since, until}
--- windows      hash: key → times of requests
--- seen         hash: who called on which day → {requests, last}; added:ID: an addition to it
--- unknown      hash: digest → API key that no application has; unknown_ages: sorted set: digests by last request
--- failures     list
+-- state        version, epoch, counter, forgotten, swept, bytes (of parts and results)
+-- epochs       account → epoch in which its usage was set
+-- used, uncertain, reserved   "account period" → parts
+-- reservation  id → {worker, entries ("account period"), parts, deadline, state (open, expired), keys}
+-- busy         "result:scope key" → id of the reservation that took the key last
+-- row, body    "part:scope uid" → values, as sent; "result:scope key" → values, details
+-- ids          "scope id" → name of a part; ages: sorted set of names in `row`
+-- value        key → {text, since, until}; windows: key → times of requests
+-- seen         who called on which day → {requests, last}; failures: list
+-- unknown      digest → API key that no application has; unknown_ages: sorted set of digests
+-- done:ID, added:ID   an operation with this id is done
 
 local VERSION = 1
 local EXPIRED_KEPT = 32 * 86400 -- seconds in which a late `finish` finds its reservation: longer than a month
@@ -35,9 +33,8 @@ local function load(key, field)
   return text and cmsgpack.unpack(text)
 end
 
--- Redis takes no -0.
 local function add(key, field, value)
-  if value ~= 0 then run('HINCRBY', key, field, value) end
+  if value ~= 0 then run('HINCRBY', key, field, value) end -- Redis takes no -0
 end
 
 local function drop(name)
@@ -45,9 +42,9 @@ local function drop(name)
   if not row then return end
   run('HDEL', 'row', name)
   run('HDEL', 'body', name)
+  run('HDEL', 'ids', row.id or '')
   run('ZREM', 'ages', name)
   add('state', 'bytes', -row.size)
-  if row.id then run('HDEL', 'ids', row.id) end
 end
 
 local function drop_oldest(bytes)
@@ -70,7 +67,7 @@ if is_full then
 end
 
 -- A process that has seen more than there is knows that data were lost. A new epoch begins, which all processes take
--- over: what is reserved from now on, and usage that is set from now on, is known.
+-- over. Nothing is reserved in it but for accounts whose usage was set in it.
 local epoch, seen_epoch = number('state', 'epoch'), tonumber(ARGV[3])
 if epoch < seen_epoch or epoch == seen_epoch and counter <= tonumber(ARGV[4]) then
   epoch = seen_epoch + 1
@@ -81,57 +78,51 @@ end
 local operations, bodies = {}, {}
 local taken, more = {}, {} -- keys and parts that this call reserves
 
--- A part that is fresh and serves the selection.
-local function find_part(begin, uid)
-  local part, wanted = load('row', 'part:' .. begin.scope .. ' ' .. uid), begin.selection
+local function find_part(begin, name)
+  local part, wanted = load('row', name), begin.selection
   if not part or part.digest ~= wanted.digest or bit.band(wanted.features, bit.bnot(part.features)) ~= 0 then return end
   return part.fetched >= now - begin.age and part.fetched <= now and part
 end
 
 -- What is stored of a want; `bodies`: details, and the parts.
 local function find_result(begin, want)
-  local name = 'result:' .. begin.scope .. ' ' .. want.key
-  local row, details = load('row', name), run('HGET', 'body', name)
-  local uid = want.uid or want.part_id and run('HGET', 'ids', begin.scope .. ' ' .. want.part_id)
-  local single = uid and find_part(begin, uid)
-  if single then
-    row = { asked = want['end'], hits = 1, items = cjson.encode({ { uid } }), uids = { uid }, fetched = single.fetched }
-    details = ''
+  local row, details = load('row', want.name), run('HGET', 'body', want.name)
+  local single = want.uid or want.id and run('HGET', 'ids', want.id)
+  local part = single and find_part(begin, single)
+  if part then
+    local items = cjson.encode({ { string.match(single, ' (.*)') } })
+    row, details = { asked = want['end'], hits = 1, items = items, parts = { single }, fetched = part.fetched }, ''
   end
-  local age = row and #row.uids == 0 and begin.empty_age or begin.age
+  local age = row and #row.parts == 0 and begin.empty_age or begin.age
   if not row or row.fetched < now - age or row.fetched > now then return end
-  local stored = { asked = row.asked, hits = row.hits, items = row.items, age = now - row.fetched, ids = {} }
+  local stored = { asked = row.asked, hits = row.hits, items = row.items, oldest = row.fetched, ids = {} }
   stored.bodies = { details }
-  for place, its_uid in ipairs(row.uids) do
-    local part = find_part(begin, its_uid)
+  for place, name in ipairs(row.parts) do
+    part = find_part(begin, name)
     if not part then return end
-    stored.age = math.max(stored.age, now - part.fetched)
-    stored.ids[place] = part.id or false
-    stored.bodies[place + 1] = run('HGET', 'body', 'part:' .. begin.scope .. ' ' .. its_uid)
+    stored.oldest = math.min(stored.oldest, part.fetched)
+    stored.ids[place], stored.bodies[place + 1] = part.id or false, run('HGET', 'body', name)
   end
   return stored
 end
 
 local function with_result(outcome, stored)
-  for _, body in ipairs(stored and stored.bodies or {}) do table.insert(bodies, body) end
-  if stored then stored.bodies = nil end
-  return { outcome, stored or false }
+  if not stored then return { outcome, false } end
+  for _, body in ipairs(stored.bodies) do table.insert(bodies, body) end
+  return { outcome, { now - stored.oldest, stored.asked, stored.hits, stored.items, stored.ids } }
 end
 
--- Why an account lets no more parts be reserved. After a loss, usage is known of accounts that it was set for: that of
--- the application has to be, and that of every account with a limit.
+-- Why so many parts cannot be reserved. After a loss, usage has to be set for the application, and for each account
+-- with a limit.
 local function refusal(accounts, parts)
   local is_known, refused = epoch == 0, nil
   for place, account in ipairs(accounts) do
-    local entry, left = account.account .. ' ' .. account.period, account.limit
-    local is_set = epoch == 0 or number('epochs', account.account) == epoch
-    if left and not is_set then return { 'lost' } end
+    local entry, is_set = account.entry, epoch == 0 or number('epochs', account.account) == epoch
+    local used = number('used', entry) + number('uncertain', entry) + number('reserved', entry) + (more[entry] or 0)
+    local left = (account.limit or math.huge) - used
+    if account.limit and not is_set then return { 'lost' } end
+    if parts > left and not refused then refused = { 'refused', place, math.max(0, left) } end
     is_known = is_known or is_set
-    if left and not refused then
-      for _, kind in ipairs({ 'used', 'uncertain', 'reserved' }) do left = left - number(kind, entry) end
-      left = left - (more[entry] or 0)
-      refused = parts > left and { 'refused', place, math.max(0, left) }
-    end
   end
   return not is_known and { 'lost' } or refused
 end
@@ -142,58 +133,46 @@ local function busy_with(name)
   return (taken[name] or reservation and reservation.state == 'open') and id
 end
 
--- The outcome of a want; what it reserves is added to `reservation`.
-local function decide(begin, want, reservation)
-  local name, stored = begin.scope .. ' ' .. want.key, find_result(begin, want)
-  local id, missing = busy_with(name), want['end'] - (stored and stored.asked or 0)
+-- The outcome of a want. What it reserves is added to the reservation; nothing more is if `begin` was sent again.
+local function decide(begin, want, reservation, is_second)
+  local stored, id = find_result(begin, want), busy_with(want.name)
+  local missing = want['end'] - (stored and stored.asked or 0)
   local parts = missing * want.parts
   if id == begin.id then return with_result('reserved', stored) end
   if stored and (missing <= 0 or stored.hits <= stored.asked) then return with_result('found', stored) end
-  if id then return { 'busy' } end
-  local refused = parts > 0 and refusal(begin.accounts, parts)
+  local refused = not id and parts > 0 and refusal(begin.accounts, parts)
   if refused then return refused end
-  if reservation.is_second then return { 'busy' } end -- sent again: nothing more is reserved
-  taken[name], reservation.parts = begin.id, reservation.parts + parts
-  table.insert(reservation.keys, name)
+  if id or is_second then return { 'busy' } end
+  taken[want.name], reservation.parts = begin.id, reservation.parts + parts
+  table.insert(reservation.keys, want.name)
   for _, entry in ipairs(reservation.entries) do more[entry] = (more[entry] or 0) + parts end
   return with_result('reserved', stored)
-end
-
-local function reserve(id, reservation)
-  save('reservation', id, reservation)
-  for _, name in ipairs(reservation.keys) do run('HSET', 'busy', name, id) end
-  for _, entry in ipairs(reservation.entries) do add('reserved', entry, reservation.parts) end
 end
 
 function operations.begin(worker, begins, is_quote)
   local outcomes, reservations = {}, {}
   for place, begin in ipairs(begins) do
-    local reservation = { worker = worker, entries = {}, parts = 0, state = 'open', keys = {} }
-    reservation.deadline = now + begin.seconds
-    reservation.is_second = run('EXISTS', 'done:' .. begin.id) == 1 or run('HEXISTS', 'reservation', begin.id) == 1
-    for _, account in ipairs(begin.accounts) do
-      table.insert(reservation.entries, account.account .. ' ' .. account.period)
-    end
+    local is_second = run('EXISTS', 'done:' .. begin.id) + run('HEXISTS', 'reservation', begin.id) > 0
+    local reservation = { worker = worker, parts = 0, deadline = now + begin.seconds, state = 'open', keys = {} }
+    reservation.entries = begin.entries
     outcomes[place] = {}
-    for position, want in ipairs(begin.wants) do outcomes[place][position] = decide(begin, want, reservation) end
+    for position, want in ipairs(begin.wants) do
+      outcomes[place][position] = decide(begin, want, reservation, is_second)
+    end
     if #reservation.keys > 0 then reservations[begin.id] = reservation end
   end
-  for id, reservation in pairs(is_quote and {} or reservations) do reserve(id, reservation) end
-  return outcomes
-end
-
-local function remove(id, reservation)
-  for _, name in ipairs(reservation.keys) do
-    if run('HGET', 'busy', name) == id then run('HDEL', 'busy', name) end
+  for id, reservation in pairs(is_quote and {} or reservations) do
+    save('reservation', id, reservation)
+    for _, name in ipairs(reservation.keys) do run('HSET', 'busy', name, id) end
+    for _, entry in ipairs(reservation.entries) do add('reserved', entry, reservation.parts) end
   end
-  run('HDEL', 'reservation', id)
+  return outcomes
 end
 
 -- In a period that has ended since `begin`, the upstream may have counted the parts, too.
 local function book(finish, reservation)
   local is_present = {}
-  for _, account in ipairs(finish.accounts) do
-    local entry = account.account .. ' ' .. account.period
+  for _, entry in ipairs(finish.entries) do
     is_present[entry] = true
     add('used', entry, finish.used)
     add('uncertain', entry, finish.uncertain)
@@ -204,44 +183,42 @@ local function book(finish, reservation)
   end
 end
 
-local function keep(name, body, row)
+local function remove(id, reservation)
+  for _, name in ipairs(reservation.keys) do
+    if run('HGET', 'busy', name) == id then run('HDEL', 'busy', name) end
+  end
+  run('HDEL', 'reservation', id)
+end
+
+-- A part that is fresh is replaced only by one that is newer and has no fewer fields.
+local function keep(name, row, body, fresh_seconds)
+  local before = load('row', name)
+  local is_fresh = before and before.digest == row.digest and math.abs(now - before.fetched) < fresh_seconds
+  local is_more = is_fresh and row.digest and bit.band(before.features, bit.bnot(row.features)) ~= 0
+  if is_more or is_fresh and before.fetched > row.fetched then return end
   drop(name)
   row.size = #body + #(row.items or '')
   save('row', name, row)
   run('HSET', 'body', name, body)
   run('ZADD', 'ages', row.fetched, name)
   add('state', 'bytes', row.size)
-  if row.id then run('HSET', 'ids', row.id, row.uid) end
+  if row.id then run('HSET', 'ids', row.id, name) end
 end
 
--- A fresh part is replaced by one that is newer and has no fewer fields.
-local function keep_result(finish, result)
-  local fetched, selection = now - result.age, finish.selection
-  for place, uid in ipairs(result.uids) do
-    local name, id = 'part:' .. finish.scope .. ' ' .. uid, result.ids[place]
-    local part = load('row', name)
-    local is_fresh = part and part.digest == selection.digest and math.abs(now - part.fetched) < finish.fresh_seconds
-    if not is_fresh or bit.band(part.features, bit.bnot(selection.features)) == 0 and part.fetched <= fetched then
-      part = { digest = selection.digest, features = selection.features, fetched = fetched, uid = uid }
-      part.id = id and finish.scope .. ' ' .. id or nil
-      keep(name, result.bodies[place], part)
-    end
-  end
-  local row = { asked = result.asked, hits = result.hits, items = result.items, uids = result.uids, fetched = fetched }
-  keep('result:' .. finish.scope .. ' ' .. result.key, result.details, row)
-end
-
-function operations.finish(finishes)
+function operations.finish(finishes, fresh_seconds)
   local most_bytes = tonumber(ARGV[5])
   for _, finish in ipairs(finishes) do
     local id = finish.id
     local reservation = load('reservation', id) or { entries = {}, parts = 0, keys = {}, deadline = now }
-    -- what was begun before data were lost is part of the usage that is set after it
-    if finish.epoch == epoch and run('EXISTS', 'done:' .. id) == 0 then
+    -- After a loss, what was reserved before it is part of the usage that is set.
+    if run('EXISTS', 'done:' .. id) == 0 and (reservation.state or epoch == 0) then
       book(finish, reservation)
       for _, result in ipairs(finish.results) do
-        local is_own = reservation.state == 'open' or run('HGET', 'busy', finish.scope .. ' ' .. result.key) == id
-        if is_own and result.size <= most_bytes and not is_full then keep_result(finish, result) end
+        local is_own = reservation.state == 'open' or run('HGET', 'busy', result.name) == id
+        for _, kept in ipairs(is_own and result.size <= most_bytes and not is_full and result.kept or {}) do
+          kept.row.fetched = now - result.age
+          keep(kept.name, kept.row, kept.body, fresh_seconds)
+        end
       end
       remove(id, reservation)
       run('SET', 'done:' .. id, 1, 'EX', math.ceil(math.max(DONE_KEPT, reservation.deadline - now)))
@@ -259,7 +236,7 @@ local function expire(id, reservation)
   save('reservation', id, reservation)
 end
 
-local function delete_old_days(first)
+local function delete_days(first)
   for _, key in ipairs({ 'used', 'uncertain', 'reserved', 'seen' }) do
     for _, field in ipairs(run('HKEYS', key)) do
       local day = string.match(field, '%d%d%d%d%-%d%d%-%d%d')
@@ -268,6 +245,7 @@ local function delete_old_days(first)
   end
 end
 
+-- Also for a worker that has died.
 function operations.sweep(worker, first_day, stored_seconds)
   for _, id in ipairs(run('HKEYS', 'reservation')) do
     local reservation = load('reservation', id)
@@ -275,26 +253,26 @@ function operations.sweep(worker, first_day, stored_seconds)
     if is_open and (reservation.worker == worker or reservation.deadline <= now) then expire(id, reservation) end
     if not is_open and reservation.deadline + EXPIRED_KEPT <= now then remove(id, reservation) end
   end
-  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', '-inf', now - stored_seconds)) do drop(name) end
-  -- written before the clock was set back
-  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', now + stored_seconds, '+inf')) do drop(name) end
+  -- A time ahead was written before the clock was set back.
+  for _, range in ipairs({ { '-inf', now - stored_seconds }, { now + stored_seconds, '+inf' } }) do
+    for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', range[1], range[2])) do drop(name) end
+  end
   for _, key in ipairs(run('HKEYS', 'value')) do
     if load('value', key)[3] < now then run('HDEL', 'value', key) end
   end
-  if run('HGET', 'state', 'swept') ~= first_day then delete_old_days(first_day) end
+  if run('HGET', 'state', 'swept') ~= first_day then delete_days(first_day) end
   run('HSET', 'state', 'swept', first_day)
 end
 
-function operations.set_usage(account, period, used)
-  local entry = account .. ' ' .. period
+function operations.set_usage(account, entry, used)
   run('HSET', 'used', entry, used)
   run('HDEL', 'uncertain', entry)
   run('HSET', 'epochs', account, epoch)
   for _, id in ipairs(run('HKEYS', 'reservation')) do
     local reservation = load('reservation', id)
-    for place, other in ipairs(reservation.entries) do
-      -- a late finish must not take off again what is uncertain no more
-      if other == entry and reservation.state == 'expired' then table.remove(reservation.entries, place) end
+    for place, other in ipairs(reservation.state == 'expired' and reservation.entries or {}) do
+      -- A late finish must not take off again what is uncertain no more.
+      if other == entry then table.remove(reservation.entries, place) end
     end
     save('reservation', id, reservation)
   end
@@ -363,10 +341,10 @@ function operations.add_seen(id, seen, unknown, failures, unknown_max, failures_
   end
   for _, key in ipairs(unknown) do
     local before = load('unknown', key.digest) or { first = key.first, last = key.last, requests = 0 }
-    if before.last > key.last then key.last, key.address, key.user_agent = before.last, before.address, before.user_agent end
-    key.first, key.requests = math.min(before.first, key.first), before.requests + key.requests
-    save('unknown', key.digest, key)
-    run('ZADD', 'unknown_ages', key.last, key.digest)
+    local newest = before.last > key.last and before or key
+    newest.first, newest.requests = math.min(before.first, key.first), before.requests + key.requests
+    save('unknown', key.digest, newest)
+    run('ZADD', 'unknown_ages', newest.last, key.digest)
   end
   for _, digest in ipairs(run('ZRANGE', 'unknown_ages', 0, -unknown_max - 1)) do
     run('HDEL', 'unknown', digest)
@@ -376,15 +354,12 @@ function operations.add_seen(id, seen, unknown, failures, unknown_max, failures_
   run('LTRIM', 'failures', 0, failures_max - 1)
 end
 
-function operations.check_writable() end
-
 -- A store of another version keeps usage and reservations.
 function operations.open()
   if number('state', 'version') == VERSION then return end
-  for _, key in ipairs({ 'row', 'body', 'ages', 'ids', 'value', 'windows', 'seen', 'unknown', 'unknown_ages', 'failures' }) do
-    run('UNLINK', key)
-  end
-  run('HSET', 'state', 'version', VERSION, 'bytes', 0)
+  operations.forget()
+  for _, key in ipairs({ 'value', 'windows', 'seen', 'failures', 'unknown', 'unknown_ages' }) do run('DEL', key) end
+  run('HSET', 'state', 'version', VERSION)
 end
 
 local result = operations[ARGV[1]](unpack(cmsgpack.unpack(ARGV[2]), 1, 6))

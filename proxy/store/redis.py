@@ -20,28 +20,13 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.store import protocol
-from proxy.store.protocol import (
-    Account,
-    Begin,
-    Busy,
-    Failure,
-    Finish,
-    Found,
-    Hit,
-    Outcome,
-    Refused,
-    Reserved,
-    Result,
-    Seen,
-    UnknownKey,
-    Usage,
-)
+from proxy.store.protocol import Account, Begin, Failure, Finish, Outcome, Result, Seen, UnknownKey, Usage
 
 PREFIX = "{v3bridge}:"
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set"
-_decode_hits = msgspec.json.Decoder(tuple[Hit, ...]).decode
+_decode_hits = msgspec.json.Decoder(tuple[protocol.Hit, ...]).decode
 
 
 class RedisStore:
@@ -67,7 +52,6 @@ class RedisStore:
         self._cache_bytes = cache_bytes
         self._now = now
         self._seen = (0, 0)  # epoch and counter
-        self._begun: dict[str, int] = {}  # ids of reservations → epoch
 
     @classmethod
     async def open(
@@ -90,9 +74,8 @@ class RedisStore:
         return await self._begin(begins, is_quote=True)
 
     async def finish(self, finishes: Sequence[Finish]) -> None:
-        await self._call("finish", [self._finish_values(finish) for finish in finishes])
-        for finish in finishes:
-            self._begun.pop(finish.id, None)
+        now = self._clock.now()
+        await self._call("finish", [_finish_values(finish, now) for finish in finishes], protocol.FRESH_SECONDS)
 
     async def sweep(self) -> None:
         await self.end_worker("")
@@ -111,7 +94,7 @@ class RedisStore:
         return [row for row in rows if any(row[2:])]
 
     async def set_usage(self, account: Account, used: int) -> None:
-        await self._call("set_usage", account.account, account.period, used)
+        await self._call("set_usage", account.account, _entry(account), used)
 
     async def forget(self, scope: str | None) -> int:
         return int(await self._call("forget", scope))
@@ -161,7 +144,7 @@ class RedisStore:
         return sorted((msgspec.json.decode(row, type=Failure) for row in rows), key=lambda failure: -failure.at)
 
     async def check_writable(self) -> None:
-        await self._call("check_writable")
+        await self.forgotten()  # writes, as every operation does
 
     async def aclose(self) -> None:
         await self.end_worker(self._worker)
@@ -169,24 +152,12 @@ class RedisStore:
 
     async def _begin(self, begins: Sequence[Begin], *, is_quote: bool) -> list[list[Outcome]]:
         now = self._clock.now()
-        self._begun |= {} if is_quote else {begin.id: self._seen[0] for begin in begins}
-        outcomes, bodies = await self._call_for_bodies(
-            "begin", self._worker, [_begin_values(begin, now) for begin in begins], is_quote
-        )
+        values = [_begin_values(begin, now) for begin in begins]
+        rows, bodies = await self._call_for_bodies("begin", self._worker, values, is_quote)
         return [
             [_outcome(begin, want.key, outcome, bodies, now) for want, outcome in zip(begin.wants, row, strict=True)]
-            for begin, row in zip(begins, outcomes, strict=True)
+            for begin, row in zip(begins, rows, strict=True)
         ]
-
-    def _finish_values(self, finish: Finish) -> dict[str, Any]:
-        now = self._clock.now()
-        return finish._asdict() | {
-            "epoch": self._begun.get(finish.id, self._seen[0]),
-            "fresh_seconds": protocol.FRESH_SECONDS,
-            "selection": finish.selection._asdict(),
-            "accounts": [account._asdict() for account in finish.accounts],
-            "results": [_result_values(result, now) for result in finish.results],
-        }
 
     async def _call(self, operation: str, *values: Any) -> Any:
         return (await self._call_for_bodies(operation, *values))[0]
@@ -219,50 +190,74 @@ def _check(info: dict[str, Any]) -> None:
 def _begin_values(begin: Begin, now: float) -> dict[str, Any]:
     age = now - begin.fresh_from
     return {
-        **{"id": begin.id, "scope": begin.scope, "selection": begin.selection._asdict(), "seconds": begin.seconds},
-        **{"age": age, "empty_age": min(age, protocol.EMPTY_SECONDS)},
-        "accounts": [account._asdict() for account in begin.accounts],
-        "wants": [want._asdict() for want in begin.wants],
+        "id": begin.id,
+        "selection": begin.selection._asdict(),
+        "seconds": begin.seconds,
+        "age": age,
+        "empty_age": min(age, protocol.EMPTY_SECONDS),
+        "accounts": [{**account._asdict(), "entry": _entry(account)} for account in begin.accounts],
+        "entries": [_entry(account) for account in begin.accounts],
+        "wants": [
+            {
+                "name": f"result:{begin.scope} {want.key}",
+                "end": want.end,
+                "parts": want.parts,
+                "uid": None if want.uid is None else f"part:{begin.scope} {want.uid}",
+                "id": None if want.part_id is None else f"{begin.scope} {want.part_id}",
+            }
+            for want in begin.wants
+        ],
     }
 
 
-def _result_values(result: Result, now: float) -> dict[str, Any]:
-    details = result.details or b""
+def _finish_values(finish: Finish, now: float) -> dict[str, Any]:
     return {
-        **{"key": result.key, "asked": result.asked, "hits": result.hits, "items": _text(result.items)},
-        "uids": [item.uid for item in result.items],
-        "ids": [id or False for id in result.part_ids or (None,) * len(result.items)],
-        "bodies": [_raw(body) for body in result.bodies],
-        "details": _raw(details),
-        "size": len(details) + sum(map(len, result.bodies)),
+        "id": finish.id,
+        "entries": [_entry(account) for account in finish.accounts],
+        "used": finish.used,
+        "uncertain": finish.uncertain,
+        "results": [_result_values(finish, result, now) for result in finish.results],
+    }
+
+
+def _result_values(finish: Finish, result: Result, now: float) -> dict[str, Any]:
+    """Return a result as rows of its parts and of itself."""
+    scope, name, details = finish.scope, f"result:{finish.scope} {result.key}", result.details or b""
+    ids = [None if id is None else f"{scope} {id}" for id in result.part_ids or [None] * len(result.items)]
+    parts = [f"part:{scope} {item.uid}" for item in result.items]
+    row = {"asked": result.asked, "hits": result.hits, "items": _text(result.items), "parts": parts}
+    rows = [(part, {**finish.selection._asdict(), "id": id}) for part, id in zip(parts, ids, strict=True)]
+    bodies = [*result.bodies, details]
+    return {
+        "name": name,
         "age": max(0.0, now - result.fetched) if result.fetched else 0.0,
+        "size": sum(map(len, bodies)),
+        "kept": [
+            {"name": name, "row": row, "body": _raw(body)}
+            for (name, row), body in zip([*rows, (name, row)], bodies, strict=True)
+        ],
     }
 
 
 def _outcome(begin: Begin, key: str, values: Any, bodies: Iterator[bytes], now: float) -> Outcome:
     match values:
         case "busy", *_:
-            return Busy()
+            return protocol.Busy()
         case "refused", place, left:
-            return Refused(begin.accounts[place - 1], left)
+            return protocol.Refused(begin.accounts[place - 1], left)
         case "lost", *_:
             return errors.StoreUnavailable(LOST)
-        case "reserved", False:
-            return Reserved(None)
-    kind, stored = values
-    details = next(bodies) or None
-    ids = tuple(id.partition(" ")[2] if id else None for id in stored["ids"])
-    result = Result(
-        key,
-        stored["asked"],
-        stored["hits"],
-        _decode_hits(stored["items"]),
-        tuple(next(bodies) for _ in ids),
-        ids,
-        details,
-        now - stored["age"],
-    )
-    return Found(result) if kind == "found" else Reserved(result)
+        case kind, (age, asked, hits, items, ids):
+            details = next(bodies) or None
+            parts = tuple(next(bodies) for _ in ids)
+            part_ids = tuple(id.partition(" ")[2] if id else None for id in ids)
+            result = Result(key, asked, hits, _decode_hits(items), parts, part_ids, details, now - age)
+            return protocol.Found(result) if kind == "found" else protocol.Reserved(result)
+    return protocol.Reserved(None)
+
+
+def _entry(account: Account) -> str:
+    return f"{account.account} {account.period}"
 
 
 def _date(day: int) -> str:
