@@ -8,7 +8,8 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
+from typing import Literal, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import Metric
@@ -22,6 +23,10 @@ from proxy.telemetry.log_queue import LogQueue
 # Up to 30 s, the default time limit of a request.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LAG_SECONDS = 0.1  # slept to measure the lag of the event loop
+
+# How the values of the processes that run become one.
+Mode = Literal["livesum", "livemax", "livemostrecent"]
+M = TypeVar("M", Counter, Gauge, Histogram)
 
 
 class Metrics(Collector):
@@ -40,116 +45,99 @@ class Metrics(Collector):
         self._add_request_metrics()
         self._add_upstream_metrics()
         self._add_process_metrics()
-        for metric in vars(self).values():
-            if isinstance(metric, Counter | Gauge | Histogram):
-                # To find the labels takes as long as to count: together 7 % of the time of a request, cached 4 %.
-                metric.labels = cache(metric.labels)  # type: ignore[method-assign, assignment]
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return _with_cached_labels(Counter(name, meaning, labels, registry=self.registry))
+
+    def _gauge(self, mode: Mode, name: str, meaning: str, *labels: str) -> Gauge:
+        return _with_cached_labels(Gauge(name, meaning, labels, registry=self.registry, multiprocess_mode=mode))
+
+    def _histogram(self, name: str, meaning: str, label: str) -> Histogram:
+        return _with_cached_labels(Histogram(name, meaning, (label,), registry=self.registry, buckets=SECONDS))
 
     def _add_request_metrics(self) -> None:
-        counter = partial(Counter, registry=self.registry)
-        self.requests = counter("v3bridge_requests", "HTTP requests by route and status", ("route", "status"))
-        self.request_seconds = Histogram(
-            "v3bridge_request_duration_seconds",
-            "Duration of HTTP requests",
-            ("route",),
-            registry=self.registry,
-            buckets=SECONDS,
+        self.requests = self._counter("v3bridge_requests", "HTTP requests by route and status", "route", "status")
+        self.request_seconds = self._histogram(
+            "v3bridge_request_duration_seconds", "Duration of HTTP requests", "route"
         )
-        self.parts = counter("v3bridge_parts_returned", "Parts returned by the upstream, and billed", ("application",))
-        self.parts_unmatched = counter(
+        self.parts = self._counter(
+            "v3bridge_parts_returned", "Parts returned by the upstream, and billed", "application"
+        )
+        self.parts_unmatched = self._counter(
             "v3bridge_parts_unmatched",
             "Parts returned that are in no response: of other numbers, or behind the page",
-            ("application",),
+            "application",
         )
-        self.queries = counter("v3bridge_queries", "Queries by source: hit, shared, miss or stale", ("source",))
-        self.shared_cache_lookups = counter(
+        self.queries = self._counter("v3bridge_queries", "Queries by source: hit, shared, miss or stale", "source")
+        self.shared_cache_lookups = self._counter(
             "v3bridge_shared_cache_lookups",
             "Queries looked up in the shared cache: hit, miss, or waited for another worker",
-            ("outcome",),
+            "outcome",
         )
-        self.shared_cache_failures = counter(
-            "v3bridge_shared_cache_failures", "Failed operations on the shared cache", ("operation",)
+        self.shared_cache_failures = self._counter(
+            "v3bridge_shared_cache_failures", "Failed operations on the shared cache", "operation"
         )
-        self.wrong_api_keys = counter(
-            "v3bridge_wrong_api_keys", "Requests with a wrong API key: forbidden or throttled", ("outcome",)
+        self.wrong_api_keys = self._counter(
+            "v3bridge_wrong_api_keys", "Requests with a wrong API key: forbidden or throttled", "outcome"
         )
 
     def _add_upstream_metrics(self) -> None:
-        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        self.upstream_requests = counter(
-            "v3bridge_upstream_requests", "GraphQL requests by outcome", ("operation", "outcome")
+        self.upstream_requests = self._counter(
+            "v3bridge_upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
         )
-        self.upstream_seconds = Histogram(
-            "v3bridge_upstream_request_duration_seconds",
-            "Duration of GraphQL requests",
-            ("operation",),
-            registry=self.registry,
-            buckets=SECONDS,
+        self.upstream_seconds = self._histogram(
+            "v3bridge_upstream_request_duration_seconds", "Duration of GraphQL requests", "operation"
         )
-        self.upstream_errors = counter(
-            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", ("operation",)
+        self.upstream_errors = self._counter(
+            "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
         )
-        self.retries = counter("v3bridge_upstream_retries", "Retries of GraphQL requests", ("operation", "reason"))
-        self.stalls = counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", ("operation",))
-        self.batched_requests = counter(
+        self.retries = self._counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
+        self.stalls = self._counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
+        self.batched_requests = self._counter(
             "v3bridge_batched_requests", "Requests that shared a GraphQL operation with others"
         )
-        self.upstream_in_flight = gauge(
-            "v3bridge_upstream_requests_in_flight",
-            "GraphQL requests that wait for their response",
-            multiprocess_mode="livesum",
+        self.upstream_in_flight = self._gauge(
+            "livesum", "v3bridge_upstream_requests_in_flight", "GraphQL requests that wait for their response"
         )
-        self.upstream_waiting = gauge(
-            "v3bridge_upstream_batches_waiting",
-            "Batches that wait for an upstream connection",
-            multiprocess_mode="livesum",
+        self.upstream_waiting = self._gauge(
+            "livesum", "v3bridge_upstream_batches_waiting", "Batches that wait for an upstream connection"
         )
-        self.circuit_breaker_state = gauge(
+        self.circuit_breaker_state = self._gauge(
+            "livemax",
             "v3bridge_circuit_breaker_state",
             "State of a circuit breaker: 0 closed, 1 half-open, 2 open",
-            ("service",),
-            multiprocess_mode="livemax",
+            "service",
         )
-        self.circuit_breaker_openings = counter(
-            "v3bridge_circuit_breaker_openings", "Times that a circuit breaker has opened", ("service",)
+        self.circuit_breaker_openings = self._counter(
+            "v3bridge_circuit_breaker_openings", "Times that a circuit breaker has opened", "service"
         )
-        self.token_requests = counter(
-            "v3bridge_token_requests", "Token requests by outcome", ("application", "outcome")
+        self.token_requests = self._counter(
+            "v3bridge_token_requests", "Token requests by outcome", "application", "outcome"
         )
 
     def _add_process_metrics(self) -> None:
-        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        self.event_loop_lag = gauge(
-            "v3bridge_event_loop_lag_seconds", "Lag of the event loop", multiprocess_mode="livemax"
+        self.event_loop_lag = self._gauge("livemax", "v3bridge_event_loop_lag_seconds", "Lag of the event loop")
+        self.event_loop_tasks = self._gauge(
+            "livesum", "v3bridge_event_loop_tasks", "Unfinished tasks of the event loop"
         )
-        self.event_loop_tasks = gauge(
-            "v3bridge_event_loop_tasks", "Unfinished tasks of the event loop", multiprocess_mode="livesum"
+        self.cache_entries = self._gauge(
+            "livesum", "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache"
         )
-        self.cache_entries = gauge(
-            "v3bridge_cache_entries",
-            "Entries of the caches in memory: queries or responses",
-            ("cache",),
-            multiprocess_mode="livesum",
+        self.cache_bytes = self._gauge("livesum", "v3bridge_cache_bytes", "Memory that these entries take", "cache")
+        self.log_lines_dropped = self._counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
+        self.store_unavailable = self._gauge(
+            "livemax", "v3bridge_store_unavailable", "Whether the store cannot be used: 1, else 0"
         )
-        self.cache_bytes = gauge(
-            "v3bridge_cache_bytes", "Memory that these entries take", ("cache",), multiprocess_mode="livesum"
+        self.configuration_reloads = self._counter(
+            "v3bridge_configuration_reloads", "Reloads of the configuration: reloaded or failed", "outcome"
         )
-        self.log_lines_dropped = counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
-        self.store_unavailable = gauge(
-            "v3bridge_store_unavailable", "Whether the store cannot be used: 1, else 0", multiprocess_mode="livemax"
+        self.last_reload_successful = self._gauge(
+            "livemostrecent", "v3bridge_configuration_last_reload_successful", "1 if the last reload succeeded, else 0"
         )
-        self.configuration_reloads = counter(
-            "v3bridge_configuration_reloads", "Reloads of the configuration: reloaded or failed", ("outcome",)
-        )
-        self.last_reload_successful = gauge(
-            "v3bridge_configuration_last_reload_successful",
-            "1 if the last reload succeeded, else 0",
-            multiprocess_mode="livemostrecent",
-        )
-        self.last_reload_success = gauge(
+        self.last_reload_success = self._gauge(
+            "livemax",
             "v3bridge_configuration_last_success_timestamp_seconds",
             "Time at which the running configuration was loaded, in seconds since 1970",
-            multiprocess_mode="livemax",
         )
 
     async def measure(self) -> None:
@@ -183,3 +171,9 @@ class Metrics(Collector):
         self._lines_dropped = LogQueue.dropped
         with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
             self.event_loop_tasks.set(len(asyncio.all_tasks()))
+
+
+def _with_cached_labels(metric: M) -> M:
+    """Cache the look-up of labels, which takes as long as to count: of a new request together 20 µs, cached 13 µs."""
+    metric.labels = cache(metric.labels)  # type: ignore[method-assign]
+    return metric
