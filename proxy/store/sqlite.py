@@ -46,7 +46,7 @@ INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetche
 """
 _DELETE_OLD = "DELETE FROM {} WHERE abs(fetched - ?) >= ?"
 _DELETE_OLDEST = "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM {0} ORDER BY fetched, rowid LIMIT ?)"
-_EXPIRE = "UPDATE reservation SET state = 'expired' WHERE state = 'open' AND {}"
+_EXPIRE = "UPDATE reservation SET state = 'expired', deadline = max(deadline, ?) WHERE state = 'open' AND {}"
 _END_RESERVATION = """
 INSERT INTO reservation VALUES (?, ?, '[]', 0, ?, 'done')
 ON CONFLICT DO UPDATE SET state = 'done', deadline = max(deadline, excluded.deadline)
@@ -190,7 +190,7 @@ class SqliteStore:
     def _expire(self, condition: str, *values: Any) -> None:
         """Move open reservations to uncertain usage. Their keys are free, and their rows stay for a late finish."""
         self._rows.execute(_EXPIRED_USAGE.format(condition), values)
-        self._rows.execute(_EXPIRE.format(condition), values)
+        self._rows.execute(_EXPIRE.format(condition), (self._clock.now(), *values))
 
     @_transaction
     def sweep(self) -> None:
@@ -313,9 +313,8 @@ class SqliteStore:
 def _bookings(finish: Finish, state: str, parts: int, begun: list[Pair]) -> Iterator[tuple[str, str, int, int, int]]:
     """Return what to add to usage: account, period, used, uncertain, reserved. `begun` has the periods of `begin`."""
     present = {(account.account, account.period) for account in finish.accounts}
-    for pair in present:
-        yield *pair, finish.used, finish.uncertain, 0
-    for pair in begun:
+    for pair in present.union(begun):
         # In a period that has ended meanwhile, the upstream may have counted the parts, too.
-        uncertain = 0 if pair in present else finish.used + finish.uncertain
-        yield (*pair, 0, uncertain, -parts) if state == "open" else (*pair, 0, uncertain - parts, 0)
+        used, uncertain = (finish.used, finish.uncertain) if pair in present else (0, finish.used + finish.uncertain)
+        ended = parts if pair in begun else 0
+        yield (*pair, used, uncertain, -ended) if state == "open" else (*pair, used, uncertain - ended, 0)

@@ -23,7 +23,7 @@ APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # of the write-ahead log, from which on its pages are moved to the file
-CHECKPOINT_ROUNDS = 5  # at most, while writers go on
+CHECKPOINT_ROUNDS = 10  # at most, while writers go on
 
 # A file of another version keeps these two tables, so they stay as they are.
 _KEPT_SCHEMA = """
@@ -206,13 +206,16 @@ def _connect(file: str, busy_seconds: float = 0.0) -> sqlite3.Connection:
 
 
 def _move_pages(file: str) -> None:
-    """Move the pages of the write-ahead log to the file; the next transaction then begins the log anew. Writers go on
-    meanwhile; only what they write faster than it is moved makes them wait."""
+    """Move the pages of the write-ahead log to the file, until it has all: the next transaction then begins the log
+    anew. Writers go on meanwhile, and wait only if they write faster than pages are moved."""
     with contextlib.closing(_connect(file, BUSY_SECONDS)) as rows, contextlib.suppress(sqlite3.Error):
-        for mode in ("PASSIVE", "PASSIVE", "RESTART"):
-            _, pages, moved = rows.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-            if moved == pages:
-                break
+        before = -1
+        for _ in range(CHECKPOINT_ROUNDS):
+            _, pages, _ = rows.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if pages == before:  # nothing was written meanwhile
+                return
+            before = pages
+        rows.execute("PRAGMA wal_checkpoint(RESTART)")
 
 
 def _unavailable(error: Exception) -> errors.StoreUnavailable:

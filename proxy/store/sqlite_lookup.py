@@ -94,8 +94,9 @@ def _read(connection: sqlite3.Connection, begins: Sequence[Begin], now: float) -
     )
     rows = {place: row for place, *row in connection.execute(_WANTS, (text, now))}
     parts: defaultdict[int, dict[int | None, _Part]] = defaultdict(dict)
-    for place, element, *part in connection.execute(_PARTS, (text, now)):
-        parts[place][element] = _Part(*part)
+    if any(row[3] is not None for row in rows.values()) or any(want.uid or want.part_id for _, want in wants):
+        for place, element, *part in connection.execute(_PARTS, (text, now)):
+            parts[place][element] = _Part(*part)
     for place, (_, want) in enumerate(wants):
         is_known, is_busy, is_own, *result = rows[place]
         yield _Wanted(want, is_known, is_busy, is_own, _stored(want, parts[place], result))

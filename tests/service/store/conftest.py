@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,10 @@ from proxy.store.protocol import Store
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 
-CACHE_BYTES = 1_000_000
-NOW = 1_701_345_600.0 - 3600  # 2023-11-30 11:00 UTC
+CACHE_BYTES = 2_000_000
+NOW = 1_701_342_000.0  # 2023-11-30 11:00 UTC
+
+Opens = Callable[..., Awaitable[Store]]
 
 
 @pytest.fixture
@@ -27,32 +28,49 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-Opens = Callable[..., Awaitable[Any]]
+@pytest.fixture(params=["sqlite", "redis"])
+def shared_kind(request: pytest.FixtureRequest) -> str:
+    """Implementation that several processes use."""
+    return str(request.param)
 
 
 @pytest.fixture
-async def open_store(
-    kind: str, tmp_path: Path, time: clock.ManualClock, request: pytest.FixtureRequest
-) -> AsyncIterator[Opens]:
-    """Opens the store of the test, once more each time it is called; closed with the test."""
+async def opens(
+    tmp_path: Path, time: clock.ManualClock, request: pytest.FixtureRequest
+) -> AsyncIterator[Callable[[str], Opens]]:
+    """Return for an implementation what opens its store, once more each time; closed with the test."""
     opened: list[Store] = []
     numbers = itertools.count(1)
 
-    async def open_(worker: str = "") -> Store:
-        worker = worker or f"worker {next(numbers)}"
-        if kind == "redis":
-            url = request.getfixturevalue("redis_server").url
-            opened.append(await RedisStore.open(url, time, worker, CACHE_BYTES, now=time.now))
-        else:
-            path = tmp_path / "store.sqlite" if kind == "sqlite" else None
-            opened.append(await SqliteStore.open(path, time, worker, CACHE_BYTES))
-        return opened[-1]
+    def of(kind: str) -> Opens:
+        async def open_(worker: str = "") -> Store:
+            worker = worker or f"worker {next(numbers)}"
+            if kind == "redis":
+                url = request.getfixturevalue("redis_server").url
+                opened.append(await RedisStore.open(url, time, worker, CACHE_BYTES, now=time.now))
+            else:
+                path = tmp_path / "store.sqlite" if kind == "sqlite" else None
+                opened.append(await SqliteStore.open(path, time, worker, CACHE_BYTES))
+            return opened[-1]
 
-    yield open_
+        return open_
+
+    yield of
     for store in opened:
         await store.aclose()
 
 
 @pytest.fixture
-async def store(open_store: Opens) -> Any:
+def open_shared(opens: Callable[[str], Opens], shared_kind: str) -> Opens:
+    """Open the store as one process more."""
+    return opens(shared_kind)
+
+
+@pytest.fixture
+def open_store(opens: Callable[[str], Opens], kind: str) -> Opens:
+    return opens(kind)
+
+
+@pytest.fixture
+async def store(open_store: Opens) -> Store:
     return await open_store()

@@ -1,74 +1,379 @@
-"""Contract of the store: the same tests for every implementation."""
+"""Contract of the store: the same tests for every implementation. Reservations, usage and results."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from service.store.conftest import CACHE_BYTES
+from support.store_client import BODY, NOVEMBER, SECONDS, SELECTION, Client, begin, result
 
 from proxy.kit.clock import ManualClock
 from proxy.store.protocol import (
+    DAYS_KEPT,
+    EMPTY_SECONDS,
+    FRESH_SECONDS,
+    LIFETIME,
+    STORED_SECONDS,
     Account,
-    Begin,
     Busy,
-    Finish,
     Found,
     Hit,
-    Outcome,
     Refused,
     Reserved,
-    Result,
     Selection,
     Store,
-    Usage,
     Want,
 )
 
-NOVEMBER, DECEMBER = Account("erp", "2023-11", 100), Account("erp", "2023-12", 100)
-SELECTION = Selection("fields", 0b11)
-FRESH = 84_600.0
-BODY = b"{}" * 100
+DECEMBER = Account("erp", "2023-12", 100)
+DAY = 86_400.0
 
 
-def begin(id: str, *wants: Want | str, time: ManualClock, **changes: object) -> Begin:
-    asked = [Want(want, 1) if isinstance(want, str) else want for want in wants]
-    made = Begin(id, "scope", SELECTION, asked, (NOVEMBER,), time.now() - FRESH, 35.0)
-    return made._replace(**changes)  # type: ignore[arg-type]
+@pytest.fixture
+def client(store: Store, time: ManualClock) -> Client:
+    return Client(store, time)
 
 
-def finish(id: str, *results: Result, used: int = 1, uncertain: int = 0, **changes: object) -> Finish:
-    made = Finish(id, "scope", SELECTION, results, (NOVEMBER,), used, uncertain)
-    return made._replace(**changes)  # type: ignore[arg-type]
+def kinds(outcomes: Sequence[object]) -> list[type]:
+    return [type(outcome) for outcome in outcomes]
 
 
-def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: bytes = BODY) -> Result:
-    items = tuple(Hit(uid, f"number of {uid}") for uid in uids)
-    return Result(key, asked, len(uids) if hits is None else hits, items, (body,) * len(uids))
+async def test_want_is_reserved_then_busy_then_found(client: Client, time: ManualClock) -> None:
+    assert await client.begin("a", "k") == Reserved(None)
+    assert await client.begin("b", "k") == Busy()
+    assert await client.counts() == (0, 0, 1)
+    sent = result("k", "u", part_ids=("7",), details=b"facets")
+    await client.finish("a", sent)
+    found = await client.begin("c", "k")
+    assert found == Found(sent._replace(fetched=found.result.fetched))
+    assert abs(found.result.fetched - time.now()) < 1
+    assert await client.counts() == (1, 0, 0)
 
 
-async def one(store: Store, begun: Begin) -> Outcome:
-    ((outcome,),) = await store.begin([begun])
-    return outcome
-
-
-async def counts(store: Store, account: Account = NOVEMBER) -> tuple[int, int, int]:
-    """Return used, uncertain and reserved parts."""
-    rows = {(row.account, row.period): row for row in await store.usage()}
-    row = rows.get((account.account, account.period), Usage("", "", 0, 0, 0))
-    return row.used, row.uncertain, row.reserved
-
-
-async def test_want_is_reserved_then_busy_then_found(store: Store, time: ManualClock) -> None:
-    assert await one(store, begin("a", "k", time=time)) == Reserved(None)
-    assert await one(store, begin("b", "k", time=time)) == Busy()
-    assert await counts(store) == (0, 0, 1)
-    await store.finish([finish("a", result("k", "u"))])
-    found = await one(store, begin("c", "k", time=time))
-    assert isinstance(found, Found)
-    assert found.result == result("k", "u")._replace(part_ids=(None,), fetched=time.now())
-    assert await counts(store) == (1, 0, 0)
+async def test_quote_returns_what_begin_would_and_changes_nothing(client: Client) -> None:
+    small = Account("erp", "2023-11", 1)
+    for _ in range(2):
+        outcomes = await client.quote("a", "b", accounts=(small,))
+        assert outcomes == [Reserved(None), Refused(small, 0)]
+    assert await client.store.usage() == []
+    await client.begin("x", "a")
+    assert await client.quote("a") == Busy()
 
 
 @pytest.mark.parametrize("end", [1, 3])
-async def test_wants_that_do_not_fit_are_refused_in_their_order(store: Store, time: ManualClock, end: int) -> None:
+async def test_wants_that_do_not_fit_are_refused_in_their_order(client: Client, end: int) -> None:
     limited = Account("erp", "2023-11", 4)
     wants = [Want("a", end), Want("b", 4), Want("c", 1), Want("free", 9, 0)]
-    (outcomes,) = await store.begin([begin("a", *wants, time=time, accounts=(limited,))])
+    outcomes = await client.begin("x", *wants, accounts=(limited,))
     assert outcomes == [Reserved(None), Refused(limited, 4 - end), Reserved(None), Reserved(None)]
-    assert await counts(store) == (0, 0, end + 1)
+    assert await client.counts() == (0, 0, end + 1)
+
+
+async def test_every_account_limits_and_is_counted(client: Client) -> None:
+    key, day = Account("key", LIFETIME, 2), Account("erp", "2023-11-30")
+    accounts = (NOVEMBER, key, day)
+    outcomes = await client.begin("x", "a", Want("b", 2), Want("c", 1, 1), accounts=accounts)
+    assert outcomes == [Reserved(None), Refused(key, 1), Reserved(None)]
+    await client.finish("x", used=1, uncertain=1, accounts=accounts)
+    assert [await client.counts(account) for account in accounts] == [(1, 1, 0)] * 3
+    # Used and uncertain parts count as well as reserved ones; what is another account's does not.
+    assert await client.begin("y", "a", accounts=(key,)) == Refused(key, 0)
+    assert await client.begin("z", "a", accounts=(Account("other", LIFETIME, 2),)) == Reserved(None)
+
+
+async def test_begins_of_one_call_see_each_other(client: Client) -> None:
+    one = Account("erp", "2023-11", 1)
+    begins = [begin(id, key, time=client.time, accounts=(one,)) for id, key in (("x", "a"), ("y", "a"), ("z", "b"))]
+    assert await client.store.begin(begins) == [[Reserved(None)], [Busy()], [Refused(one, 0)]]
+
+
+async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothing_more(client: Client) -> None:
+    small = Account("erp", "2023-11", 5)
+    await client.fetch(result("found", "u"))
+    await client.begin("other", "busy")
+    wants: list[Want | str] = ["found", "busy", Want("a", 2), Want("large", 9)]
+    first = await client.begin("x", *wants, accounts=(small,))
+    assert kinds(first) == [Found, Busy, Reserved, Refused]
+    assert await client.begin("x", *wants, accounts=(small,)) == first
+    assert await client.counts() == (1, 0, 3)
+    await client.finish("other", used=0)
+    await client.store.set_usage(NOVEMBER, 0)  # so that all would fit
+    assert kinds(await client.begin("x", "busy", "a", Want("large", 9))) == [Busy, Reserved, Busy]
+    await client.finish("x", used=2)
+    assert Reserved not in kinds(await client.begin("x", *wants))
+    assert await client.counts() == (2, 0, 0)
+
+
+async def test_finish_that_is_sent_again_changes_nothing(client: Client) -> None:
+    await client.begin("x", Want("a", 3))
+    for _ in range(2):
+        await client.finish("x", result("a", "u"), used=2, uncertain=1)
+    assert await client.counts() == (2, 1, 0)
+
+
+async def test_finish_without_its_begin_books_once_and_stores_nothing(client: Client) -> None:
+    for _ in range(2):
+        await client.finish("lost", result("a", "u"), used=2, uncertain=1)
+    assert await client.counts() == (2, 1, 0)
+    assert await client.stored("a") is None
+
+
+async def test_begin_whose_confirmation_was_lost_is_ended_without_usage(client: Client) -> None:
+    await client.begin("x", "a")
+    await client.finish("x", used=0)
+    assert await client.store.usage() == []
+    assert await client.begin("y", "a") == Reserved(None)
+
+
+async def test_reservation_past_its_deadline_is_uncertain_until_its_late_finish(
+    client: Client, time: ManualClock
+) -> None:
+    await client.begin("x", Want("a", 3), "b")
+    time.advance(SECONDS - 1)
+    await client.store.sweep()
+    assert await client.counts() == (0, 0, 4)
+    time.advance(1)
+    await client.store.sweep()
+    assert await client.counts() == (0, 4, 0)
+    assert await client.begin("y", "a") == Reserved(None)
+    await client.begin("z", "c")
+    for _ in range(2):
+        await client.finish("x", result("a", "u"), result("b", "v"), result("c", "w"), used=2)
+        await client.store.sweep()
+    assert await client.counts() == (2, 0, 2)
+    # Only the keys that nobody has reserved since are stored.
+    assert await client.quote("a") == await client.quote("c") == Busy()
+    assert await client.stored("b")
+    await client.finish("y", result("a", "newer"))
+    assert await client.counts() == (3, 0, 1)
+
+
+async def test_late_finish_stores_no_key_that_another_has_fetched_since(client: Client, time: ManualClock) -> None:
+    await client.begin("x", "a")
+    time.advance(SECONDS)
+    await client.store.sweep()
+    await client.fetch(result("a", "newer"))
+    await client.finish("x", result("a", "older"))
+    stored = await client.stored("a")
+    assert stored is not None
+    assert stored.items[0].uid == "newer"
+
+
+@pytest.mark.parametrize("days", [1, 20])
+async def test_row_of_an_expired_reservation_stays_until_its_period_ends(
+    client: Client, time: ManualClock, days: int
+) -> None:
+    time.advance(-28 * DAY)
+    await client.begin("x", "a")
+    for seconds in (SECONDS, days * DAY):
+        time.advance(seconds)
+        await client.store.sweep()
+    await client.finish("x")
+    assert await client.counts() == (1, 0, 0)
+
+
+async def test_finish_in_another_month_counts_in_both(client: Client, time: ManualClock) -> None:
+    always, today, tomorrow = (Account("erp", period) for period in (LIFETIME, "2023-11-30", "2023-12-01"))
+    await client.begin("x", Want("a", 5), accounts=(NOVEMBER, always, today))
+    await client.finish("x", used=3, uncertain=1, accounts=(DECEMBER, always, tomorrow))
+    assert [await client.counts(account) for account in (NOVEMBER, DECEMBER)] == [(0, 4, 0), (3, 1, 0)]
+    assert [await client.counts(account) for account in (today, tomorrow)] == [(0, 4, 0), (3, 1, 0)]
+    assert await client.counts(always) == (3, 1, 0)
+
+
+async def test_late_finish_in_another_month_counts_in_both(client: Client, time: ManualClock) -> None:
+    await client.begin("x", Want("a", 5))
+    time.advance(DAY)
+    await client.store.sweep()
+    await client.finish("x", used=2, accounts=(DECEMBER,))
+    assert [await client.counts(account) for account in (NOVEMBER, DECEMBER)] == [(0, 2, 0), (2, 0, 0)]
+
+
+async def test_set_usage_replaces_used_and_ends_uncertain_parts(client: Client, time: ManualClock) -> None:
+    both = NOVEMBER, Account("key", "2023-11")
+    await client.begin("late", Want("a", 4), accounts=both)
+    time.advance(SECONDS)
+    await client.store.sweep()
+    await client.begin("open", Want("b", 2))
+    await client.store.set_usage(NOVEMBER, 50)
+    assert await client.counts() == (50, 0, 2)
+    await client.begin("next", Want("c", 6))
+    await client.store.end_worker("worker 1")
+    assert await client.counts() == (50, 8, 0)
+    # What the portal has replaced is not taken off again.
+    await client.finish("late", used=3, accounts=both)
+    assert await client.counts() == (53, 8, 0)
+    assert await client.counts(both[1]) == (3, 0, 0)
+
+
+async def test_reservations_of_a_worker_are_ended_alone(open_shared: Any, time: ManualClock) -> None:
+    one, two = [Client(await open_shared(worker), time) for worker in ("one", "two")]
+    await one.begin("x", "a", "b")
+    await two.begin("y", "c")
+    await two.store.end_worker("one")
+    assert await two.counts() == (0, 2, 1)
+    assert kinds(await two.quote("a", "c")) == [Reserved, Busy]
+    await two.store.aclose()
+    assert await one.counts() == (0, 3, 0)
+
+
+async def test_processes_share_limits_keys_results_and_values(open_shared: Any, time: ManualClock) -> None:
+    one, two = [Client(await open_shared(), time) for _ in range(2)]
+    small = Account("erp", "2023-11", 1)
+    await one.begin("x", "a", accounts=(small,))
+    assert await two.begin("y", "a", "b", accounts=(small,)) == [Busy(), Refused(small, 0)]
+    await one.finish("x", result("a", "u"))
+    assert await two.stored("a")
+    await two.store.put_value("token", "t", 9)
+    assert await one.store.value("token") == "t"
+
+
+async def test_results_are_those_of_a_scope(client: Client) -> None:
+    await client.fetch(result("a", "u"))
+    assert await client.begin("x", "a", scope="other") == Reserved(None)
+    await client.finish("x", result("a", "v"), scope="other")
+    stored = [await client.stored("a", scope=scope) for scope in ("scope", "other")]
+    assert [found.items[0].uid for found in stored if found] == ["u", "v"]
+
+
+@pytest.mark.parametrize(
+    "digest, features, is_found", [("fields", 0b01, True), ("fields", 0b111, False), ("changed", 0b11, False)]
+)
+async def test_part_serves_selections_within_its_own(
+    client: Client, digest: str, features: int, is_found: bool
+) -> None:
+    await client.fetch(result("a", "u"))
+    assert bool(await client.stored("a", selection=Selection(digest, features))) == is_found
+    assert bool(await client.stored(Want("b", 1, uid="u"), selection=Selection(digest, features))) == is_found
+
+
+@pytest.mark.parametrize(
+    "selection, seconds, is_replaced",
+    [
+        (SELECTION, 1, True),
+        (Selection("fields", 0b111), 1, True),
+        (Selection("fields", 0b01), 1, False),
+        (Selection("changed", 0b01), 1, True),
+        (Selection("fields", 0b01), FRESH_SECONDS + 1, True),
+    ],
+)
+async def test_part_is_replaced_only_by_one_with_no_fewer_fields(
+    client: Client, time: ManualClock, selection: Selection, seconds: float, is_replaced: bool
+) -> None:
+    await client.fetch(result("a", "u", body=b"old"))
+    time.advance(seconds)
+    await client.fetch(result("b", "u", body=b"new"), selection=selection)
+    stored = await client.stored("b", selection=selection)
+    assert stored is not None
+    assert stored.bodies == (b"new",) if is_replaced else (b"old",)
+
+
+async def test_result_is_found_only_with_all_its_parts(client: Client, time: ManualClock) -> None:
+    await client.fetch(result("list", "u", "v", asked=2))
+    await client.fetch(result("other", "v"), selection=Selection("changed", 0))
+    assert await client.stored(Want("list", 2)) is None
+    await client.fetch(result("again", "v"))
+    stored = await client.stored(Want("list", 2))
+    assert stored is not None
+    assert [hit.uid for hit in stored.items] == ["u", "v"]
+
+
+async def test_results_are_found_while_fresh(client: Client, time: ManualClock) -> None:
+    await client.fetch(result("part", "u"), result("empty"))
+    time.advance(EMPTY_SECONDS + 1)
+    assert await client.stored("part")
+    assert await client.stored("empty") is None
+    assert await client.stored("part", fresh_from=time.now()) is None
+    time.advance(FRESH_SECONDS)
+    assert await client.stored("part") is None
+    # As long as the upstream fails, it may be served stale.
+    assert await client.stored("part", fresh_from=time.now() - STORED_SECONDS)
+    time.advance(STORED_SECONDS - FRESH_SECONDS)
+    await client.store.sweep()
+    assert await client.stored("part", fresh_from=0.0) is None
+
+
+async def test_result_is_as_old_as_its_oldest_part(client: Client, time: ManualClock) -> None:
+    now = time.now()
+    await client.fetch(result("a", "u", fetched=now - 100), result("b", "v", fetched=now + 100))
+    stored = [await client.stored(key) for key in ("a", "b")]
+    assert [found.fetched for found in stored if found] == pytest.approx([now - 100, now], abs=1)
+
+
+@pytest.mark.parametrize("want", [Want("by uid", 1, uid="u"), Want("by id", 1, part_id="7")])
+async def test_part_is_found_by_uid_and_id_whatever_it_came_with(client: Client, time: ManualClock, want: Want) -> None:
+    await client.fetch(result("list", "t", "u", asked=2, part_ids=("6", "7")))
+    stored = await client.stored(want)
+    assert stored is not None
+    assert (stored.key, stored.hits, stored.items, stored.bodies) == (want.key, 1, (Hit("u"),), (BODY,))
+    assert await client.stored(want, scope="other") is None
+    assert await client.stored(want, fresh_from=time.now() + 1) is None
+
+
+async def test_beginning_of_a_list_is_served_and_its_rest_reserved(client: Client) -> None:
+    await client.fetch(result("list", "t", "u", asked=2, hits=9))
+    stored = await client.stored(Want("list", 1))
+    assert stored == await client.stored(Want("list", 2))
+    assert stored is not None
+    assert await client.begin("x", Want("list", 5, 2)) == Reserved(stored)
+    assert await client.counts() == (1, 0, 6)
+    await client.finish("x", result("list", "t", "u", "v", asked=5, hits=3, fetched=stored.fetched))
+    found = await client.stored(Want("list", 50))  # there are no more than 3
+    assert found is not None
+    assert [hit.uid for hit in found.items] == ["t", "u", "v"]
+
+
+async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualClock) -> None:
+    body = b"x" * (CACHE_BYTES // 20)
+    for number in range(60):
+        time.advance(1)
+        await client.fetch(result(str(number), f"u{number}", body=body))
+    found = [number for number in range(60) if await client.stored(str(number))]
+    assert found == list(range(60 - len(found), 60))
+    assert 5 < len(found) <= 20
+
+
+async def test_result_that_is_too_large_is_booked_beside_one_that_is_stored(client: Client) -> None:
+    await client.begin("x", "large", "small")
+    await client.finish("x", result("large", "u", body=b"x" * CACHE_BYTES * 2), result("small", "v"), used=2)
+    assert await client.counts() == (2, 0, 0)
+    assert [bool(await client.stored(key)) for key in ("large", "small")] == [False, True]
+
+
+async def test_forgetting_deletes_results_of_a_scope_or_all_and_is_counted(client: Client) -> None:
+    await client.fetch(result("a", "u", "v", asked=2))
+    await client.fetch(result("b", "w"), scope="other")
+    before = await client.store.forgotten()
+    assert await client.store.forget("scope") == 2
+    assert [bool(await client.stored(key, scope=scope)) for key, scope in (("a", "scope"), ("b", "other"))] == [0, 1]
+    between = await client.store.forgotten()
+    assert await client.store.forget(None) == 1
+    assert before < between < await client.store.forgotten()
+    assert await client.counts() == (2, 0, 0)
+
+
+async def test_days_end_and_months_and_lifetimes_do_not(client: Client, time: ManualClock) -> None:
+    accounts = [Account("erp", period) for period in ("2023-11-30", "2023-11", LIFETIME)]
+    for account in accounts:
+        await client.store.set_usage(account, 7)
+    time.advance(DAYS_KEPT * DAY)
+    await client.store.sweep()
+    assert len(await client.store.usage()) == 3
+    time.advance(DAY)
+    await client.store.sweep()
+    assert {row.period for row in await client.store.usage()} == {"2023-11", LIFETIME}
+
+
+@pytest.mark.parametrize("seconds", [-7 * DAY, 7 * DAY])
+async def test_clock_that_jumps_loses_no_booking(client: Client, time: ManualClock, seconds: float) -> None:
+    await client.fetch(result("a", "u"))
+    await client.begin("x", "b")
+    time.advance(seconds)
+    await client.store.sweep()
+    await client.finish("x", result("b", "v"))
+    assert await client.counts() == (2, 0, 0)
+    assert await client.stored("a") is None  # too old, or from the future
+    await client.fetch(result("a", "w"))
+    assert await client.stored("a")
+    await client.store.sweep()
+    assert await client.stored("a")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import redis
 from service.store.conftest import CACHE_BYTES, NOW
-from service.store.test_contract import NOVEMBER, begin, counts, finish, one, result
 from support.redis_server import RedisServer
+from support.store_client import NOVEMBER, begin, counts, finish, one, result
 
 from proxy import errors
 from proxy.kit.clock import ManualClock

@@ -1,0 +1,280 @@
+"""Tests of the file of the SQLite store: what happens to it, other processes, and what does not fit the disk."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service.store.conftest import CACHE_BYTES, NOW
+from support.store_client import NOVEMBER, Client, result
+
+from proxy import errors
+from proxy.kit.clock import ManualClock
+from proxy.store import sqlite_file
+from proxy.store.protocol import Reserved, Store
+from proxy.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "store.sqlite"
+
+
+@pytest.fixture
+async def store(file: Path, time: ManualClock) -> AsyncIterator[Store]:
+    opened = await SqliteStore.open(file, time, "one", CACHE_BYTES)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+def client(store: Store, time: ManualClock) -> Client:
+    return Client(store, time)
+
+
+async def run(code: str, *arguments: object) -> asyncio.subprocess.Process:
+    """Start another process that uses the store in a file, the first argument."""
+    script = f"""
+import asyncio, sys
+from pathlib import Path
+from proxy.kit.clock import ManualClock
+from proxy.store.sqlite import SqliteStore
+from support.store_client import Client
+
+clock = ManualClock({NOW})
+
+async def opened():
+    return await SqliteStore.open(Path(sys.argv[1]), clock, "other", {CACHE_BYTES})
+
+async def main():
+{code}
+
+asyncio.run(main())
+"""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        script,
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+BEGINS_AND_STAYS = """
+    client = Client(await opened(), clock)
+    await client.begin("x", "a", "b")
+    print(flush=True)
+    await asyncio.sleep(100)
+"""
+
+
+async def test_process_that_is_alone_ends_what_a_killed_one_had_reserved(file: Path, time: ManualClock) -> None:
+    process = await run(BEGINS_AND_STAYS, file)
+    assert process.stdout is not None
+    await process.stdout.readline()
+    beside = Client(await SqliteStore.open(file, time, "beside", CACHE_BYTES), time)
+    assert await beside.counts() == (0, 0, 2)
+    await beside.store.aclose()
+    process.kill()
+    await process.wait()
+    alone = Client(await SqliteStore.open(file, time, "alone", CACHE_BYTES), time)
+    assert await alone.counts() == (0, 2, 0)
+    assert await alone.begin("y", "a") == Reserved(None)
+    await alone.finish("x", used=2)
+    assert await alone.counts() == (2, 0, 1)
+    await alone.store.aclose()
+
+
+async def test_processes_that_open_and_close_the_file_lose_no_booking(client: Client, file: Path) -> None:
+    reader = await run(
+        """
+    for _ in range(100):
+        store = await opened()
+        await store.usage()
+        await store.aclose()
+""",
+        file,
+    )
+    booked = 0
+    while reader.returncode is None:
+        await client.begin(str(booked), "a")
+        await client.finish(str(booked))
+        booked += 1
+        await asyncio.sleep(0)
+    assert reader.returncode == 0
+    seen = await run("    print([tuple(row) for row in await (await opened()).usage()])", file)
+    output, _ = await seen.communicate()
+    assert output.decode().strip() == str([("erp", "2023-11", booked, 0, 0)])
+
+
+async def test_transaction_of_another_process_is_waited_for(
+    client: Client, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(client.begin("x", "a"))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    other.execute("ROLLBACK")
+    assert await waiting == Reserved(None)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(errors.StoreUnavailable, match="locked"):
+        await client.begin("y", "b")
+    other.close()
+
+
+def _replace(file: Path) -> None:
+    file.rename(file.with_name("old"))
+    file.write_bytes(file.with_name("old").read_bytes())
+
+
+def _retarget(file: Path) -> None:
+    file.rename(file.with_name("moved"))
+    file.with_name("another").touch()
+    file.symlink_to("another")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (Path.unlink, r"store\.sqlite was deleted or cannot be reached .*restart to begin a new file"),
+        (lambda file: file.with_name("store.sqlite-wal").unlink(), r"store\.sqlite-wal was deleted"),
+        (_replace, r"store\.sqlite was replaced; restart"),
+        (_retarget, r"store\.sqlite was replaced; restart"),
+        (lambda file: file.with_name("link").hardlink_to(file), "second name.*delete that name"),
+        (lambda file: os.truncate(file, 0), r"was truncated; stop the service, restore the file from a backup"),
+    ],
+)
+async def test_file_that_was_changed_is_not_used(client: Client, file: Path, change: Any, said: str) -> None:
+    await client.begin("x", "a")
+    change(file)
+    for work in (client.begin("y", "b"), client.finish("x"), client.store.usage(), client.store.check_writable()):
+        with pytest.raises(errors.StoreUnavailable, match=said):
+            await work
+
+
+async def test_file_is_used_again_once_its_second_name_is_gone(client: Client, file: Path) -> None:
+    link = file.with_name("link")
+    link.hardlink_to(file)
+    with pytest.raises(errors.StoreUnavailable):
+        await client.begin("x", "a")
+    link.unlink()
+    assert await client.begin("x", "a") == Reserved(None)
+
+
+@contextlib.contextmanager
+def room(file: Path, pages: int) -> Iterator[None]:
+    """Let the write-ahead log grow by so many pages, as a disk does that is almost full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = file.with_name(f"{file.name}-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + pages * 4120, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_usage_is_booked_where_the_results_do_not_fit_the_disk(client: Client, file: Path) -> None:
+    await client.begin("x", "a")
+    with room(file, 20):
+        await client.finish("x", result("a", "u", body=b"x" * 200_000))
+        assert await client.counts() == (1, 0, 0)
+        assert await client.stored("a") is None
+
+
+async def test_full_disk_changes_nothing_and_is_passing(client: Client, file: Path) -> None:
+    await client.begin("x", "a")
+    with room(file, 0):
+        for work in (client.begin("y", "b"), client.finish("x", result("a", "u")), client.store.check_writable()):
+            with pytest.raises(errors.StoreUnavailable, match="cannot be used"):
+                await work
+        assert await client.counts() == (0, 0, 1)
+    await client.finish("x", result("a", "u"))
+    assert await client.counts() == (1, 0, 0)
+    assert await client.stored("a")
+
+
+async def test_write_ahead_log_is_moved_to_the_file(client: Client, file: Path) -> None:
+    log, before = file.with_name(f"{file.name}-wal"), 0
+    for number in range(1000):
+        await client.fetch(result(str(number), "u", body=b"x" * 200_000))
+        if log.stat().st_size < before:
+            break
+        before = log.stat().st_size
+    assert sqlite_file.CHECKPOINT_BYTES < before < 10 * sqlite_file.CHECKPOINT_BYTES
+    assert await client.counts() == (number + 1, 0, 0)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+async def test_files_are_readable_by_their_owner_only(file: Path, time: ManualClock, is_there: bool) -> None:
+    if is_there:
+        file.touch(0o644)
+    before = os.umask(0)
+    try:
+        store = await SqliteStore.open(file, time, "one", CACHE_BYTES)
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in file.parent.iterdir()} == {
+        f"store.sqlite{ending}": 0o600 for ending in ("", ".lock", "-wal", "-shm")
+    }
+    await store.aclose()
+
+
+async def test_file_of_another_version_keeps_usage_and_reservations(file: Path, time: ManualClock) -> None:
+    first = await SqliteStore.open(file, time, "one", CACHE_BYTES)
+    client = Client(first, time)
+    await client.fetch(result("a", "u"))
+    await client.begin("x", "b")
+    second = await SqliteStore.open(file, time, "two", CACHE_BYTES)  # so that nobody is alone
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
+        other.execute("CREATE TABLE later (column)")
+    third = Client(await SqliteStore.open(file, time, "three", CACHE_BYTES), time)
+    assert await third.counts() == (1, 0, 1)
+    assert await third.stored("a") is None
+    await third.finish("x", used=2)
+    assert await third.counts() == (3, 0, 0)
+    for store in (first, second, third.store):
+        await store.aclose()
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, None])
+async def test_other_files_are_refused_and_stay_as_they_are(
+    file: Path, time: ManualClock, content: bytes | None
+) -> None:
+    if content is not None:
+        file.write_bytes(content)
+    else:
+        with contextlib.closing(sqlite3.connect(file)) as other:
+            other.execute("CREATE TABLE ledger (column)")
+    with pytest.raises(errors.StoreUnavailable, match=r"not a database|other tables than the store's"):
+        await SqliteStore.open(file, time, "one", CACHE_BYTES)
+    if content is None:
+        with contextlib.closing(sqlite3.connect(file)) as other:
+            assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("ledger",)]
+    else:
+        assert file.read_bytes() == content
+
+
+async def test_new_file_can_be_opened_at_once(file: Path, time: ManualClock) -> None:
+    stores = await asyncio.gather(*(SqliteStore.open(file, time, str(number), CACHE_BYTES) for number in range(8)))
+    clients = [Client(store, time) for store in stores]
+    await asyncio.gather(*(client.begin(f"id {number}", f"key {number}") for number, client in enumerate(clients)))
+    assert await clients[0].counts(NOVEMBER) == (0, 0, 8)
+    for store in stores:
+        await store.aclose()
+
+
+async def test_closed_store_is_unavailable(client: Client) -> None:
+    await client.begin("x", "a")
+    await client.store.aclose()
+    with pytest.raises(errors.StoreUnavailable):
+        await client.begin("y", "b")

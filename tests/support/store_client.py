@@ -1,0 +1,84 @@
+"""Process that uses a store (proxy/store/), for tests of it."""
+
+from typing import Any
+
+from proxy.kit.clock import Clock
+from proxy.store.protocol import (
+    FRESH_SECONDS,
+    Account,
+    Begin,
+    Finish,
+    Found,
+    Hit,
+    Outcome,
+    Result,
+    Selection,
+    Store,
+    Want,
+)
+
+NOVEMBER = Account("erp", "2023-11", 100)
+SELECTION = Selection("fields", 0b11)
+SECONDS = 35.0  # of a reservation
+BODY = b"{}" * 100
+
+
+def begin(id: str, *wants: Want | str, time: Clock, **changes: Any) -> Begin:
+    asked = [Want(want, 1) if isinstance(want, str) else want for want in wants]
+    made = Begin(id, "scope", SELECTION, asked, (NOVEMBER,), time.now() - FRESH_SECONDS, SECONDS)
+    return made._replace(**changes)
+
+
+def finish(id: str, *results: Result, used: int = 1, uncertain: int = 0, **changes: Any) -> Finish:
+    return Finish(id, "scope", SELECTION, results, (NOVEMBER,), used, uncertain)._replace(**changes)
+
+
+def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: bytes = BODY, **more: Any) -> Result:
+    items = tuple(Hit(uid, f"number of {uid}") for uid in uids)
+    return Result(key, asked, len(uids) if hits is None else hits, items, (body,) * len(uids), **more)
+
+
+async def one(store: Store, begun: Begin) -> Outcome:
+    """Return the outcome of the only want."""
+    ((outcome,),) = await store.begin([begun])
+    return outcome
+
+
+async def counts(store: Store, account: Account = NOVEMBER) -> tuple[int, int, int]:
+    """Return used, uncertain and reserved parts."""
+    rows = {(row.account, row.period): (row.used, row.uncertain, row.reserved) for row in await store.usage()}
+    return rows.get((account.account, account.period), (0, 0, 0))
+
+
+class Client:
+    """A store and a clock, and what is asked of them in the fewest words."""
+
+    def __init__(self, store: Store, time: Clock) -> None:
+        self.store = store
+        self.time = time
+
+    async def begin(self, id: str, *wants: Want | str, **changes: Any) -> Any:
+        """Return the outcome of the only want, or of each."""
+        (outcomes,) = await self.store.begin([begin(id, *wants, time=self.time, **changes)])
+        return outcomes[0] if len(wants) == 1 else outcomes
+
+    async def quote(self, *wants: Want | str, **changes: Any) -> Any:
+        (outcomes,) = await self.store.quote([begin("quote", *wants, time=self.time, **changes)])
+        return outcomes[0] if len(wants) == 1 else outcomes
+
+    async def finish(self, id: str, *results: Result, **changes: Any) -> None:
+        await self.store.finish([finish(id, *results, **changes)])
+
+    async def stored(self, want: Want | str, **changes: Any) -> Result | None:
+        """Return the result that is found."""
+        outcome = await self.quote(want, **changes)
+        return outcome.result if isinstance(outcome, Found) else None
+
+    async def fetch(self, *results: Result, **changes: Any) -> None:
+        """Reserve and store results."""
+        id = " ".join(["fetch", *(result.key for result in results), str(self.time.now()), str(changes)])
+        await self.begin(id, *(Want(result.key, result.asked) for result in results), **changes)
+        await self.finish(id, *results, **changes)
+
+    async def counts(self, account: Account = NOVEMBER) -> tuple[int, int, int]:
+        return await counts(self.store, account)
