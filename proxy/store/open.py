@@ -1,4 +1,4 @@
-"""Opens the store that the setting `store` names: `memory:`, `sqlite` or `sqlite:PATH`."""
+"""Opens the store that the setting `store` names: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis."""
 
 import os
 import shlex
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proxy import errors
+from proxy.kit import extras
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Store
 from proxy.store.sqlite import SqliteStore
@@ -23,9 +24,20 @@ async def open_store(
     """Open a store, to be closed by the caller. `worker`: a name that no other process has at the same time;
     `cache_bytes`: that results and parts may have. Raises ConfigError."""
     try:
+        if url.startswith(("redis:", "rediss:", "unix:")):
+            return await _open_redis(url, clock, worker, cache_bytes)
         return await SqliteStore.open(_file(url, config_file, environ), clock, worker, cache_bytes)
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error}") from error
+
+
+async def _open_redis(url: str, clock: Clock, worker: str, cache_bytes: int) -> Store:
+    try:
+        # Imported here only: the package is an extra (redis).
+        from proxy.store.redis import RedisStore
+    except ImportError as error:
+        raise errors.ConfigError(f"store: Redis needs another package; {extras.install_line('redis')}") from error
+    return await RedisStore.open(url, clock, worker, cache_bytes)
 
 
 def default_file(config_file: Path, environ: Mapping[str, str]) -> Path:

@@ -255,7 +255,7 @@ function operations.sweep(worker, first_day, stored_seconds)
   end
   -- A time ahead was written before the clock was set back.
   for _, range in ipairs({ { '-inf', now - stored_seconds }, { now + stored_seconds, '+inf' } }) do
-    for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', range[1], range[2])) do drop(name) end
+    for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', range[1], range[2], 'LIMIT', 0, 1000)) do drop(name) end
   end
   for _, key in ipairs(run('HKEYS', 'value')) do
     if load('value', key)[3] < now then run('HDEL', 'value', key) end

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from support.store_client import NOVEMBER, begin, counts, finish, one, result
 
 from proxy import errors
 from proxy.kit.clock import ManualClock
+from proxy.store import open as opening
 from proxy.store.protocol import Account, Busy, Found, Refused, Reserved, Want
 from proxy.store.redis import RedisStore
 
@@ -259,6 +261,16 @@ async def test_a_redis_that_would_lose_usage_is_refused(
 
 async def test_errors_do_not_show_the_password(tmp_path: Path, time: ManualClock) -> None:
     for url in (f"unix://:passw0rd@{tmp_path}/nobody.sock", "redis://:passw0rd@localhost:port/0"):
-        with pytest.raises((errors.StoreUnavailable, errors.ConfigError), match="store") as caught:
-            await RedisStore.open(url, time, "worker", CACHE_BYTES)
+        with pytest.raises(errors.ConfigError, match="store") as caught:
+            await opening.open_store(
+                url, time, worker="worker", cache_bytes=CACHE_BYTES, config_file=tmp_path / "v3bridge.yaml"
+            )
         assert "passw0rd" not in repr((caught.value, caught.value.__cause__))
+
+
+async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time: ManualClock) -> None:
+    monkeypatch.setitem(sys.modules, "proxy.store.redis", None)
+    with pytest.raises(errors.ConfigError, match=r"store: Redis needs another package; .*\[redis\]"):
+        await opening.open_store(
+            "redis://localhost/0", time, worker="", cache_bytes=CACHE_BYTES, config_file=tmp_path / "c.yaml"
+        )
