@@ -16,12 +16,24 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
 from proxy.config import changes
-from proxy.gateway import applications, callers, directory, pipeline, plan_knowledge, queries, rate_limit, stored_state
+from proxy.gateway import (
+    access_tokens,
+    applications,
+    callers,
+    directory,
+    pipeline,
+    plan_knowledge,
+    queries,
+    rate_limit,
+    readiness,
+    stored_state,
+)
 from proxy.gateway import process as processes
-from proxy.gateway.applications import Client
+from proxy.gateway.applications import Application, Client
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reservations, usage
+from proxy.gateway.readiness import FailureReason
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader, tables
@@ -29,7 +41,7 @@ from proxy.planning import listing, projection_cache
 from proxy.stores.protocols import Store
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, services
+from proxy.upstream import batching, http_post, passing_on, policies, services
 
 T = TypeVar("T")
 
@@ -52,6 +64,7 @@ class Gateway:
     lists: directory.Directory
     cache: lookup.QueryCache
     pipeline: pipeline.Pipeline
+    access_tokens: access_tokens.AccessTokens
 
     @classmethod
     async def open(
@@ -81,6 +94,28 @@ class Gateway:
             if age is not None:
                 ages.add_metric((name,), age)
         yield ages
+
+    def readiness(self) -> dict[str, FailureReason]:
+        """Return the conditions of readiness by name, as functions that return why one is not met."""
+        owners = [application.credentials for application in self.applications.applications.values()]
+        return readiness.checks(owners, self.store, self.services, self.clock)
+
+    def breakers(self) -> dict[str, str]:
+        """Return the state of the circuit breaker of each service of the upstream."""
+        return {name: policies.STATES[breaker.state] for name, breaker in self.services.breakers.items()}
+
+    def token_age(self, application: Application) -> float | None:
+        """Return the seconds since the access token was received; None before the first."""
+        return self.services.tokens.age(application.credentials)
+
+    def token_refusal(self, application: Application) -> errors.CredentialsRefused | None:
+        """Return why the credentials or a new access token were refused, if none has been accepted since."""
+        return self.services.tokens.refusal(application.credentials)
+
+    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
+        """Send a GraphQL request of a caller, with the caller's own access token, unmetered. Raises BridgeErrors."""
+        assert self.settings.upstream != "sandbox"  # noqa: S101 - it has addresses by now
+        return await passing_on.pass_on(self.services.http, self.settings.upstream, body, authorization)
 
     @property
     def state(self) -> stored_state.StoredState:
@@ -197,6 +232,7 @@ async def build(
         lists=lists,
         cache=cache,
         pipeline=requests,
+        access_tokens=access_tokens.AccessTokens(store, served, base.clock),
     )
     if previous is None:
         built.activate()

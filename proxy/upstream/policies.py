@@ -25,6 +25,7 @@ BUDGET_MAX = 100.0
 CLOSED: Final = 0
 HALF_OPEN: Final = 1
 OPEN: Final = 2
+STATES = {CLOSED: "closed", HALF_OPEN: "half-open", OPEN: "open"}
 
 log = structlog.get_logger()
 

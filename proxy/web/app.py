@@ -15,9 +15,7 @@ from aiohttp import web
 from proxy import config
 from proxy.gateway import assembly, process
 from proxy.graphql import schema
-from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.service import GraphQLService
-from proxy.graphql.tokens import AccessTokens
 from proxy.kit import clock as clocks
 from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.kit.periodic import PeriodicTask
@@ -169,14 +167,7 @@ def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator:
     upstream = gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
     service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
-    served = graphql.GraphQLRoutes(
-        service,
-        gateway.pipeline,
-        authenticator,
-        tokens=AccessTokens(gateway.store, gateway.applications, gateway.clock),
-        passing_on=PassingOn(gateway.services.http, upstream.graphql_url, upstream.response_bytes),
-        clock=gateway.clock,
-    )
+    served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(app)
     v4_routes.add_endpoint(app, served, V4DocumentReader(service.documents, upstream.site))
 

@@ -14,13 +14,10 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, Pipeline, ResponseMetadata
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.graphql.documents import InvalidDocumentError
-from proxy.graphql.passing_on import PassingOn
 from proxy.graphql.preparation import DocumentRequest
 from proxy.graphql.service import GraphQLService, error_of
-from proxy.graphql.tokens import LIFETIME, AccessTokens
-from proxy.kit.clock import Clock
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
@@ -34,6 +31,9 @@ PATHS = ("/graphql", "/graphql/")
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 # Of the caller's own access token, for design data, the organization and mutations.
 OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
+NO_OWN_TOKEN = (
+    f"design data, the organization and mutations need your own access token: send it as {OWN_AUTHORIZATION}: Bearer …"
+)
 TOKEN = istr("token")
 PASSED_ON = (hdrs.CONTENT_TYPE, hdrs.RETRY_AFTER)  # of the upstream's response to the caller's own token
 BEARER = "bearer "
@@ -73,20 +73,16 @@ class GraphQLRoutes:
     def __init__(
         self,
         service: GraphQLService,
-        pipeline: Pipeline,
+        gateway: Gateway,
         authenticator: Authenticator,
-        *,
-        tokens: AccessTokens,
-        passing_on: PassingOn,
-        clock: Clock,
     ) -> None:
         self._service = service
-        self._pipeline = pipeline
+        self._gateway = gateway
+        self._pipeline = gateway.pipeline
         self._authenticator = authenticator
-        self._tokens = tokens
-        self._passing_on = passing_on
+        self._tokens = gateway.access_tokens
         self._bodies = RequestBodies()
-        self._clock = clock
+        self._clock = gateway.clock
 
     def add_to(self, app: web.Application) -> None:
         """Register the paths."""
@@ -139,9 +135,10 @@ class GraphQLRoutes:
             if executed.document.is_passed_on:
                 if request.method == hdrs.METH_GET:
                     raise errors.BadRequest("GET serves queries for parts and their lists only; send a POST")
-                passed = await self._passing_on.send(
-                    body, request.headers.get(OWN_AUTHORIZATION), str(OWN_AUTHORIZATION)
-                )
+                authorization = request.headers.get(OWN_AUTHORIZATION)
+                if not authorization:
+                    raise errors.BadRequest(NO_OWN_TOKEN)
+                passed = await self._gateway.pass_on(body, authorization)
                 shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
                 return web.Response(body=passed.body, status=passed.status, headers=shown)
             response = await self._service.execute(executed, client, metadata)
@@ -190,8 +187,13 @@ class GraphQLRoutes:
         request[CLIENT] = client
         if client.expiry(self._clock.now()) is not None:
             return web.json_response({"error": "invalid_client"}, status=400)
-        token = await self._tokens.issue(client)
-        answer = {"access_token": token, "expires_in": LIFETIME, "token_type": "Bearer", "scope": "supply.domain"}
+        token, seconds = await self._tokens.issue(client), self._tokens.seconds
+        answer = {
+            "access_token": token,
+            "expires_in": seconds,
+            "token_type": "Bearer",
+            "scope": "supply.domain",
+        }
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
     def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:

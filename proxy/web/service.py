@@ -9,7 +9,6 @@ from aiohttp import web
 from proxy import config
 from proxy.gateway.core import Gateway
 from proxy.kit.aiohttp_internals import server as server_internals
-from proxy.web import operator_endpoints
 from proxy.web.authentication import Authenticator
 from proxy.web.middleware import Failures, RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
@@ -74,9 +73,7 @@ class RunningService:
 
     def _serve(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self.checks: Sequence[ReadinessCheck] = operator_endpoints.readiness_checks(
-            gateway.applications, gateway.store, gateway.services, gateway.clock
-        )
+        self.checks: Sequence[ReadinessCheck] = [ReadinessCheck(*each) for each in gateway.readiness().items()]
 
     def _set_gauges(self, *, successful: bool, at: float) -> None:
         metrics = self.gateway.metrics

@@ -16,12 +16,8 @@ import proxy
 from proxy import errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.gateway.core import Gateway
-from proxy.gateway.quota import accounts
-from proxy.gateway.quota import usage as quota_usage
+from proxy.gateway.core import Gateway, StoredState, UsageRow
 from proxy.kit.wording import rfc3339
-from proxy.telemetry.callers import DAY_SECONDS
-from proxy.upstream import policies
 from proxy.web import early_refusals, operator_endpoints
 from proxy.web.middleware import Failure
 from proxy.web.operator_endpoints import FailedCheck
@@ -29,7 +25,6 @@ from proxy.web.service import RunningService
 
 PATH = "/status"
 CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
-BREAKER_STATES = {policies.CLOSED: "closed", policies.HALF_OPEN: "half-open", policies.OPEN: "open"}
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -64,15 +59,15 @@ class UnknownApiKey(msgspec.Struct, frozen=True):
     requests: int
 
 
-class StoredState(msgspec.Struct, frozen=True):
+class Stored(msgspec.Struct, frozen=True):
     """What the store has: usage by application and API key, the clients that called last, unknown API keys."""
 
-    usage: list[quota_usage.UsageRow] = []
+    usage: list[UsageRow] = []
     clients: list[ClientSeen] = []
     unknown_keys: list[UnknownApiKey] = []
 
 
-class Status(StoredState, frozen=True, kw_only=True):
+class Status(Stored, frozen=True, kw_only=True):
     """State of the service. Times are RFC 3339 in UTC; `store_failure` says why nothing is known from the store."""
 
     ready: bool
@@ -106,49 +101,41 @@ def create(service: RunningService, host: str) -> web.Application:
 
 async def read(service: RunningService) -> Status:
     gateway = service.gateway
-    reasons, stored, store_failure = await operator_endpoints.failed_checks(service.checks), StoredState(), None
+    reasons, stored, store_failure = await operator_endpoints.failed_checks(service.checks), Stored(), None
     now = gateway.clock.now()
     try:
-        stored = await _stored(gateway, now)
+        stored = await _stored(gateway.state)
     except errors.StoreUnavailable as error:
         store_failure = error.message
     return Status(
-        **{name: getattr(stored, name) for name in StoredState.__struct_fields__},
+        **{name: getattr(stored, name) for name in Stored.__struct_fields__},
         ready=not reasons,
         reasons=reasons,
         version=proxy.__version__,
         pid=service.pid,
         uptime_seconds=round(now - service.started, 1),
-        breakers={name: BREAKER_STATES[each.state] for name, each in gateway.services.breakers.items()},
+        breakers=gateway.breakers(),
         tokens=_tokens(gateway),
         failures=[*reversed(service.failures)],
         store_failure=store_failure,
     )
 
 
-async def _stored(gateway: Gateway, now: float) -> StoredState:
+async def _stored(state: StoredState) -> Stored:
     """Read the store. Raises StoreUnavailable."""
-    store, periods = gateway.store, accounts.billing_periods(now)
-    charged = [account for client in gateway.applications.all for account in client.accounts.both]
-    usages = await store.usage(list(dict.fromkeys(account.entry(periods) for account in charged)))
-    rows = quota_usage.rows(gateway.settings.applications, usages, await store.exhausted_quotas(), now)
-    seen = await store.callers(int(now // DAY_SECONDS) - CLIENT_DAYS)
-    last = heapq.nlargest(CLIENTS_MAX, seen, key=lambda each: each.last)
+    last = heapq.nlargest(CLIENTS_MAX, await state.callers(CLIENT_DAYS), key=lambda each: each.last)
     clients = [ClientSeen(*each.caller, rfc3339(each.last)) for each in last]
-    known = {digest.reveal() for digest in gateway.applications.digests}
     unknown = [
         UnknownApiKey(digest[:FINGERPRINT], address, agent, rfc3339(first), rfc3339(last), requests)
-        for digest, address, agent, first, last, requests in await store.unknown_keys()
-        if digest not in known
+        for digest, address, agent, first, last, requests in await state.unknown_keys()
     ]
-    return StoredState(rows, clients, unknown)
+    return Stored(await state.usage(), clients, unknown)
 
 
 def _tokens(gateway: Gateway) -> list[Token]:
     tokens = []
     for name, application in gateway.applications.applications.items():
-        age = gateway.services.tokens.age(application.credentials)
-        refusal = gateway.services.tokens.refusal(application.credentials)
+        age, refusal = gateway.token_age(application), gateway.token_refusal(application)
         tokens.append(Token(name, None if age is None else round(age, 1), refusal.message if refusal else None))
     return tokens
 

@@ -16,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from proxy.gateway import core
+
 ROOT = Path(__file__).parents[2]
 
 LAYERS = "Packages import only from lower layers"
 CYCLES = "No package has a cycle"
+DOOR = "The core is reached by its door only"
 ALONE = "The sandbox knows nothing of the proxy"
 SANDBOX = "Only commands start the sandbox"
 DESCRIPTION = "Serving v3 does not depend on its description"
@@ -41,6 +44,8 @@ OFFENCES = [
     ("cli", "import proxy.tools.conform", LAYERS),  # but its commands
     ("web", "import proxy.tools.compare.loader", LAYERS),  # but its report
     ("newpackage", "", LAYERS),
+    ("doctor", "import proxy.store", DOOR),
+    ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("workers", "import nexar_sandbox", SANDBOX),
     ("web.v3", "from proxy.v3 import description", DESCRIPTION),
@@ -61,6 +66,8 @@ OFFENCES = [
 ]
 INNER = [
     "v3",
+    "gateway.core",
+    "gateway.pipeline",
     "tools.compare",
     "tools.compare.command",
     "tools.conform",
@@ -174,6 +181,11 @@ def test_an_import_across_a_boundary_breaks_the_contract(
     code, output = lint(skeleton)
     assert code == 1
     assert f"{contract} BROKEN" in output
+
+
+def test_the_door_of_the_core_has_at_most_twelve_names() -> None:
+    assert len(core.__all__) <= 12
+    assert all(hasattr(core, name) for name in core.__all__)
 
 
 def test_every_contract_has_a_violation_case() -> None:

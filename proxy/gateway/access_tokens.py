@@ -35,7 +35,9 @@ class _SigningKey:
 
 
 class AccessTokens:
-    """Issues tokens for API keys, and finds the client of one."""
+    """Issues tokens for API keys, and finds the client of one. A token is valid for so many `seconds`."""
+
+    seconds = LIFETIME
 
     def __init__(self, store: TokenStore, applications: Applications, clock: Clock) -> None:
         self._store = store
