@@ -26,7 +26,6 @@ class Bound:
 
 
 REQUEST_LINE = 69_632  # bytes: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
-PATH = 512  # bytes before the query, including scheme and host of an absolute target
 
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 

@@ -6,7 +6,6 @@ its requests have ended.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -17,7 +16,6 @@ from proxy.gateway import assembly, process
 from proxy.graphql import schema
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
-from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.kit.periodic import PeriodicTask
 from proxy.mapping.loader import Mappings
 from proxy.telemetry import request_ids
@@ -28,10 +26,10 @@ from proxy.v4.documents import V4DocumentReader
 from proxy.web import (
     authentication,
     client_address,
-    early_refusals,
     graphql,
     middleware,
     operator_endpoints,
+    routing,
     service,
 )
 from proxy.web.v3 import encoded_cache, routes
@@ -62,15 +60,9 @@ class ServiceBuilder:
         return self._current
 
     async def build_next(self, settings: config.Config) -> service.ConfiguredApp:
-        """Build and start an application beside the current one, for `switch`, or to be closed by the caller. Raises
-        MappingError and ConfigError."""
-        configured = await self._build(settings)
-        try:
-            await server_internals.start(configured.app)
-        except BaseException:
-            await configured.close()
-            raise
-        return configured
+        """Build an application beside the current one, for `switch`, or to be closed by the caller. Raises MappingError
+        and ConfigError."""
+        return await self._build(settings)
 
     def switch(self, configured: service.ConfiguredApp) -> None:
         """Make an application the current one. The replaced one is closed when its requests have ended."""
@@ -83,9 +75,11 @@ class ServiceBuilder:
             task.add_done_callback(self._retiring.discard)
 
     async def close(self) -> None:
-        """Wait until all replaced applications are closed. Their requests must have ended, or been cancelled."""
+        """Close all applications. Their requests must have ended, or been cancelled."""
         while self._retiring:
             await asyncio.wait(self._retiring)
+        if self._current is not None:
+            await self._current.close()
 
     async def _retire(self, replaced: service.ConfiguredApp) -> None:
         """Close an application once the requests that began in it have ended. New ones begin in another one."""
@@ -115,7 +109,6 @@ class ServiceBuilder:
                 configured.authenticator.adopt(previous.authenticator)
             # Only once all is built; an error before this closes what was opened.
             configured.resources = resources.pop_all()
-            configured.app.on_cleanup.append(_closing(configured.resources))
             return configured
 
     def _compose(self, gateway: assembly.Gateway, running: service.RunningService) -> service.ConfiguredApp:
@@ -133,7 +126,9 @@ class ServiceBuilder:
         # New with every reload: an entry knows its client, and is made again from cached results.
         cache = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
         gateway.cache.clear_responses = cache.clear
+        paths = routing.Routes()
         request_middleware = middleware.RequestMiddleware(
+            paths,
             metrics,
             clock,
             addresses,
@@ -141,7 +136,6 @@ class ServiceBuilder:
             failures=self._failures,
             callers=callers,
         )
-        app = web.Application(middlewares=[request_middleware.middleware()])
         v3_routes = routes.V3Routes(
             gateway.pipeline,
             authenticator,
@@ -149,13 +143,12 @@ class ServiceBuilder:
             cache=cache,
             metrics=metrics,
         )
-        v3_routes.add_to(app)
+        v3_routes.add_to(paths)
         view = gateway.mappings.views[wrapper.MATCH.object]
-        v4_routes.add_wrapper(app, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, clock))
-        _add_graphql(app, gateway, authenticator)
-        app[early_refusals.REFUSED] = request_middleware.wrap(early_refusals.refuse, "unknown")
-        _add_operator_paths(app, gateway, running)
-        return service.ConfiguredApp(app, gateway, request_middleware, authenticator, responses=cache)
+        v4_routes.add_wrapper(paths, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, clock))
+        _add_graphql(paths, gateway, authenticator)
+        _add_operator_paths(paths, gateway, running)
+        return service.ConfiguredApp(running, gateway, request_middleware, authenticator, responses=cache)
 
     async def _measure(self, closing: AsyncExitStack) -> None:
         measuring = PeriodicTask("metrics of this process", self._process.metrics.measure, MEASURE_SECONDS)
@@ -163,42 +156,33 @@ class ServiceBuilder:
         closing.push_async_callback(measuring.close)
 
 
-def _add_graphql(app: web.Application, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:
+def _add_graphql(paths: routing.Routes, gateway: assembly.Gateway, authenticator: authentication.Authenticator) -> None:
     upstream = gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
     service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
-    served.add_to(app)
-    v4_routes.add_endpoint(app, served, V4DocumentReader(service.documents, upstream.site))
+    served.add_to(paths)
+    v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents, upstream.site))
 
 
-def _add_description(app: web.Application, mappings: Mappings) -> None:
+def _add_description(paths: routing.Routes, mappings: Mappings) -> None:
     """Serve the OpenAPI document under both prefixes; no API key needed."""
 
     @functools.cache
     def body() -> bytes:  # made on the first request: few services ever serve it
         return msgspec.json.encode(openapi.document(mappings))
 
-    async def description(_: web.Request) -> web.Response:
+    async def description(_: web.BaseRequest) -> web.Response:
         response = web.Response(body=body(), content_type="application/json")
         response.enable_compression()
         return response
 
     for prefix in PREFIXES:
-        app.router.add_get(f"{prefix}{openapi.PATH}", description)
-        app.router.add_route("*", f"{prefix}{openapi.PATH}", routes.other_method)
+        routes.add(paths, f"{prefix}{openapi.PATH}", description)
 
 
-def _add_operator_paths(app: web.Application, gateway: assembly.Gateway, running: service.RunningService) -> None:
-    _add_description(app, gateway.mappings)
-    operator_endpoints.add_health(app)
+def _add_operator_paths(paths: routing.Routes, gateway: assembly.Gateway, running: service.RunningService) -> None:
+    _add_description(paths, gateway.mappings)
+    operator_endpoints.add_health(paths)
     if gateway.settings.listen.metrics:
-        operator_endpoints.add_monitoring(app, running)
-    app[service.SERVICE] = running
-
-
-def _closing(resources: AsyncExitStack) -> Callable[[web.Application], Awaitable[None]]:
-    async def close(_: web.Application) -> None:
-        await resources.aclose()
-
-    return close
+        operator_endpoints.add_monitoring(paths, running)

@@ -56,7 +56,7 @@ class Authenticator:
         self._refused = replaced._refused
         self._recent = replaced._recent
 
-    def client(self, request: web.Request, apikey: str | None) -> Client:
+    def client(self, request: web.BaseRequest, apikey: str | None) -> Client:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
         limit."""
         if not self._limit:
@@ -85,7 +85,7 @@ class Authenticator:
             self._recent.add(origin.group, client)
         return client
 
-    def check(self, request: web.Request, client: Client) -> None:
+    def check(self, request: web.BaseRequest, client: Client) -> None:
         """Check the limit for a request whose client is known already. Raises TooManyRequests."""
         group = self._addresses.from_request(request).group
         # A key that works from there goes on working, whoever else fails behind the same address.
@@ -106,7 +106,7 @@ class Authenticator:
             self._refused[origin.group] = self._clock.monotonic() + wait
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
-    def _record_unknown(self, request: web.Request, apikey: str | None) -> None:
+    def _record_unknown(self, request: web.BaseRequest, apikey: str | None) -> None:
         """Count a request that is refused because no application has its API key."""
         if self._callers is not None and apikey:
             address = self._addresses.from_request(request).address

@@ -13,6 +13,7 @@ FORM_BYTES, FORM_FIELDS = 16_384, 20
 BODY_SECONDS = 20.0  # in which a body is sent
 UNREAD_BYTES = 33_554_432  # of all bodies that are under way
 RETRY_SECONDS = 1
+CONTINUE = "100-continue"  # a client that waits until its body is wanted
 
 # Compared and not parsed, and decoded as nothing else: some codecs that a sender can name take minutes.
 _FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-?8"?)? *', re.IGNORECASE)
@@ -24,11 +25,14 @@ class RequestBodies:
     def __init__(self) -> None:
         self._unread = 0  # bytes of bodies that are under way
 
-    async def read(self, request: web.Request, bytes_max: int = BODY_BYTES) -> bytes:
+    async def read(self, request: web.BaseRequest, bytes_max: int = BODY_BYTES) -> bytes:
         """Return a body. Raises ContentTooLarge, RequestTimeout, TooManyConnections where all take too much, and
         BadRequest where the client ended it early."""
         if (request.content_length or 0) > bytes_max:
             raise _too_long(bytes_max)
+        if request.headers.get(hdrs.EXPECT, "").lower() == CONTINUE:
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # nothing of the response has been sent
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -44,7 +48,7 @@ class RequestBodies:
             self._unread -= len(body)
         return bytes(body)
 
-    async def form(self, request: web.Request) -> dict[str, str]:
+    async def form(self, request: web.BaseRequest) -> dict[str, str]:
         """Return the fields of a form. Raises UnsupportedMediaType for one that is not plain and in UTF-8, and what
         `read` raises."""
         sent = request.headers.getall(hdrs.CONTENT_TYPE, ())

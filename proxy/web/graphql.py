@@ -5,7 +5,7 @@ API keys come as a bearer token, in the header `token`, or in the URL; also as a
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,13 +21,14 @@ from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
+from proxy.web import routing
 from proxy.web.authentication import Authenticator
 from proxy.web.bodies import RequestBodies
 from proxy.web.middleware import ERRORS, FAILURE
 from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, METADATA
 
-PATHS = ("/graphql", "/graphql/")
+PATH = "/graphql"
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 # Of the caller's own access token, for design data, the organization and mutations.
 OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
@@ -84,23 +85,22 @@ class GraphQLRoutes:
         self._bodies = RequestBodies()
         self._clock = gateway.clock
 
-    def add_to(self, app: web.Application) -> None:
+    def add_to(self, routes: routing.Routes) -> None:
         """Register the paths."""
-        self.add_paths(app, PATHS, self._prepared)
-        app.router.add_post(TOKEN_PATH, self._issue_token)
-        app.router.add_route(hdrs.METH_ANY, TOKEN_PATH, _refuse_method)
+        self.add_path(routes, PATH, self._prepared)
+        routes.add(TOKEN_PATH, self._issue_token, hdrs.METH_POST)
+        routes.add(TOKEN_PATH, _refuse_method)
 
-    def add_paths(self, app: web.Application, paths: Iterable[str], prepare: Prepare) -> None:
-        """Register paths whose documents are read by `prepare`."""
-        for path in paths:
-            app.router.add_post(path, functools.partial(self._post, prepare))
-            app.router.add_get(path, functools.partial(self._get, prepare), allow_head=False)
-            app.router.add_route(hdrs.METH_ANY, path, _refuse_method)
+    def add_path(self, routes: routing.Routes, path: str, prepare: Prepare) -> None:
+        """Register a path whose documents are read by `prepare`."""
+        routes.add(path, functools.partial(self._post, prepare), hdrs.METH_POST)
+        routes.add(path, functools.partial(self._get, prepare), hdrs.METH_GET)
+        routes.add(path, _refuse_method)
 
     def _prepared(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         return DocumentRequest(self._service.documents.read(text), operation_name, variables)
 
-    async def _post(self, prepare: Prepare, request: web.Request) -> web.Response:
+    async def _post(self, prepare: Prepare, request: web.BaseRequest) -> web.Response:
         begin(request)
         client = await self.client(request)  # before the body is read
         body = await self._bodies.read(request)
@@ -112,7 +112,7 @@ class GraphQLRoutes:
             raise errors.BadRequest(f"the body is not a GraphQL request in JSON: {error}") from error
         return await self._respond(prepare, request, client, sent, body)
 
-    async def _get(self, prepare: Prepare, request: web.Request) -> web.Response:
+    async def _get(self, prepare: Prepare, request: web.BaseRequest) -> web.Response:
         begin(request)
         client, query = await self.client(request), request.query
         try:
@@ -123,7 +123,7 @@ class GraphQLRoutes:
         return await self._respond(prepare, request, client, sent, msgspec.json.encode(sent))
 
     async def _respond(
-        self, prepare: Prepare, request: web.Request, client: Client, sent: _Body, body: bytes
+        self, prepare: Prepare, request: web.BaseRequest, client: Client, sent: _Body, body: bytes
     ) -> web.Response:
         """Execute a request; errors of its document are those of the response."""
         request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
@@ -153,7 +153,7 @@ class GraphQLRoutes:
         answer = _with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
         return self._with_usage(answer, client, metadata)
 
-    async def client(self, request: web.Request) -> Client:
+    async def client(self, request: web.BaseRequest) -> Client:
         """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
         ExpiredKey and TooManyRequests."""
         text = credentials(request)
@@ -171,7 +171,7 @@ class GraphQLRoutes:
         await self._pipeline.admit(client)
         return client
 
-    async def _issue_token(self, request: web.Request) -> web.Response:
+    async def _issue_token(self, request: web.BaseRequest) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
         begin(request)
         request[ERRORS] = _token_error
@@ -203,7 +203,7 @@ class GraphQLRoutes:
         return response
 
 
-def begin(request: web.Request) -> None:
+def begin(request: web.BaseRequest) -> None:
     """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
     request[ERRORS] = error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
@@ -212,13 +212,13 @@ def begin(request: web.Request) -> None:
         )
 
 
-async def _refuse_method(request: web.Request) -> web.StreamResponse:
+async def _refuse_method(request: web.BaseRequest) -> web.StreamResponse:
     """Refuse another method, such as doctor's HEAD, which asks whose address this is. Raises UpstreamLoop to it."""
     begin(request)
     raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
 
 
-def credentials(request: web.Request) -> str | None:
+def credentials(request: web.BaseRequest) -> str | None:
     """Return the API key or access token of a request: a bearer token, the header `token`, or `token` or `apikey` in
     the URL, for programs whose token cannot be set."""
     authorization = request.headers.get(hdrs.AUTHORIZATION, "")
@@ -235,7 +235,7 @@ def _basic_secret(authorization: str) -> str | None:
         return None
 
 
-def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
+def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.Response:
     """Return an error that no field is about. A missing or wrong key has the status of the upstream's."""
     is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
     body = msgspec.json.encode({"errors": [error_of(error)]})
@@ -263,7 +263,7 @@ def _without_secrets(body: bytes, redaction: Redaction) -> bytes:
     return b'{"errors":%b,"data":%b}' % (redaction.body(response.errors), response.data)
 
 
-def _token_error(error: errors.BridgeError, _: web.Request) -> web.Response:
+def _token_error(error: errors.BridgeError, _: web.BaseRequest) -> web.Response:
     """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
     kind = "invalid_request" if error.status in (400, 408, 413, 415) else "temporarily_unavailable"
     response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
@@ -276,7 +276,7 @@ def _with_retry(response: web.Response, error: errors.BridgeError | None) -> web
     return response
 
 
-def _response(request: web.Request, body: bytes, status: int) -> web.Response:
+def _response(request: web.BaseRequest, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
     encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
     return responses.response(encoded, status)

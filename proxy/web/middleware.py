@@ -5,13 +5,12 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 import structlog
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler, Middleware
 
 from proxy import errors
 from proxy.kit.clock import Clock
@@ -21,23 +20,21 @@ from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
-from proxy.web import operator_endpoints
+from proxy.web import operator_endpoints, routing
 from proxy.web.client_address import ClientAddressResolver
-from proxy.web.server import PLAIN
 from proxy.web.v3 import responses
 from proxy.web.v3.routes import CLIENT, METADATA, USAGE
 
 log = structlog.get_logger()
 
+PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 
 # Of a dialect that is not v3: renders its errors.
-ErrorRenderer = Callable[[errors.BridgeError, web.Request], web.Response]
+ErrorRenderer = Callable[[errors.BridgeError, web.BaseRequest], web.Response]
 ERRORS: web.RequestKey[ErrorRenderer] = web.RequestKey("errors")
 # Of a response that has been rendered although it failed: logged and counted as if it had been raised.
 FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
-
-Wrapped = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 FAILURES_MAX = 50
 
@@ -108,8 +105,11 @@ class Failures(deque[Failure]):
 
 
 class RequestMiddleware:
+    """Handles every request of a configuration, by its routes."""
+
     def __init__(
         self,
+        routes: routing.Routes,
         metrics: Metrics,
         clock: Clock,
         addresses: ClientAddressResolver,
@@ -118,6 +118,7 @@ class RequestMiddleware:
         failures: Failures,
         callers: CallerCounts | None,
     ) -> None:
+        self._routes = routes
         self._metrics = metrics
         self._addresses = addresses
         self._clock = clock
@@ -126,38 +127,23 @@ class RequestMiddleware:
         self._callers = callers
         self.in_flight = 0  # requests that are being handled
 
-    def middleware(self) -> Middleware:
-        """Return the middleware for requests that aiohttp's router dispatches."""
-
-        @web.middleware
-        async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return await self._around(request, handler, _route(request))
-
-        return around
-
-    def wrap(self, handler: Handler, route: str) -> Wrapped:
-        """Wrap a handler that is called without the router. `route` is its name in logs and metrics."""
-
-        def wrapped(request: web.Request) -> Awaitable[web.StreamResponse]:
-            return self._around(request, handler, route)
-
-        return wrapped
-
-    async def _around(self, request: web.Request, handler: Handler, route: str) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Return the response to a request, which may be an error."""
         started = self._clock.monotonic()
         headers = request.headers
         request_id = self._ids.resolve(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
         REQUEST_ID.set(request_id)
         REDACTION.set(self._ids.redaction)
-        kind = None
+        route, kind = self._routes.find(request), None
         self.in_flight += 1
         try:
             try:
+                handler = _refuse_path if route is None else route.handler(request.method)
                 response = await handler(request)
                 if (failure := request.get(FAILURE)) is not None:
-                    kind = type(self._client_error(failure, request)).__name__
+                    kind = type(self._client_error(failure)).__name__
             except Exception as error:
-                client_error = self._client_error(error, request)
+                client_error = self._client_error(error)
                 response, kind = error_response(client_error, request), type(client_error).__name__
                 if isinstance(client_error, errors.BadRequest) and client_error.refused and METADATA in request:
                     request[METADATA].unsupported += (f"{client_error.refused} (refused)",)
@@ -165,13 +151,14 @@ class RequestMiddleware:
             if client is not None and client.sunset is not None and ERRORS not in request:  # that of v3
                 response.headers.update(client.sunset.headers)
             response.headers[X_REQUEST_ID] = request_id
-            self._record(request, response.status, route, kind, self._clock.monotonic() - started)
+            path = routing.UNKNOWN if route is None else route.path
+            self._record(request, response.status, path, kind, self._clock.monotonic() - started)
             return response
         finally:
             self.in_flight -= 1
             REQUEST_ID.set("")  # the connection's task handles the next request, or logs bytes that are none
 
-    def _record(self, request: web.Request, status: int, route: str, kind: str | None, seconds: float) -> None:
+    def _record(self, request: web.BaseRequest, status: int, route: str, kind: str | None, seconds: float) -> None:
         """Count the request, log it, and keep it if it failed."""
         self._metrics.requests.labels(route, str(status)).inc()
         self._metrics.request_seconds.labels(route).observe(seconds)
@@ -195,20 +182,18 @@ class RequestMiddleware:
                     error=kind,
                 )
 
-    def _client_error(self, error: Exception, request: web.Request) -> errors.BridgeError:
+    def _client_error(self, error: Exception) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""
         if isinstance(error, errors.BridgeError):
             if isinstance(error, errors.ServerError):
                 log.warning("request failed", exc_info=error)
             return error
-        if isinstance(error, web.HTTPException):
-            return _from_http(error, request)
         # a bug: the client gets the request id, the log the exception's type and place
         log.error("internal error caught", exc_info=error)
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
-def _log_fields(request: web.Request, status: int, route: str, kind: str | None, address: str) -> RequestFields:
+def _log_fields(request: web.BaseRequest, status: int, route: str, kind: str | None, address: str) -> RequestFields:
     # Any token is a valid method; text from the client stays out of the log.
     method = request.method if request.method in hdrs.METH_ALL else "other"
     application, key, parts, cache = None, None, None, None
@@ -221,13 +206,7 @@ def _log_fields(request: web.Request, status: int, route: str, kind: str | None,
     return RequestFields(method, route, status, address, application, key, parts, cache, kind, is_check)
 
 
-def _route(request: web.Request) -> str:
-    """Return the pattern of the path, such as `/v3/parts/{uid}`: it has no text from the client."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else "unknown"
-
-
-def error_response(error: errors.BridgeError, request: web.Request) -> web.Response:
+def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.Response:
     renderer: ErrorRenderer | None = request.get(ERRORS)
     if renderer is not None:
         return renderer(error, request)
@@ -242,17 +221,13 @@ def error_response(error: errors.BridgeError, request: web.Request) -> web.Respo
     return response
 
 
-def _from_http(error: web.HTTPException, request: web.Request) -> errors.BridgeError:
-    """Convert an error of aiohttp's router."""
+async def _refuse_path(request: web.BaseRequest) -> web.StreamResponse:
+    """Raise the error of a path that is not served."""
     if request.method == "CONNECT":
         # Only host:port is logged: any other target might hold an API key.
         target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None
         log.warning("CONNECT refused", target=target)
-        return errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
-    if error.status == 405:
-        return errors.MethodNotAllowed.of(request.method)
-    if error.status == 404 and request.path in operator_endpoints.PATHS:
-        return errors.NotFound(operator_endpoints.MOVED)
-    if error.status == 404:
-        return errors.NotFound(path_suggestions.message(request.path))
-    return errors.BadRequest("the request cannot be served") if error.status < 500 else errors.ServerError(error.reason)
+        raise errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
+    if request.path in operator_endpoints.PATHS:
+        raise errors.NotFound(operator_endpoints.MOVED)
+    raise errors.NotFound(path_suggestions.message(request.path))

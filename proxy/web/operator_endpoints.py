@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 from aiohttp import web
 
+from proxy.web import routing
+
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 MOVED = "/readyz and /metrics are on the operators' port, admin.port; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check has failed
@@ -38,33 +40,33 @@ class Monitored(Protocol):
     metrics_text: Callable[[], bytes]
 
 
-def add_health(app: web.Application) -> None:
+def add_health(routes: routing.Routes) -> None:
     """Register `/healthz`."""
 
-    async def health(_: web.Request) -> web.Response:
+    async def health(_: web.BaseRequest) -> web.Response:
         return web.json_response({"status": "ok"})
 
-    app.router.add_get("/healthz", health)
+    routes.add("/healthz", health, *routing.READ)
 
 
-def add_monitoring(app: web.Application, service: Monitored) -> None:
+def add_monitoring(routes: routing.Routes, service: Monitored) -> None:
     """Register `/readyz`, a 503 with all reasons while a check fails, and `/metrics`."""
 
-    async def readiness(_: web.Request) -> web.Response:
+    async def readiness(_: web.BaseRequest) -> web.Response:
         if reasons := await failed_checks(service.checks):
             return web.json_response(
                 {"status": "not ready", "reasons": [msgspec.to_builtins(each) for each in reasons]}, status=503
             )
         return web.json_response({"status": "ready"})
 
-    async def metrics(_: web.Request) -> web.Response:
+    async def metrics(_: web.BaseRequest) -> web.Response:
         # The version of the text format: Prometheus chooses its parser by it.
         return web.Response(
             body=service.metrics_text(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         )
 
-    app.router.add_get("/readyz", readiness)
-    app.router.add_get("/metrics", metrics)
+    routes.add("/readyz", readiness, *routing.READ)
+    routes.add("/metrics", metrics, *routing.READ)
 
 
 async def failed_checks(checks: Sequence[ReadinessCheck]) -> list[FailedCheck]:

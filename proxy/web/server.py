@@ -1,159 +1,197 @@
 """HTTP server of the service. No response or log line repeats a request line (contract v3-rest.md §6).
 
 aiohttp's own response to a malformed request repeats the request line, API key included. Here it gets a v3 error that
-names the kind of mistake only.
+names the possible mistakes only.
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, cast
 
 import structlog
-from aiohttp import web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.http import HttpProcessingError
 
 from proxy import config, errors
 from proxy.kit import ports
-from proxy.kit.aiohttp_internals.server import HandlerRunner, is_line_too_long, is_tls_handshake
-from proxy.kit.aiohttp_internals.shared_socket import ConnectionCounts, SharedSocketSite
 from proxy.v3 import bounds, encoding
 from proxy.v3.parsing.request_parameters import ResponseFormat
-from proxy.web import early_refusals
-from proxy.web.connections import ConnectionLimiter, ConnectionLimits, LimitedConnection
+from proxy.web import operator_endpoints
+from proxy.web.connections import Connection, Connections
+from proxy.web.routing import Handler
 
 log = structlog.get_logger()
 
 MAX_FIELD = 16_384  # bytes of a header field
 READ_BUFFER = 16_384  # bytes of a body that wait for its handler, beyond which a connection is not read
-PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
-ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection waits for its request
+RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
+IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than every `listen.idle_seconds`
+FAILURE_SECONDS = 1.0  # without accepting, after an error of the system
+ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is known
+AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
+MALFORMED = "UNKNOWN"  # the method that aiohttp gives to bytes that are not a request
+ADVICE = (
+    "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
+    f"longer than {bounds.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
+)
 
-DEFAULT_LIMITS = ConnectionLimits()
-
-
-class _V3Connection(LimitedConnection):
-    """Connection handler that answers malformed requests with v3 errors."""
-
-    def malformed_request(self, request: web.BaseRequest, status: int, error: BaseException | None) -> web.Response:
-        if is_tls_handshake(error):
-            log.warning("TLS handshake refused", client=request.remote)
-            return _error_response(errors.BadRequest(f"the client began TLS; {PLAIN}"))
-        log.warning("malformed request refused", exc_info=error)
-        if is_line_too_long(error):
-            return _error_response(
-                errors.BadRequest(
-                    f"the request line is longer than {bounds.REQUEST_LINE} bytes, "
-                    f"or a header is longer than {MAX_FIELD}"
-                )
-            )
-        if status < 500:
-            return _error_response(
-                errors.BadRequest(
-                    "the request is not valid HTTP; percent-encode blanks and non-ASCII characters of a URL"
-                )
-            )
-        return _error_response(errors.ServerError("Internal error"))
-
-
-def _error_response(error: errors.BridgeError) -> web.Response:
-    body = encoding.error_body(error, ResponseFormat())
-    return web.Response(body=body, status=error.status, content_type="application/json")
+DEFAULTS = config.ListenSettings()
 
 
 class Listener:
-    """The HTTP server at `url`. It goes on with its connections where another application replaces the first one."""
+    """The HTTP server at `url`. Another handler and other limits can replace the first ones between two requests."""
 
-    def __init__(
-        self, runner: HandlerRunner, limiter: ConnectionLimiter, drain_seconds: float, stop_seconds: float
-    ) -> None:
+    def __init__(self, handler: Handler, listen: config.ListenSettings) -> None:
         self.url = ""
-        self.runner = runner
-        self.limiter = limiter
-        self.drain_seconds = drain_seconds
-        self.stop_seconds = stop_seconds
+        self._handler = handler
+        self._connections = Connections(listen)
+        self._draining = False
+        self._server = web.Server(
+            self._handle,
+            request_factory=self._request,
+            # it would write request lines, and with them API keys
+            access_log=None,
+            keepalive_timeout=IDLE_SECONDS,
+            max_line_size=bounds.REQUEST_LINE,
+            max_field_size=MAX_FIELD,
+            read_bufsize=READ_BUFFER,
+        )
 
-    def replace(self, app: web.Application, listen: config.ListenSettings, limits: ConnectionLimits) -> None:
-        """Serve with another application, which has been started, and other limits, from the next request on."""
-        self.runner.replace(app, partial(early_refusals.dispatcher, app))
-        self.limiter.limits = limits
-        self.drain_seconds = listen.drain_seconds
-        self.stop_seconds = listen.stop_seconds
+    def replace(self, handler: Handler, listen: config.ListenSettings) -> None:
+        """Serve with another handler and other limits from the next request on."""
+        self._handler = handler
+        self._connections.limits = listen
+
+    async def accept(self, listening: socket.socket) -> None:
+        """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
+        where other processes listen on the same socket."""
+        loop = asyncio.get_running_loop()
+        with listening:
+            while True:
+                try:
+                    accepted, _ = await loop.sock_accept(listening)
+                    await asyncio.shield(loop.connect_accepted_socket(self._connect, accepted))
+                except OSError as error:  # such as no file descriptors left
+                    log.warning("connection not accepted", exc_info=error)
+                    await asyncio.sleep(FAILURE_SECONDS)
+
+    def _connect(self) -> Connection:
+        return Connection(self._connections, self._server())
+
+    async def watch(self) -> None:
+        """Apply the limits of time, until this is cancelled."""
+        await self._connections.watch()
+
+    async def stop(self) -> None:
+        """Finish the requests under way, and those that arrive in the first `drain_seconds` on open connections; close
+        all connections after `stop_seconds`. A cancellation stops the waiting.
+
+        Idle connections stay open at first: a request may be on its way on one, and closing it would lose it.
+        """
+        limits, now = self._connections.limits, asyncio.get_running_loop().time()
+        self._draining = True
+        try:
+            for _ in range(ACCEPT_TURNS):
+                await asyncio.sleep(0)
+            await self._connections.wait_closed(now + min(limits.drain_seconds, limits.stop_seconds))
+            for connection in list(self._connections.open):
+                if connection.is_idle():
+                    connection.abort()
+            await self._connections.wait_closed(now + limits.stop_seconds)
+        finally:
+            await self._server.shutdown(AT_ONCE)
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.transport is None:  # the client has left
+            return web.Response()
+        connection = cast(Connection, request.transport.get_protocol())
+        connection.begin_request()
+        try:
+            refusal = _refusal(request, connection)
+            response = await self._handler(request) if refusal is None else refusal
+        finally:
+            connection.end_request()
+        # The rest of a body that nobody has read is no next request.
+        if self._draining or refusal is not None or not request.content.is_eof():
+            response.force_close()
+        return response
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        """Make a request, as aiohttp does. Bytes that are not a request get their response here, before aiohttp's."""
+        request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+        transport = request.transport
+        if message.method == MALFORMED and transport is not None:
+            is_tls = cast(Connection, transport.get_protocol()).is_tls
+            log.warning("TLS handshake refused" if is_tls else "malformed request refused", client=request.remote)
+            protocol.transport = None  # aiohttp's response has nowhere to go
+            protocol.close()
+            transport.write(_MALFORMED_RESPONSE)
+            transport.write_eof()  # not closed yet: a client that is still sending would not see the response
+        return request
 
 
 @asynccontextmanager
-async def running(app: web.Application, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
+async def running(handler: Handler, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
     """Serve while the block runs; yields the base URL. The settings are those of `listening`."""
-    async with listening(app, host, port, **settings) as listener:
+    async with listening(handler, host, port, **settings) as listener:
         yield listener.url
 
 
 @asynccontextmanager
 async def listening(
-    app: web.Application,
+    handler: Handler,
     host: str,
     port: int,
     *,
     sockets: Sequence[socket.socket] = (),
-    counts: ConnectionCounts | None = None,
-    stop_seconds: float = 10.0,
-    drain_seconds: float = 0.0,
     shared: bool = False,
-    limits: ConnectionLimits = DEFAULT_LIMITS,
-    **settings: Any,
+    listen: config.ListenSettings = DEFAULTS,
 ) -> AsyncIterator[Listener]:
     """Serve while the block runs; yields the listener. Port 0 picks a free port. Raises OSError if the port is taken.
 
-    At the end open connections have `drain_seconds` for a request that is on its way, and requests under way
-    `stop_seconds` in all to finish. A `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and
-    are used instead of host and port; `counts` are those of all processes of the service that accept from them.
+    `listen` has the limits; a `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and are used
+    instead of host and port.
     """
-    limiter = ConnectionLimiter(limits, asyncio.get_running_loop())
-    runner = HandlerRunner(
-        app,
-        partial(_V3Connection, limiter=limiter),
-        partial(early_refusals.dispatcher, app),
-        # it would write request lines, and with them API keys
-        access_log=None,
-        max_line_size=bounds.REQUEST_LINE,
-        max_field_size=MAX_FIELD,
-        read_bufsize=READ_BUFFER,
-        # The command line handles signals.
-        handle_signals=False,
-        **settings,
-    )
-    listener = Listener(runner, limiter, drain_seconds, stop_seconds)
-    await runner.setup()
-    try:
-        for opened in sockets or ports.listen(host, port, shared=shared):
-            await SharedSocketSite(runner, opened, counts, limiter.open_connections).start()
-        name = f"[{host}]" if ":" in host else host
-        listener.url = f"http://{name}:{runner.addresses[0][1]}"
+    logging.getLogger("aiohttp.server").addFilter(_says_more)
+    listener = Listener(handler, listen)
+    opened = sockets or ports.listen(host, port, shared=shared)
+    async with AsyncExitStack() as stack:
+        for each in opened:
+            stack.enter_context(each)
+        stack.push_async_callback(listener.stop)
+        stack.callback(asyncio.create_task(listener.watch(), name="limits of connections").cancel)
+        for each in opened:
+            each.setblocking(False)
+            stack.callback(asyncio.create_task(listener.accept(each), name="accepting connections").cancel)
+        listener.url = f"http://{f'[{host}]' if ':' in host else host}:{opened[0].getsockname()[1]}"
         yield listener
-    finally:
-        await _stop(listener)
 
 
-async def _stop(listener: Listener) -> None:
-    """Accept no more connections, and finish those that are open. A cancellation stops the waiting; everything is
-    closed all the same.
+def _refusal(request: web.BaseRequest, connection: Connection) -> web.Response | None:
+    # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
+    if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
+        return _error_response(errors.BadRequest("HTTP/1.0 has no Transfer-Encoding"))
+    if connection.over_limit and request.path not in operator_endpoints.PATHS:
+        return _error_response(errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS))
+    return None
 
-    A connection that is closed before it waits for its request stays open until the shutdown timeout: hence the turns.
-    """
-    runner, clock = listener.runner, asyncio.get_running_loop().time
-    end = clock() + listener.stop_seconds
-    try:
-        # Closes this process' descriptor only: others that have the socket go on accepting from its queue.
-        for site in list(runner.sites):
-            await site.stop()
-        # Connections that the kernel has accepted already get as far as waiting for their request.
-        for _ in range(ACCEPT_TURNS):
-            await asyncio.sleep(0)
-        await listener.limiter.drain(min(listener.drain_seconds, listener.stop_seconds))
-        runner.wait_for_requests(end - clock())
-        await runner.cleanup()
-    except asyncio.CancelledError:
-        runner.wait_for_requests(0)
-        await runner.cleanup()
-        raise
+
+def _error_response(error: errors.BridgeError) -> web.Response:
+    headers = {} if error.retry_after is None else {hdrs.RETRY_AFTER: str(error.retry_after)}
+    body = encoding.error_body(error, ResponseFormat())
+    return web.Response(body=body, status=error.status, content_type="application/json", headers=headers)
+
+
+def _says_more(record: logging.LogRecord) -> bool:
+    """Return whether a log line of aiohttp says more than that a request was malformed, which is logged here."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+
+
+_ADVICE = encoding.error_body(errors.BadRequest(ADVICE), ResponseFormat())
+_MALFORMED_RESPONSE = (
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+    % (len(_ADVICE), _ADVICE)
+)

@@ -4,11 +4,8 @@ import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from aiohttp import web
-
 from proxy import config
 from proxy.gateway.core import Gateway
-from proxy.kit.aiohttp_internals import server as server_internals
 from proxy.web.authentication import Authenticator
 from proxy.web.middleware import Failures, RequestMiddleware
 from proxy.web.operator_endpoints import ReadinessCheck
@@ -20,14 +17,14 @@ class ConfiguredApp:
 
     def __init__(
         self,
-        app: web.Application,
+        service: "RunningService",
         gateway: Gateway,
         requests: RequestMiddleware,
         authenticator: Authenticator,
         *,
         responses: EncodedResponseCache,
     ) -> None:
-        self.app = app
+        self.service = service
         self.gateway = gateway
         self.requests = requests
         self.authenticator = authenticator
@@ -40,9 +37,8 @@ class ConfiguredApp:
         self.gateway.metrics.caches["responses"] = self._responses.usage
 
     async def close(self) -> None:
-        """Close the application of a reload, which has no requests, or has served none."""
-        await server_internals.close(self.app)
-        await self.resources.aclose()  # where the application had not been started
+        """Close the application, which has no requests any more."""
+        await self.resources.aclose()
 
 
 class RunningService:
@@ -80,6 +76,3 @@ class RunningService:
         metrics.last_reload_successful.set(float(successful))
         if successful:
             metrics.last_reload_success.set(at)
-
-
-SERVICE = web.AppKey("service", RunningService)

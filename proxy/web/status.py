@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler
 
 import proxy
 from proxy import errors
@@ -18,7 +17,7 @@ from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.gateway.core import Gateway, StoredState, UsageRow
 from proxy.kit.wording import rfc3339
-from proxy.web import early_refusals, operator_endpoints
+from proxy.web import operator_endpoints, routing
 from proxy.web.middleware import Failure
 from proxy.web.operator_endpoints import FailedCheck
 from proxy.web.service import RunningService
@@ -81,22 +80,29 @@ class Status(Stored, frozen=True, kw_only=True):
     store_failure: str | None
 
 
-def create(service: RunningService, host: str) -> web.Application:
-    """Build the application of the operators' port, which listens on `host`, in the event loop of the service."""
+def create(service: RunningService, host: str) -> routing.Handler:
+    """Return the handler of the operators' port, which listens on `host`."""
 
-    async def status(request: web.Request) -> web.Response:
+    async def status(request: web.BaseRequest) -> web.Response:
         _authenticate(request, service, host)
         return web.Response(body=msgspec.json.encode(await read(service)), content_type="application/json")
 
-    async def refuse(request: web.Request) -> web.StreamResponse:
-        return await _errors_as_json(request, early_refusals.refuse)
+    routes = routing.Routes()
+    operator_endpoints.add_health(routes)
+    operator_endpoints.add_monitoring(routes, service)
+    routes.add(PATH, status, *routing.READ)
 
-    app = web.Application(middlewares=[_errors_as_json])
-    app[early_refusals.REFUSED] = refuse
-    operator_endpoints.add_health(app)
-    operator_endpoints.add_monitoring(app, service)
-    app.router.add_get(PATH, status)
-    return app
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            route = routes.find(request)
+            if route is None:
+                raise errors.NotFound("there is no such path on the operators' port")
+            return await route.handler(request.method)(request)
+        except errors.BridgeError as error:
+            headers = {hdrs.WWW_AUTHENTICATE: "Bearer"} if error.status == 401 else None
+            return web.json_response({"message": error.message}, status=error.status, headers=headers)
+
+    return handle
 
 
 async def read(service: RunningService) -> Status:
@@ -140,7 +146,7 @@ def _tokens(gateway: Gateway) -> list[Token]:
     return tokens
 
 
-def _authenticate(request: web.Request, service: RunningService, host: str) -> None:
+def _authenticate(request: web.BaseRequest, service: RunningService, host: str) -> None:
     """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
     set."""
     admin = service.gateway.settings.admin
@@ -161,12 +167,3 @@ class Unauthorized(errors.ClientError):
     """Without the token of operators."""
 
     status = 401
-
-
-@web.middleware
-async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except errors.BridgeError as error:
-        headers = {hdrs.WWW_AUTHENTICATE: "Bearer"} if error.status == 401 else None
-        return web.json_response({"message": error.message}, status=error.status, headers=headers)

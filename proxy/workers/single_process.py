@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
+import msgspec
 import structlog
-from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock, garbage
-from proxy.kit.aiohttp_internals import shared_socket
 from proxy.kit.periodic import PeriodicTask
-from proxy.web import app, connections, server, status
-from proxy.web.service import SERVICE, ConfiguredApp, RunningService
+from proxy.web import app, server, status
+from proxy.web.service import ConfiguredApp, RunningService
 from proxy.workers import inherited, listening, messages, reloading
 
 SIGN_SECONDS = 1.0  # between two signs of life
@@ -52,7 +51,7 @@ class ProcessService(reloading.Reloadable):
             settings = prepared.gateway.settings
             # Without an await between them: no request sees one of them before the other. The listener first: where
             # that fails, the application that it serves with stays open, and the prepared one is dropped.
-            self._listener.replace(prepared.app, settings.listen, _limits(settings))
+            self._listener.replace(prepared.requests.handle, _limits(settings))
             self._prepared = None
             self._builder.switch(prepared)
 
@@ -78,18 +77,15 @@ async def running(
     `slot` is given to workers, which share the port. `sockets` of the service manager are used instead of own ones.
     """
     builder = app.ServiceBuilder(clock.SystemClock())
-    first = (await builder.build(settings)).app
+    first = await builder.build(settings)
     listen = settings.listen
     serving = server.listening(
-        first,
+        first.requests.handle,
         listen.host,
         listen.port,
         sockets=sockets.opened_http(),
-        counts=_connection_counts(slot, listen.workers) if sockets.http else None,
-        stop_seconds=listen.stop_seconds,
-        drain_seconds=listen.drain_seconds,
         shared=slot is not None,
-        limits=_limits(settings),
+        listen=_limits(settings),
     )
     async with AsyncExitStack() as stack:
         # Closed after the server, when no request is left.
@@ -99,19 +95,17 @@ async def running(
         except OSError as error:
             raise listening.refused(listen.host, listen.port, error) from error
         admin = settings.admin
-        admin_url = await _serve_admin(first, admin, stack, sockets.opened_admin(), shared=slot is not None)
+        admin_url = await _serve_admin(first.service, admin, stack, sockets.opened_admin(), shared=slot is not None)
         garbage.tune()
         if slot is not None:
             await _sign_life(slot, stack)
-        service = ProcessService(listening.ServiceUrls(listener.url, admin_url), builder, listener, first[SERVICE])
+        service = ProcessService(listening.ServiceUrls(listener.url, admin_url), builder, listener, first.service)
         stack.push_async_callback(service.drop)
         yield service
 
 
-def _limits(settings: config.Config) -> connections.ConnectionLimits:
-    return connections.ConnectionLimits.from_settings(settings.listen)._replace(
-        connections=_client_connections(settings)
-    )
+def _limits(settings: config.Config) -> config.ListenSettings:
+    return msgspec.structs.replace(settings.listen, connections=_client_connections(settings))
 
 
 async def _sign_life(slot: messages.WorkerSlot, stack: AsyncExitStack) -> None:
@@ -123,14 +117,8 @@ async def _sign_life(slot: messages.WorkerSlot, stack: AsyncExitStack) -> None:
     stack.push_async_callback(signing.close)
 
 
-def _connection_counts(slot: messages.WorkerSlot | None, workers: int) -> shared_socket.ConnectionCounts | None:
-    if slot is None:
-        return None
-    return shared_socket.ConnectionCounts(slot.folder / "connections", slot.number - 1, workers)
-
-
 async def _serve_admin(
-    service: web.Application,
+    service: RunningService,
     settings: Literal[False] | config.AdminSettings,
     stack: AsyncExitStack,
     sockets: Sequence[socket.socket],
@@ -140,16 +128,14 @@ async def _serve_admin(
     """Open the operators' port of a service until `stack` is closed; return its base URL, empty if it is off."""
     if not settings:
         return ""
-    admin = status.create(service[SERVICE], settings.host)
-    limits = connections.ConnectionLimits(connections=ADMIN_CONNECTIONS)
+    limits = config.ListenSettings(connections=ADMIN_CONNECTIONS, drain_seconds=0, stop_seconds=ADMIN_STOP_SECONDS)
     serving = server.running(
-        admin,
+        status.create(service, settings.host),
         settings.host,
         settings.port,
         sockets=sockets,
-        stop_seconds=ADMIN_STOP_SECONDS,
         shared=shared,
-        limits=limits,
+        listen=limits,
     )
     try:
         return await stack.enter_async_context(serving)

@@ -11,7 +11,7 @@ import yarl
 from proxy import config
 from proxy.kit import clock
 from proxy.web import server, status
-from proxy.web.service import SERVICE, RunningService
+from proxy.web.service import RunningService
 from support import running_proxy
 
 TOKEN = "the-token-of-operators-in-tests"
@@ -46,7 +46,8 @@ async def running(
 ) -> AsyncIterator[AdminClient]:
     """Serve a configuration of `running_proxy.settings` and its operators' port while the block runs."""
     settings = msgspec.structs.replace(settings, admin=admin)
-    async with running_proxy.serving(settings, time) as (app, proxy):
-        service = app[SERVICE]
-        async with server.running(status.create(service, admin.host), "127.0.0.1", 0) as url:
-            yield AdminClient(url, proxy, service)
+    async with (
+        running_proxy.serving(settings, time) as (service, proxy),
+        server.running(status.create(service, admin.host), "127.0.0.1", 0) as url,
+    ):
+        yield AdminClient(url, proxy, service)

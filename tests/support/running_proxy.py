@@ -1,17 +1,17 @@
 """A running proxy in front of any upstream, and a v3 client of it."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import yarl
-from aiohttp import web
 
 from proxy import config
 from proxy.kit import clock
-from proxy.web import app, connections, server
+from proxy.web import app, server
+from proxy.web.service import RunningService
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
@@ -81,9 +81,13 @@ async def running(settings: config.Config, time: clock.Clock | None = None) -> A
 @asynccontextmanager
 async def serving(
     settings: config.Config, time: clock.Clock | None = None
-) -> AsyncIterator[tuple[web.Application, ProxyClient]]:
-    """Serve while the block runs; also gives the application, for tests that need more of it than requests."""
-    service = (await app.ServiceBuilder(time or clock.SystemClock()).build(settings)).app
-    limits = connections.ConnectionLimits.from_settings(settings.listen)
-    async with server.running(service, "127.0.0.1", 0, limits=limits) as url, aiohttp.ClientSession() as session:
-        yield service, ProxyClient(url, session)
+) -> AsyncIterator[tuple[RunningService, ProxyClient]]:
+    """Serve while the block runs; also gives the service, for tests that need more of it than requests."""
+    async with AsyncExitStack() as stack:
+        builder = app.ServiceBuilder(time or clock.SystemClock())
+        built = await builder.build(settings)
+        stack.push_async_callback(builder.close)
+        serving = server.running(built.requests.handle, "127.0.0.1", 0, listen=settings.listen)
+        url = await stack.enter_async_context(serving)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        yield built.service, ProxyClient(url, session)

@@ -42,7 +42,9 @@ def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = 
     return headers
 
 
-def error_response(error: errors.BridgeError, response_format: ResponseFormat, request: web.Request) -> web.Response:
+def error_response(
+    error: errors.BridgeError, response_format: ResponseFormat, request: web.BaseRequest
+) -> web.Response:
     """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
     status = 200 if response_format.suppress_status_codes else error.status
     rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
@@ -55,7 +57,7 @@ def error_response(error: errors.BridgeError, response_format: ResponseFormat, r
     return rendered
 
 
-def accepts_gzip(request: web.Request) -> bool:
+def accepts_gzip(request: web.BaseRequest) -> bool:
     """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
     accepted = request.headers.get(ACCEPT_ENCODING, "").lower()
     # The substring first: most clients name gzip without a quality, and need no regular expression.

@@ -17,6 +17,7 @@ from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.headers import X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
 from proxy.v3.parsing.request_shapes import RequestShapes
+from proxy.web import routing
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
 from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
@@ -29,9 +30,6 @@ METADATA = web.RequestKey("metadata", ResponseMetadata)
 USAGE = web.RequestKey("usage", tuple[ResponseMetadata, QuotaStatus])  # of a failed request that has used parts
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
 class KeyPlaces(NamedTuple):
     """Where a request has its API key: one of some parameters, or a header, which comes first. `missing` is the message
     for a request without; None: v3's."""
@@ -40,7 +38,7 @@ class KeyPlaces(NamedTuple):
     header: str | None = None
     missing: str | None = None
 
-    def client(self, authenticator: Authenticator, request: web.Request, parameters: RequestParameters) -> Client:
+    def client(self, authenticator: Authenticator, request: web.BaseRequest, parameters: RequestParameters) -> Client:
         """Return the client of a request. Raises the errors of `Authenticator.client`."""
         apikey = self.in_header(request) or next(filter(None, map(parameters.text, self.parameters)), None)
         try:
@@ -50,7 +48,7 @@ class KeyPlaces(NamedTuple):
                 raise
             raise errors.MissingKey(self.missing) from None
 
-    def in_header(self, request: web.Request) -> str:
+    def in_header(self, request: web.BaseRequest) -> str:
         """Return the API key that is not in the request target."""
         return request.headers.get(self.header, "") if self.header else ""
 
@@ -81,19 +79,17 @@ class V3Routes:
         self._clock = metrics.clock
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
 
-    def add_to(self, app: web.Application) -> None:
-        """Register every path under both prefixes, with and without a trailing slash."""
+    def add_to(self, routes: routing.Routes) -> None:
+        """Register every path under both prefixes."""
         for endpoint in ENDPOINTS:
             handler = self.handler(endpoint, self._v3)
             for prefix in PREFIXES:
-                for path in (f"{prefix}{endpoint.path}", f"{prefix}{endpoint.path}/"):
-                    app.router.add_get(path, handler)
-                    app.router.add_route("*", path, other_method)
+                add(routes, f"{prefix}{endpoint.path}", handler)
 
-    def handler(self, endpoint: Endpoint, dialect: Dialect) -> Handler:
+    def handler(self, endpoint: Endpoint, dialect: Dialect) -> routing.Handler:
         """Return the handler of an endpoint."""
 
-        async def handle(request: web.Request) -> web.StreamResponse:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
             target, gzip = _target(request, dialect.keys), responses.accepts_gzip(request)
             cached = None if hdrs.CACHE_CONTROL in request.headers else self._cache.get(target, gzip)
             if cached is not None:
@@ -104,7 +100,9 @@ class V3Routes:
 
         return handle
 
-    async def _execute(self, endpoint: Endpoint, dialect: Dialect, request: web.Request, gzip: bool) -> EncodedResponse:
+    async def _execute(
+        self, endpoint: Endpoint, dialect: Dialect, request: web.BaseRequest, gzip: bool
+    ) -> EncodedResponse:
         """Parse, authenticate and execute a request."""
         started = self._clock.monotonic()
         parameters = self._shapes.parse(request.raw_path)
@@ -114,14 +112,15 @@ class V3Routes:
         request[METADATA] = metadata = ResponseMetadata(started)
         received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
         if endpoint.action == "get":
-            received = received._replace(path=request.path, uid=request.match_info["uid"])
+            uid = request.rel_url.path_safe.removesuffix("/").rpartition("/")[2]
+            received = received._replace(path=request.path, uid=uid)
         try:
             return EncodedResponse(await dialect.execute(received, gzip), client, metadata)
         except errors.BridgeError as error:
             self._add_usage(request, client, metadata, error)
             raise
 
-    def _identify(self, request: web.Request, client: Client) -> None:
+    def _identify(self, request: web.BaseRequest, client: Client) -> None:
         """Note the client of a request. Raises Gone after its sunset and ExpiredKey after the key's last day, which
         costs it neither rate nor quota."""
         request[CLIENT] = client
@@ -137,7 +136,7 @@ class V3Routes:
         raise refusal
 
     def _add_usage(
-        self, request: web.Request, client: Client, metadata: ResponseMetadata, error: errors.BridgeError
+        self, request: web.BaseRequest, client: Client, metadata: ResponseMetadata, error: errors.BridgeError
     ) -> None:
         """Let the error response have usage headers, if parts were used or there are none left."""
         if metadata.cost or isinstance(error, errors.QuotaExhausted):
@@ -147,7 +146,7 @@ class V3Routes:
                 status = status._replace(reset=None)
             request[USAGE] = metadata, status
 
-    async def _from_cache(self, cached: EncodedResponse, request: web.Request) -> web.Response:
+    async def _from_cache(self, cached: EncodedResponse, request: web.BaseRequest) -> web.Response:
         """Return the response to a request whose encoded response is cached. Limits of the client apply as to any
         other."""
         self._authenticator.check(request, cached.client)
@@ -170,13 +169,19 @@ class V3Routes:
         return response
 
 
-def _target(request: web.Request, keys: KeyPlaces) -> str:
+def _target(request: web.BaseRequest, keys: KeyPlaces) -> str:
     """Return the request target by which responses are cached: requests of an API key in a header have their own."""
     apikey = keys.in_header(request)
     return f"{apikey} {request.raw_path}" if apikey else request.raw_path
 
 
-async def other_method(request: web.Request) -> web.StreamResponse:
+def add(routes: routing.Routes, path: str, handler: routing.Handler) -> None:
+    """Register a path that is read."""
+    routes.add(path, handler, *routing.READ)
+    routes.add(path, _other_method)
+
+
+async def _other_method(request: web.BaseRequest) -> web.StreamResponse:
     """OPTIONS lists the allowed methods; any other method is a 405."""
     if request.method == "OPTIONS":
         return web.Response(status=204, headers={"Allow": responses.ALLOWED})

@@ -12,18 +12,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import (
-    abc,
-    client_proto,
-    client_reqrep,
-    http_exceptions,
-    web,
-    web_app,
-    web_protocol,
-)
+from aiohttp import client_proto, client_reqrep
 from packaging.requirements import Requirement
-
-from proxy.kit.aiohttp_internals import server
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "proxy" / "kit" / "aiohttp_internals"
@@ -31,33 +21,12 @@ PACKAGE = ROOT / "proxy" / "kit" / "aiohttp_internals"
 # Class or module, and the private attributes of its instances, or its own.
 PRIVATE: dict[Any, set[str]] = {
     aiohttp.TCPConnector: {"_conns", "_wait_for_available_connection", "_create_connection"},
-    web_protocol.RequestHandler: {
-        "_handle_request",
-        "_loop",
-        "_manager",
-        "_messages",
-        "_request_count",
-        "_request_factory",
-        "_request_handler",
-    },
-    web.Server: {"_kwargs", "_loop"},
-    web.AppRunner: {"_make_server", "_shutdown_timeout"},
-    web.Application: {"_make_handler", "_set_loop"},
-    web_app: {"_cached_build_middleware"},
-    web.BaseSite: {"_runner", "_server"},
 }
 # Object, and its undocumented functions and attributes.
 UNDOCUMENTED: list[tuple[Any, set[str]]] = [
     (aiohttp.StreamReader, {"total_bytes"}),
     (client_proto.ResponseHandler, {"close"}),
     (client_reqrep, {"ConnectionKey"}),
-    (
-        web_protocol.RequestHandler,
-        {"connection_made", "data_received", "handle_error", "finish_response", "force_close", "close"},
-    ),
-    (web.Server, {"__call__", "request_factory", "handler_cancellation"}),
-    (abc.AbstractStreamWriter, {"output_size"}),
-    (http_exceptions, {"BadHttpMethod", "LineTooLong"}),
 ]
 
 
@@ -78,11 +47,6 @@ def _names(owner: Any) -> set[str]:
 @pytest.mark.parametrize("owner, used", [*PRIVATE.items(), *UNDOCUMENTED])
 def test_installed_aiohttp_has_every_internal_name(owner: Any, used: set[str]) -> None:
     assert used - _names(owner) == set()
-
-
-def test_first_bytes_of_a_tls_handshake_are_recognized() -> None:
-    assert server.is_tls_handshake(http_exceptions.BadHttpMethod("\x16\x03\x01"))
-    assert not server.is_tls_handshake(http_exceptions.BadHttpMethod("GE\x00T"))
 
 
 def test_every_private_attribute_that_the_package_uses_is_listed() -> None:

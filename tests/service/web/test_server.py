@@ -10,14 +10,22 @@ from aiohttp import web
 
 from proxy import config
 from proxy.kit import event_loop
-from proxy.web import server
+from proxy.web import routing, server
+
+
+async def nothing(_: web.BaseRequest) -> web.Response:
+    return web.Response(status=404, text="nothing")
+
+
+def limits(drain_seconds: float) -> config.ListenSettings:
+    return config.ListenSettings(stop_seconds=60, drain_seconds=drain_seconds)
 
 
 async def end_after(turns: int, inherited: bool) -> bytes:
     """Return the response to a request after shutdown, on a connection opened some event loop turns before it."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
         sockets = [socket.create_server(("127.0.0.1", 0))] if inherited else []
-        async with server.running(web.Application(), "127.0.0.1", 0, sockets=sockets, stop_seconds=60) as url:
+        async with server.running(nothing, "127.0.0.1", 0, sockets=sockets, listen=limits(0)) as url:
             port = int(url.rpartition(":")[2])
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             for _ in range(turns):
@@ -42,9 +50,7 @@ async def requested_while_draining(*requests: bytes, unused: bool) -> list[bytes
     was idle before, or `unused`. Fails unless the shutdown ends with the connection, long before its time limits."""
     async with asyncio.timeout(20):
         stack = contextlib.AsyncExitStack()
-        url = await stack.enter_async_context(
-            server.running(web.Application(), "127.0.0.1", 0, stop_seconds=60, drain_seconds=60)
-        )
+        url = await stack.enter_async_context(server.running(nothing, "127.0.0.1", 0, listen=limits(60)))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         if not unused:
             writer.write(REQUEST)
@@ -75,15 +81,10 @@ def test_request_on_an_open_connection_is_served_during_shutdown_and_is_its_last
     assert b"\r\nConnection: close\r\n" in only
 
 
-def test_last_of_pipelined_requests_announces_the_end_of_the_connection() -> None:
-    heads = event_loop.run(requested_while_draining(*[REQUEST] * 3, unused=False))
-    assert [b"\r\nConnection: close\r\n" in each for each in heads] == [False, False, True]
-
-
 async def without_connections() -> None:
     async with (
         asyncio.timeout(20),
-        server.running(web.Application(), "127.0.0.1", 0, drain_seconds=60, stop_seconds=60),
+        server.running(nothing, "127.0.0.1", 0, listen=limits(60)),
     ):
         pass
 
@@ -94,7 +95,7 @@ def test_shutdown_without_connections_waits_for_nothing() -> None:
 
 async def idle_until_the_end() -> bytes:
     async with asyncio.timeout(20):
-        async with server.running(web.Application(), "127.0.0.1", 0, drain_seconds=0.05, stop_seconds=60) as url:
+        async with server.running(nothing, "127.0.0.1", 0, listen=limits(0.05)) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             writer.write(REQUEST)
             await head(reader)
@@ -107,32 +108,25 @@ def test_idle_connection_is_closed_when_its_time_is_over() -> None:
     assert event_loop.run(idle_until_the_end()) == b""
 
 
-def saying(name: str) -> web.Application:
-    """An application whose /name is this."""
-
-    async def respond(_: web.Request) -> web.Response:
+def saying(name: str) -> routing.Handler:
+    async def respond(_: web.BaseRequest) -> web.Response:
         return web.Response(text=name)
 
-    app = web.Application()
-    app.router.add_get("/name", respond)
-    return app
+    return respond
 
 
-async def name_on_a_connection_accepted_before_a_replacement() -> bytes:
-    """Return the response on a connection that was accepted for the first application, and made after another one had
-    replaced it."""
+async def names_before_and_after_a_replacement() -> list[bytes]:
+    """Return the ends of the responses to two requests on one connection."""
     async with asyncio.timeout(20), server.listening(saying("first"), "127.0.0.1", 0) as listener:
-        assert listener.runner.server is not None
-        accepted = listener.runner.server()
-        second = saying("second")
-        second.freeze()
-        listener.replace(second, config.ListenSettings(), server.DEFAULT_LIMITS)
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: accepted, theirs)
-            ours.sendall(b"GET /name HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-            return await asyncio.to_thread(ours.makefile("rb").read)
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(listener.url.rpartition(":")[2]))
+        names = []
+        for name in (b"first", b"second"):
+            writer.write(REQUEST)
+            names.append((await reader.readuntil(name))[-len(name) :])
+            listener.replace(saying("second"), config.ListenSettings())
+        writer.close()
+        return names
 
 
-def test_connection_that_is_accepted_during_a_replacement_is_served_by_the_new_application() -> None:
-    assert event_loop.run(name_on_a_connection_accepted_before_a_replacement()).endswith(b"\r\n\r\nsecond")
+def test_open_connection_is_served_by_the_new_handler() -> None:
+    assert event_loop.run(names_before_and_after_a_replacement()) == [b"first", b"second"]

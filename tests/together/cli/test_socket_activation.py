@@ -1,7 +1,6 @@
 """Tests of `v3bridge serve` under a service manager: its sockets, its notifications, and its watchdog."""
 
 import asyncio
-import collections
 import json
 import os
 import re
@@ -139,24 +138,6 @@ async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
     assert program.errors.startswith("v3bridge: admin: false, but the service manager passes a socket named admin")
     assert program.errors.count("\n") == 1
     assert program.notified == []
-
-
-async def test_workers_share_the_connections(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
-) -> None:
-    await manager.start(*serve(2))
-    processes: collections.Counter[str] = collections.Counter()
-    port, writers = manager.sockets["http"].getsockname()[1], []
-    for _ in range(40):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writers.append(writer)  # the connection stays open
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        processes[head.partition("x-request-id: ")[2][:8]] += 1  # the part that is the same for a process
-    for writer in writers:
-        writer.close()
-    assert len(processes) == 2
-    assert min(processes.values()) >= 15, processes
 
 
 async def test_connections_in_the_queue_outlive_the_workers(
