@@ -5,6 +5,7 @@ less, data were lost or rolled back, and a new epoch begins: no parts are reserv
 `set_usage`, and what was begun before is not booked.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from proxy.store.protocol import Account, Begin, Failure, Finish, Outcome, Resul
 PREFIX = "{v3bridge}:"
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
-LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set"
+LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 _decode_hits = msgspec.json.Decoder(tuple[protocol.Hit, ...]).decode
 
 
@@ -85,11 +86,13 @@ class RedisStore:
         await self._call("sweep", worker, first.isoformat(), protocol.STORED_SECONDS)
 
     async def usage(self) -> list[Usage]:
-        used, uncertain, reserved = [await self._hash(kind) for kind in ("used", "uncertain", "reserved")]
+        async with self._redis.pipeline(transaction=True) as pipeline:
+            for kind in ("used", "uncertain", "reserved"):
+                pipeline.hgetall(PREFIX + kind)
+            kinds = await _response(pipeline.execute())
         rows = [
-            Usage(account, period, *(int(counts.get(entry, 0)) for counts in (used, uncertain, reserved)))
-            for entry in sorted({*used, *uncertain, *reserved})
-            for account, period in [entry.decode().split(" ")]
+            Usage(*entry.decode().split(" "), *(int(counts.get(entry, 0)) for counts in kinds))
+            for entry in sorted({entry for counts in kinds for entry in counts})
         ]
         return [row for row in rows if any(row[2:])]
 
@@ -147,7 +150,8 @@ class RedisStore:
         await self.forgotten()  # writes, as every operation does
 
     async def aclose(self) -> None:
-        await self.end_worker(self._worker)
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self.end_worker(self._worker)
         await self._redis.aclose()
 
     async def _begin(self, begins: Sequence[Begin], *, is_quote: bool) -> list[list[Outcome]]:
@@ -176,14 +180,12 @@ class RedisStore:
 
 def _check(info: dict[str, Any]) -> None:
     """Raise ConfigError if Redis does not keep what it confirms."""
-    aof = "yes" if info["aof_enabled"] else "no"
-    for setting, found, needed in (
-        ("appendonly", aof, "yes"),
-        ("maxmemory-policy", info["maxmemory_policy"], "noeviction"),
-    ):
-        if found != needed:
+    found = {"appendonly": "yes" if info["aof_enabled"] else "no", "maxmemory-policy": info["maxmemory_policy"]}
+    for setting, needed in (("appendonly", "yes"), ("maxmemory-policy", "noeviction")):
+        if found[setting] != needed:
             raise errors.ConfigError(
-                f"store: Redis may lose usage of parts, its {setting} is {found}: set `{setting} {needed}` in it"
+                f"store: Redis may lose usage of parts, because its setting {setting} is {found[setting]}; "
+                f"set `{setting} {needed}` in redis.conf, and restart it"
             )
 
 
