@@ -18,7 +18,7 @@ from proxy.store.sqlite_lookup import Pair, json_text
 
 DAY_SECONDS = 86_400.0
 DONE_SECONDS = 60.0  # for which a reservation is known at least after its end
-EVICTED = 8  # parts, and results, that are deleted at a time
+EVICTED = 8  # parts that are deleted at a time
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,15 +37,16 @@ FROM (
 _STORE_PART = """
 INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (scope, uid) DO UPDATE SET id = excluded.id,
     digest = excluded.digest, features = excluded.features, fetched = excluded.fetched, body = excluded.body
-WHERE digest <> excluded.digest OR fetched NOT BETWEEN ?8 AND ?9
-    OR (features & ~excluded.features = 0 AND fetched <= excluded.fetched)
+WHERE NOT (digest = excluded.digest AND excluded.features & ~features = 0 AND fetched BETWEEN ?8 AND ?9
+    AND (features <> excluded.features OR fetched > excluded.fetched))
 """
 _STORE_RESULT = """
 INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET fetched = excluded.fetched,
     asked = excluded.asked, hits = excluded.hits, items = excluded.items, details = excluded.details
 """
-_DELETE_OLD = "DELETE FROM {} WHERE abs(fetched - ?) >= ?"
-_DELETE_OLDEST = "DELETE FROM {0} WHERE rowid IN (SELECT rowid FROM {0} ORDER BY fetched, rowid LIMIT ?)"
+_DELETE_OLD = "DELETE FROM {} WHERE fetched <= ?1 - ?2 OR fetched >= ?1 + ?2"
+_DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
+_DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
 _EXPIRE = "UPDATE reservation SET state = 'expired', deadline = max(deadline, ?) WHERE state = 'open' AND {}"
 _END_RESERVATION = """
 INSERT INTO reservation VALUES (?, ?, '[]', 0, ?, 'done')
@@ -60,6 +61,8 @@ _PUT_VALUE = """
 INSERT INTO value VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value, since = excluded.since,
     until = excluded.until
 """
+# A value that begins later was written before the clock was set back.
+_UNLESS_THERE = "WHERE value.value = excluded.value OR excluded.since < value.since OR excluded.since >= value.until"
 _ADD_SEEN = """
 INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     requests = requests + excluded.requests, last = max(last, excluded.last)
@@ -179,12 +182,10 @@ class SqliteStore:
             self._rows.execute(_STORE_RESULT, row)
 
     def _evict(self) -> None:
-        """Delete the oldest results and parts beyond the bound."""
+        """Delete the oldest parts beyond the bound, and the results that have lost theirs."""
         while self._database.used_bytes() > self._cache_bytes:
-            rows = [
-                self._rows.execute(_DELETE_OLDEST.format(table), (EVICTED,)).rowcount for table in ("part", "result")
-            ]
-            if not any(rows):
+            parts = self._rows.execute(_DELETE_OLDEST_PARTS, (EVICTED,)).rowcount
+            if not self._rows.execute(_DELETE_OLDER_RESULTS).rowcount + parts:
                 break
 
     def _expire(self, condition: str, *values: Any) -> None:
@@ -225,10 +226,13 @@ class SqliteStore:
         )
         self._rows.execute(statement, (*pair, used))
         # A late finish must not take off again what is uncertain no more.
-        expired = self._rows.execute("SELECT id, accounts FROM reservation WHERE state = 'expired'").fetchall()
-        for id, accounts in expired:
-            left = [other for other in _decode_accounts(accounts) if other != pair]
-            self._rows.execute("UPDATE reservation SET accounts = ? WHERE id = ?", (json_text(left), id))
+        for id, accounts in self._rows.execute(
+            "SELECT id, accounts FROM reservation WHERE state = 'expired'"
+        ).fetchall():
+            pairs = _decode_accounts(accounts)
+            if pair in pairs:
+                left = json_text(other for other in pairs if other != pair)
+                self._rows.execute("UPDATE reservation SET accounts = ? WHERE id = ?", (left, id))
 
     @_transaction
     def forget(self, scope: str | None) -> int:
@@ -243,51 +247,48 @@ class SqliteStore:
 
     @_transaction
     def value(self, key: str) -> str | None:
-        statement = "SELECT value FROM value WHERE key = ? AND ? BETWEEN since AND until"
+        statement = "SELECT value FROM value WHERE key = ?1 AND since <= ?2 AND ?2 < until"
         row = self._rows.execute(statement, (key, self._clock.now())).fetchone()
         return row[0] if row else None
 
     @_transaction
     def values(self, prefix: str) -> dict[str, str]:
-        statement = "SELECT key, value FROM value WHERE substr(key, 1, ?) = ? AND ? BETWEEN since AND until"
-        return dict(self._rows.execute(statement, (len(prefix), prefix, self._clock.now())).fetchall())
+        statement = "SELECT key, value FROM value WHERE substr(key, 1, length(?1)) = ?1 AND since <= ?2 AND ?2 < until"
+        return dict(self._rows.execute(statement, (prefix, self._clock.now())).fetchall())
 
     @_transaction
     def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        return self._put_value(key, value, seconds, absent=absent)
+        now = self._clock.now()
+        statement = f"{_PUT_VALUE} {_UNLESS_THERE}" if absent else _PUT_VALUE
+        return self._rows.execute(statement, (key, value, now, now + seconds)).rowcount == 1
 
     @_transaction
     def drop_value(self, key: str, value: str | None = None) -> None:
         self._rows.execute("DELETE FROM value WHERE key = ?1 AND value = ifnull(?2, value)", (key, value))
 
-    def _put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        now = self._clock.now()
-        # A value that begins later was written before the clock was set back.
-        unless = "WHERE value.value = excluded.value OR NOT excluded.since BETWEEN value.since AND value.until"
-        statement = f"{_PUT_VALUE} {unless if absent else ''}"
-        return self._rows.execute(statement, (key, value, now, now + seconds)).rowcount == 1
-
     @_transaction
     def take(self, key: str, windows: Sequence[Window]) -> float:
-        now = self._clock.now()
-        row = self._rows.execute("SELECT value FROM value WHERE key = ?", (f"taken {key}",)).fetchone()
+        now, key = self._clock.now(), f"taken {key}"
+        row = self._rows.execute("SELECT value FROM value WHERE key = ?", (key,)).fetchone()
         # Times ahead were written before the clock was set back.
         times = [min(time, now) for time in (_decode_times(row[0]) if row else ())]
         full = (window for window in windows if len(times) >= window.count)
         wait = max((times[-window.count] + window.seconds - now for window in full), default=0.0)
         if wait > 0.0:
             return wait
-        newest = [*times, now][-max((window.count for window in windows), default=1) :]
-        self._put_value(f"taken {key}", json_text(newest), max((window.seconds for window in windows), default=0.0))
+        newest = [*times, now][-max(window.count for window in windows) :]
+        until = now + max(window.seconds for window in windows)
+        self._rows.execute(_PUT_VALUE, (key, json_text(newest), now, until))
         return 0.0
 
     @_transaction
     def add_seen(
         self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
     ) -> None:
-        if self._rows.execute("SELECT 1 FROM value WHERE key = ?", (f"seen {id}",)).fetchone():
+        now = self._clock.now()
+        statement = f"{_PUT_VALUE} WHERE false"
+        if not self._rows.execute(statement, (f"seen {id}", "", now, now + DAY_SECONDS)).rowcount:
             return
-        self._put_value(f"seen {id}", "", DAY_SECONDS)
         self._rows.executemany(_ADD_SEEN, seen)
         self._rows.executemany(_ADD_UNKNOWN_KEY, unknown)
         self._rows.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?, ?)", failures)

@@ -80,6 +80,8 @@ class Database:
         in a transaction if no other process uses the file. Raises StoreUnavailable."""
         alone = self._path is None or await self._lock_use()
         await self._retry(lambda: self.rows.execute("PRAGMA journal_mode = WAL"))
+        if self._path is not None and self.rows.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            raise errors.StoreUnavailable(f"{self._path}: its disk cannot have SQLite's WAL mode; name another place")
         await self.transaction(self._make_tables)
         if alone:
             await self.transaction(start_alone)
