@@ -190,12 +190,12 @@ local function remove(id, reservation)
   run('HDEL', 'reservation', id)
 end
 
--- A part that is fresh is replaced only by one that is newer and has no fewer fields.
+-- A part that is fresh and serves what another one selects is replaced by that only if it is newer, with the same fields.
 local function keep(name, row, body, fresh_seconds)
   local before = load('row', name)
   local is_fresh = before and before.digest == row.digest and math.abs(now - before.fetched) < fresh_seconds
-  local is_more = is_fresh and row.digest and bit.band(before.features, bit.bnot(row.features)) ~= 0
-  if is_more or is_fresh and before.fetched > row.fetched then return end
+  local is_less = row.digest and is_fresh and bit.band(row.features, bit.bnot(before.features)) == 0
+  if is_less and (before.features ~= row.features or before.fetched > row.fetched) then return end
   drop(name)
   row.size = #body + #(row.items or '')
   save('row', name, row)

@@ -253,6 +253,8 @@ async def test_part_serves_selections_within_its_own(
         (SELECTION, 1, True),
         (Selection("fields", 0b111), 1, True),
         (Selection("fields", 0b01), 1, False),
+        (Selection("fields", 0b111), -100, True),
+        (Selection("fields", 0b101), 1, True),
         (Selection("changed", 0b01), 1, True),
         (Selection("fields", 0b01), FRESH_SECONDS + 1, True),
     ],
@@ -261,11 +263,12 @@ async def test_part_is_replaced_only_by_one_with_no_fewer_fields(
     client: Client, time: ManualClock, selection: Selection, seconds: float, is_replaced: bool
 ) -> None:
     await client.fetch(result("a", "u", body=b"old"))
-    time.advance(seconds)
-    await client.fetch(result("b", "u", body=b"new"), selection=selection)
+    fetched = time.now() + seconds
+    time.advance(max(seconds, 0))
+    await client.fetch(result("b", "u", body=b"new", fetched=fetched), selection=selection)
     stored = await client.stored("b", selection=selection)
     assert stored is not None
-    assert stored.bodies == (b"new",) if is_replaced else (b"old",)
+    assert stored.bodies == ((b"new",) if is_replaced else (b"old",))
 
 
 async def test_result_is_found_only_with_all_its_parts(client: Client, time: ManualClock) -> None:
