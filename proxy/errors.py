@@ -173,10 +173,7 @@ class QuotaExhausted(ClientError):
     named."""
 
     status = 429
-
-    def __init__(self, message: str, *, retry_after: int | None = None, part_limit: int | None = None) -> None:
-        super().__init__(message, retry_after=retry_after)
-        self.part_limit = part_limit
+    part_limit: int | None = None
 
 
 class ServerError(BridgeError):
@@ -212,17 +209,7 @@ class UpstreamUnreadable(ServerError):
     """The response is HTML, empty, truncated, or JSON that does not fit the schema. `sign` is what that points to."""
 
     status = 502
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after: int | None = None,
-        may_be_billed: bool = False,
-        sign: Literal["", "wrong address", "page", "unusable token"] = "",
-    ) -> None:
-        super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
-        self.sign = sign
+    sign: Literal["", "wrong address", "page", "unusable token"] = ""
 
 
 class UpstreamFault(ServerError):
@@ -249,10 +236,7 @@ class CredentialsRefused(ServerError):
 
     # 502: the client's API key is accepted; the operator has to change the configuration.
     status = 502
-
-    def __init__(self, message: str, *, retry_after: int | None = None, code: str = "") -> None:
-        super().__init__(message, retry_after=retry_after)
-        self.code = code
+    code = ""
 
 
 class TokenLimit(ServerError):

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 import msgspec
 
 from proxy import config, errors
-from proxy.doctor import findings, network, stored
+from proxy.doctor import findings, network
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.kit.wording import counted, duration
@@ -46,7 +46,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
 
 async def _check_client(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
     """Leave the token for the client credentials of an application, from the store or by a token request."""
-    known = await stored.use(inspection, lambda state: state.token(name), None)
+    known = await inspection.stored(lambda state: state.token(name), None)
     if known is not None and known[1] > inspection.clock.now() + STORED_SECONDS_MIN:
         _use(inspection, name, known[0])
         inspection.stored_tokens.update(_same_credentials(inspection, name))
@@ -58,7 +58,7 @@ async def _check_client(inspection: Inspection, name: str) -> AsyncIterator[Chec
 
 async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResult]:
     """Make the one token request for the client credentials of an application."""
-    wait = await stored.use(inspection, lambda state: state.take_token_request(name), 0.0)
+    wait = await inspection.stored(lambda state: state.take_token_request(name), 0.0)
     if wait > WAIT_SECONDS_MAX:
         text = (
             f"this client id has asked for too many tokens; the next one is allowed in {counted(round(wait), 'second')}"
@@ -81,7 +81,7 @@ async def request(inspection: Inspection, name: str) -> AsyncIterator[CheckResul
     elif reply.token is not None:
         kept = reply.token.token, reply.token.expires
         _use(inspection, name, kept[0])
-        await stored.use(inspection, lambda state: state.keep_token(name, *kept), None)
+        await inspection.stored(lambda state: state.keep_token(name, *kept), None)
         yield passed("token_received", f"a new token, {_lifetime(kept[1], inspection)}", name)
     if reply.date and (skew := _clock(inspection, reply.date, now)):
         yield skew
@@ -177,7 +177,7 @@ def _same_credentials(inspection: Inspection, name: str) -> list[str]:
 async def forget(inspection: Inspection, name: str) -> None:
     """Delete a stored token that the GraphQL service refuses, for all applications that share it."""
     refused = inspection.tokens[name]
-    await stored.use(inspection, lambda state: state.drop_token(name, refused), None)
+    await inspection.stored(lambda state: state.drop_token(name, refused), None)
     for application in _same_credentials(inspection, name):
         inspection.stored_tokens.discard(application)
         del inspection.tokens[application]

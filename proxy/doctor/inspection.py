@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from proxy import config, errors
 from proxy.doctor.findings import CheckResult, StageName
 from proxy.gateway.core import StoredState, Upstream
 from proxy.kit import clock as clocks
 
+T = TypeVar("T")
 StartSandbox = Callable[[config.Config, AsyncExitStack], Awaitable[config.Config]]
 
 
@@ -37,7 +39,7 @@ class Inspection:
     stored_tokens: set[str] = field(default_factory=set)  # of these, the applications whose token is from the store
     accepted: set[str] = field(default_factory=set)  # by stage graphql: applications whose token is accepted
     refusal: errors.QueryRefused | None = None  # by stage graphql: of a query that every schema should accept
-    state: StoredState | None = None  # by the first stage that uses it: see stored.py
+    state: StoredState | None = None  # by the first stage that uses it: see `stored`
     has_tried_store: bool = False
     store_error: errors.StoreUnavailable | None = None  # by the first stage for which the store has failed
 
@@ -53,6 +55,23 @@ class Inspection:
         upstream = self.settings.upstream
         assert upstream != "sandbox"  # noqa: S101 - the stage configuration has started it
         return upstream
+
+    async def stored(self, work: Callable[[StoredState], Awaitable[T]], default: T) -> T:
+        """Return what `work` does with what the service has stored, or the default where the store cannot be used: the
+        stage store says why. One that does not exist is not made: it would belong to whoever runs the check."""
+        try:
+            if not self.has_tried_store:
+                self.has_tried_store = True
+                self.state = await StoredState.open_existing(self.settings, self.clock, self.environ)
+                if self.state is not None:
+                    self.resources.push_async_callback(self.state.aclose)
+            return default if self.state is None else await work(self.state)
+        except errors.StoreUnavailable as error:
+            # Not tried again: each attempt may last until a timeout.
+            self.state, self.store_error = None, error
+        except errors.ConfigError:
+            self.state = None
+        return default
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 from proxy import config, errors
-from proxy.doctor import graphql, stored
+from proxy.doctor import graphql
 from proxy.doctor.findings import CheckResult, found, passed, remedy, skipped
 from proxy.doctor.inspection import Inspection
 from proxy.gateway.core import StoredState, UsageRow
@@ -34,7 +34,7 @@ class PartLimit(NamedTuple):
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Check the plan of each application whose token is accepted."""
     unused = StoredState.unused(inspection.settings, inspection.clock)
-    rows = await stored.use(inspection, lambda state: state.usage(), unused)
+    rows = await inspection.stored(lambda state: state.usage(), unused)
     usages = {row.application: row for row in rows if row.key is None}
     for name in sorted(inspection.accepted):
         application = inspection.settings.applications[name]

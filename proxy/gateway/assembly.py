@@ -29,7 +29,7 @@ from proxy.gateway import (
     stored_state,
 )
 from proxy.gateway import process as processes
-from proxy.gateway.applications import Application, Client
+from proxy.gateway.applications import Client
 from proxy.gateway.cache import clearing, coalescing, entries, lookup, shared_keys
 from proxy.gateway.cache import shared as shared_cache
 from proxy.gateway.quota import reservations, usage
@@ -41,7 +41,7 @@ from proxy.planning import listing, projection_cache
 from proxy.stores.protocols import Store
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
-from proxy.upstream import batching, http_post, passing_on, policies, services
+from proxy.upstream import batching, classify, http_post, policies, services
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Gateway:
         clock: clocks.Clock,
         resources: AsyncExitStack,
         *,
-        cache_location: "CacheLocation | None" = None,
+        cache_location: tuple[config.StoreUrl, str] | None = None,
     ) -> "Gateway":
         """Build a gateway that serves one program, as `build` does."""
         return await build(settings, clock, resources, cache_location=cache_location)
@@ -89,8 +89,7 @@ class Gateway:
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )
-        for name, application in self.applications.applications.items():
-            age = self.services.tokens.age(application.credentials)
+        for name, age, _ in self.tokens():
             if age is not None:
                 ages.add_metric((name,), age)
         yield ages
@@ -104,18 +103,22 @@ class Gateway:
         """Return the state of the circuit breaker of each service of the upstream."""
         return {name: policies.STATES[breaker.state] for name, breaker in self.services.breakers.items()}
 
-    def token_age(self, application: Application) -> float | None:
-        """Return the seconds since the access token was received; None before the first."""
-        return self.services.tokens.age(application.credentials)
-
-    def token_refusal(self, application: Application) -> errors.CredentialsRefused | None:
-        """Return why the credentials or a new access token were refused, if none has been accepted since."""
-        return self.services.tokens.refusal(application.credentials)
+    def tokens(self) -> Iterator[tuple[str, float | None, errors.CredentialsRefused | None]]:
+        """Yield each application with the age of its access token, None before the first, and why it is refused."""
+        tokens = self.services.tokens
+        for name, application in self.applications.applications.items():
+            yield name, tokens.age(application.credentials), tokens.refusal(application.credentials)
 
     async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
-        """Send a GraphQL request of a caller, with the caller's own access token, unmetered. Raises BridgeErrors."""
-        assert self.settings.upstream != "sandbox"  # noqa: S101 - it has addresses by now
-        return await passing_on.pass_on(self.services.http, self.settings.upstream, body, authorization)
+        """Send a GraphQL request of a caller as it is, with the caller's own access token, unmetered; nothing of it is
+        kept. Raises BridgeErrors."""
+        upstream = self.settings.upstream
+        assert upstream != "sandbox"  # noqa: S101 - it has addresses by now
+        headers = {"Content-Type": "application/json", "Accept": "application/json", "Authorization": authorization}
+        request = http_post.HttpRequest(
+            upstream.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=upstream.response_bytes
+        )
+        return await http_post.post(self.services.http, request)
 
     @property
     def state(self) -> stored_state.StoredState:
@@ -140,11 +143,6 @@ class Gateway:
     async def specs(self, client: Client) -> tables.Tables:
         """Return the tables with all specs of the upstream. Raises BridgeErrors."""
         return await self.lists.specs(client.application.credentials, self.clock.monotonic())
-
-
-CacheLocation = tuple[config.StoreUrl, str]
-"""Where the shared cache is, if not beside the store: the address of a store, and the name of the upstream whose
-results it has, for one whose address changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +186,7 @@ async def build(
     clock: clocks.Clock,
     resources: AsyncExitStack,
     *,
-    cache_location: CacheLocation | None = None,
+    cache_location: tuple[config.StoreUrl, str] | None = None,
     process: processes.ProcessState | None = None,
     previous: Gateway | None = None,
 ) -> Gateway:
@@ -385,7 +383,7 @@ async def _open_batches(base: _Base, connected: services.UpstreamServices) -> ba
     return await base.obtain(("batches", *base.connection, enabled), open_batches)
 
 
-async def _open_cache(base: _Base, location: CacheLocation | None, store: Store) -> lookup.QueryCache:
+async def _open_cache(base: _Base, location: tuple[config.StoreUrl, str] | None, store: Store) -> lookup.QueryCache:
     """Open the caches and the coalescing of queries in flight; start to follow their clearing by other processes."""
     settings, upstream = base.settings, base.upstream
     if location is not None:

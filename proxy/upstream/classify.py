@@ -91,13 +91,12 @@ def read(operation: GraphQLOperation[Any], reply: http_post.HttpResponse, now: f
     """Read a response, whatever it is; `now` is in seconds since 1970."""
     envelope = decode(operation, reply)
     reported = _errors(envelope)
-    if refusal := token_refusal(reply, envelope):
-        return model.GraphQLReply(
-            None, errors.CredentialsRefused(f"{SERVICE} refuses the token: {refusal}", code=refusal), reported
-        )
+    if code := token_refusal(reply, envelope):
+        return model.GraphQLReply(None, errors.CredentialsRefused(f"{SERVICE} refuses the token: {code}"), reported)
     if lacks_scope(envelope):
-        message = f"{SERVICE} accepts the token, but not for supply data ({OUT_OF_SCOPE})"
-        return model.GraphQLReply(None, errors.CredentialsRefused(message, code=OUT_OF_SCOPE), reported)
+        lacking = errors.CredentialsRefused(f"{SERVICE} accepts the token, but not for supply data ({OUT_OF_SCOPE})")
+        lacking.code = OUT_OF_SCOPE
+        return model.GraphQLReply(None, lacking, reported)
     try:
         return model.GraphQLReply(data(reply, envelope, now), None, reported)
     except errors.BridgeError as failure:
@@ -220,8 +219,8 @@ def _check_part_limit(messages: list[str], now: float) -> None:
         if not message.startswith(PART_LIMIT):
             continue
         limit = part_limit(message)
-        if limit == 0:
-            # A plan without parts gets none with the next month either, so no date is promised.
-            raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"), part_limit=limit)
-        wait = errors.seconds_to_next_month(now)
-        raise errors.QuotaExhausted(shortened(message), retry_after=wait, part_limit=limit)
+        # A plan without parts gets none with the next month either, so no date is promised.
+        wait = None if limit == 0 else errors.seconds_to_next_month(now)
+        error = errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}" if limit == 0 else message), retry_after=wait)
+        error.part_limit = limit
+        raise error

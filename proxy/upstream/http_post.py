@@ -227,7 +227,9 @@ def wrong_service(
     message = (
         f"{service} answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
     )
-    return errors.UpstreamUnreadable(message, may_be_billed=may_be_billed, sign="page" if page else "wrong address")
+    error = errors.UpstreamUnreadable(message, may_be_billed=may_be_billed)
+    error.sign = "page" if page else "wrong address"
+    return error
 
 
 def server_error(

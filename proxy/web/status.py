@@ -15,7 +15,7 @@ import proxy
 from proxy import errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.gateway.core import Gateway, StoredState, UsageRow
+from proxy.gateway.core import StoredState, UsageRow
 from proxy.kit.wording import rfc3339
 from proxy.web import operator_endpoints, routing
 from proxy.web.middleware import Failure
@@ -121,7 +121,10 @@ async def read(service: RunningService) -> Status:
         pid=service.pid,
         uptime_seconds=round(now - service.started, 1),
         breakers=gateway.breakers(),
-        tokens=_tokens(gateway),
+        tokens=[
+            Token(name, None if age is None else round(age, 1), refusal.message if refusal else None)
+            for name, age, refusal in gateway.tokens()
+        ],
         failures=[*reversed(service.failures)],
         store_failure=store_failure,
     )
@@ -136,14 +139,6 @@ async def _stored(state: StoredState) -> Stored:
         for digest, address, agent, first, last, requests in await state.unknown_keys()
     ]
     return Stored(await state.usage(), clients, unknown)
-
-
-def _tokens(gateway: Gateway) -> list[Token]:
-    tokens = []
-    for name, application in gateway.applications.applications.items():
-        age, refusal = gateway.token_age(application), gateway.token_refusal(application)
-        tokens.append(Token(name, None if age is None else round(age, 1), refusal.message if refusal else None))
-    return tokens
 
 
 def _authenticate(request: web.BaseRequest, service: RunningService, host: str) -> None:

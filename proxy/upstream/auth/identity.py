@@ -125,9 +125,11 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
-        raise errors.CredentialsRefused(
-            f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}", code=error
+        refused = errors.CredentialsRefused(
+            f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}"
         )
+        refused.code = error
+        raise refused
     raise http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url") or errors.UpstreamUnreadable(
         f"{SERVICE} sent something that is not its answer (HTTP {reply.status})"
     )
@@ -151,22 +153,21 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
         raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
     # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", response.access_token):
-        raise errors.UpstreamUnreadable(
-            f"{SERVICE} sent a token that cannot be put into a header", sign="unusable token"
-        )
+        raise _unusable("a token that cannot be put into a header")
     expires_in = number(response.expires_in)
     times = claimed(response.access_token)
     expires = expiry(times, expires_in, now)
     if expires is None:
-        raise errors.UpstreamUnreadable(
-            f"{SERVICE} sent a token without saying how long it lives", sign="unusable token"
-        )
+        raise _unusable("a token without saying how long it lives")
     if expires <= now:
-        raise errors.UpstreamUnreadable(
-            f"{SERVICE} sent a token that has already expired; is the clock of this machine right?",
-            sign="unusable token",
-        )
+        raise _unusable("a token that has already expired; is the clock of this machine right?")
     return AccessToken(response.access_token, expires, tuple(mismatches(times, expires_in, now)))
+
+
+def _unusable(sent: str) -> errors.UpstreamUnreadable:
+    error = errors.UpstreamUnreadable(f"{SERVICE} sent {sent}")
+    error.sign = "unusable token"
+    return error
 
 
 def oauth_error(body: bytes) -> str:
