@@ -27,7 +27,7 @@ def cache() -> dict[str, Any]:
 
 
 async def test_reordered_offers_are_reported_and_count(compare: CompareRequests) -> None:
-    result = await compare(WHOLE[:50], disturbances.ReorderedOffers(share=0.5))
+    result = await compare(WHOLE[:20], disturbances.ReorderedOffers(share=0.5))
     assert reported_differences(result) == {("offers", "order", True)}
     assert (result["verdict"], result["code"]) == ("not ready", 1)
 
@@ -57,7 +57,7 @@ async def test_parts_of_one_side_only_are_reported_and_count(
 ) -> None:
     """`rarely`: where a request happens to be for such a part by its uid, or for its facet, or filters by a uid that
     the candidate cannot know."""
-    result = await compare(WHOLE[::2], disturbance)
+    result = await compare(WHOLE[::4], disturbance)
     sorts = {(_last(group["path"]), group["kind"], group["cause"]) for group in result["groups"]}
     assert always <= sorts <= always | rarely
     assert all(group["counts"] for group in result["groups"])
@@ -69,23 +69,20 @@ def _last(path: str) -> str:
 
 
 async def test_slow_service_affects_only_response_times(compare: CompareRequests) -> None:
-    result = await compare(WHOLE[:40], disturbances.Slowness(ms=300))
+    result = await compare(WHOLE[:15], disturbances.Slowness(ms=300))
     assert (reported_differences(result), result["code"]) == (set(), 0)
     times = {(each["endpoint"], each["side"]): each for each in result["latencies"]}
     for endpoint, side in times:
         assert times[endpoint, "baseline"]["p50"] >= 0.25, (endpoint, side)
 
 
-@pytest.mark.parametrize("body, reason", [("html", "HTML"), ("json", "503")])
-async def test_intermittent_errors_are_failures_and_no_differences(
-    compare: CompareRequests, body: Any, reason: str
-) -> None:
-    result = await compare(WHOLE[:50], disturbances.Errors(share=0.05, body=body))
+async def test_intermittent_errors_are_failures_and_no_differences(compare: CompareRequests) -> None:
+    result = await compare(WHOLE[:20], disturbances.Errors(share=0.15, body="html"))
     assert reported_differences(result) == set()
     assert result["failures"]
     for failure in result["failures"]:
-        assert reason in failure["reason"]
+        assert "HTML" in failure["reason"]
         assert failure["reason"].startswith("the baseline ")
     compared = sum(row["requests"] for row in result["rows"])
-    assert compared + sum(failure["requests"] for failure in result["failures"]) == 50
+    assert compared + sum(failure["requests"] for failure in result["failures"]) == 20
     assert {row["share"] for row in result["rows"] if row["requests"]} == {1.0}

@@ -20,7 +20,7 @@ async def test_requests_cover_every_endpoint() -> None:
 async def test_without_disturbances_only_unrecorded_uids_differ(
     environment: ProxyEnvironment, compare: CompareRequests
 ) -> None:
-    result = await compare(REQUESTS[:60], proxy=environment.proxy.url)
+    result = await compare(REQUESTS[:30], proxy=environment.proxy.url)
     assert {group["kind"] for group in result["groups"]} == {"uid not known"}
     assert {(group["cause"], group["counts"]) for group in result["groups"]} == {
         ("uid not known", False),

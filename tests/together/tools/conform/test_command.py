@@ -65,17 +65,21 @@ class _Account:
 
 
 @asynccontextmanager
-async def _account(folder: Path, **behavior: Any) -> AsyncIterator[_Account]:
+async def _account(
+    folder: Path, catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey, **behavior: Any
+) -> AsyncIterator[_Account]:
     settings = replace(conform.conformance_sandbox(), behavior=nexar_sandbox.Behavior(**behavior))
-    async with nexar_sandbox.serve(settings) as sandbox:
+    async with nexar_sandbox.serve(settings, catalog=catalog, key=key) as sandbox:
         prepared = _Account(folder, sandbox)
         prepared.write()
         yield prepared
 
 
 @pytest.fixture
-async def account(tmp_path: Path) -> AsyncIterator[_Account]:
-    async with _account(tmp_path) as prepared:
+async def account(
+    tmp_path: Path, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> AsyncIterator[_Account]:
+    async with _account(tmp_path, catalog, signing_key) as prepared:
         yield prepared
 
 
@@ -84,9 +88,9 @@ def _only(*ids: str) -> list[str]:
 
 
 async def test_a_contradiction_is_named_and_the_sandbox_behaves_as_observed(
-    start_command: Start, tmp_path: Path
+    start_command: Start, tmp_path: Path, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
 ) -> None:
-    async with _account(tmp_path, missing_token_status=200) as account:
+    async with _account(tmp_path, catalog, signing_key, missing_token_status=200) as account:
         done = await account.run("--against", "our.yaml", "--budget", "0", "--json", *_only(FREE, "token-type"))
         assert done.code == 1
         observed = json.loads(done.out)

@@ -54,11 +54,12 @@ class _Service:
 
 
 @pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[_Service]:
+async def service(
+    tmp_path: Path, numbered: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
+) -> AsyncIterator[_Service]:
     """A service with a part for each of the lines, and its configuration `our.yaml`."""
-    catalog = tmp_path / "numbered.jsonl"
-    catalog.write_text("".join(f'{{"mpn": "SHEET{n:05}", "manufacturer": "370"}}\n' for n in range(LINES)))
-    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings(catalog=catalog)) as sandbox:
+    settings = nexar_sandbox.SandboxSettings()
+    async with nexar_sandbox.serve(settings, catalog=numbered, key=signing_key) as sandbox:
         running = _Service(sandbox)
         async with comparison_server.serve(running.forward) as url:
             account = sandbox.default_application
