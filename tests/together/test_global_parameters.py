@@ -16,13 +16,7 @@ TARGETS = [
     f"/v3/parts/get_multi?uid[]={TI}",
     f"/v3/parts/{TI}",
     "/v3/brands/search?q=texas",
-    "/v3/brands/get_multi?uid[]=2239e3330e2df5fe",
-    "/v3/brands/2239e3330e2df5fe",
-    "/v3/categories/search?q=resist*",
     "/v3/categories/get_multi?uid[]=8a1e4714bb3951d9",
-    "/v3/categories/8a1e4714bb3951d9",
-    "/v3/sellers/search?q=digi",
-    "/v3/sellers/get_multi?uid[]=2c3be9310496fffc",
     "/v3/sellers/2c3be9310496fffc",
 ]
 PARTS = TARGETS[:4]
@@ -68,15 +62,14 @@ async def test_head_returns_the_headers_of_get_without_body(environment: ProxyEn
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("mistake", ["&callback=a(b)", "&pretty_print=2", "&slice[offers]=x"])
 async def test_invalid_global_parameter_is_refused_by_every_endpoint(
-    environment: ProxyEnvironment, target: str, mistake: str
+    environment: ProxyEnvironment, target: str
 ) -> None:
-    response = await get(environment, target, mistake)
-    reply = await response.json()
-    name = mistake[1:].partition("=")[0]
-    assert (response.status, reply["__class__"]) == (400, "ClientErrorResponse")
-    assert name in reply["message"]
+    for mistake in ("&callback=a(b)", "&pretty_print=2", "&slice[offers]=x"):
+        response = await get(environment, target, mistake)
+        reply = await response.json()
+        assert (response.status, reply["__class__"]) == (400, "ClientErrorResponse")
+        assert mistake[1:].partition("=")[0] in reply["message"]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -9,7 +9,7 @@ from support import random_documents
 
 import nexar_sandbox
 
-DOCUMENTS, EACH = 200, 50  # in all; of one proxy
+DOCUMENTS, EACH = 80, 40  # in all; of one proxy
 NUMBERS = ("SN74S74N", "1N4007", "NE555P", "sn74s74n", "SN74", "nosuchpart")
 WORDS = (*NUMBERS, "flip flop", "Texas Instruments", "a “b”\n")
 INTS = (1, 1, 2, 3, 10, 0)
