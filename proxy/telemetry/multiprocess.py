@@ -33,8 +33,19 @@ def folder() -> Iterator[Path]:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def mark_dead(pid: int, folder: Path | None = None) -> None:
-    """Forget the gauges of a process that ended. Its counters stay. Without a folder, in that of this process."""
+def count_as(worker: str) -> None:
+    """Count on where an earlier process of this worker ended, not in files of its own. To be called before the first
+    metric: else each restart would leave files that every scrape reads."""
+    from prometheus_client import values
+
+    values.ValueClass = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]
+
+
+def mark_dead(process: str | int, folder: Path | None = None) -> None:
+    """Forget the gauges of a process that ended, by its worker's name, or by its id if it counted without one.
+
+    Its counters stay. Without a folder, in that of this process.
+    """
     from prometheus_client import multiprocess
 
-    multiprocess.mark_process_dead(pid, folder)  # type: ignore[no-untyped-call]
+    multiprocess.mark_process_dead(process, folder)  # type: ignore[no-untyped-call]

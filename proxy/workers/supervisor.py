@@ -300,7 +300,7 @@ class Worker:
         """Start a new process whenever the current one ends, until cancelled."""
         while self._process is not None:
             reason = _exit_reason(await self._process.wait())
-            multiprocess.mark_dead(self._process.pid, self._message.slot.metrics)
+            multiprocess.mark_dead(str(self.number), self._message.slot.metrics)
             steady = self._clock.monotonic() - self._started >= STEADY_SECONDS
             self._early_exits = 0 if steady else self._early_exits + 1
             seconds = restart_delay(self._early_exits)

@@ -15,7 +15,7 @@ import structlog
 
 from proxy import config, errors
 from proxy.kit import event_loop
-from proxy.telemetry import log, log_queue
+from proxy.telemetry import log, log_queue, multiprocess
 from proxy.workers import messages, single_process
 
 HANGUP = "the supervisor reloads the configuration"
@@ -33,6 +33,7 @@ def main() -> None:
             log.configure(settings.level, settings.format, stream)
 
         configure_log(message.settings.log)
+        multiprocess.count_as(str(message.slot.number))
         log.log_uncaught_exceptions()
         event_loop.run(_serve(message, report, configure_log))
 
