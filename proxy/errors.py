@@ -169,11 +169,10 @@ class TooManyRequests(ClientError):
 
 
 class QuotaExhausted(ClientError):
-    """The remaining parts do not cover the request; `retry_after`: until the reset, `part_limit`: that the upstream has
-    named."""
+    """The remaining parts do not cover the request; `retry_after`: until the reset."""
 
     status = 429
-    part_limit: int | None = None
+    part_limit: int | None = None  # that the upstream has named
 
 
 class ServerError(BridgeError):
@@ -206,10 +205,10 @@ class DeadlineExceeded(UpstreamUnreachable):
 
 
 class UpstreamUnreadable(ServerError):
-    """The response is HTML, empty, truncated, or JSON that does not fit the schema. `sign` is what that points to."""
+    """The response is HTML, empty, truncated, or JSON that does not fit the schema."""
 
     status = 502
-    sign: Literal["", "wrong address", "page", "unusable token"] = ""
+    sign: Literal["", "wrong address", "page", "unusable token"] = ""  # what it points to
 
 
 class UpstreamFault(ServerError):
@@ -231,12 +230,11 @@ class UpstreamFault(ServerError):
 
 
 class CredentialsRefused(ServerError):
-    """The client credentials, or their tokens, are not accepted. The message names only the application; `code` is that
-    of the service that refuses them."""
+    """The client credentials, or their tokens, are not accepted. The message names only the application."""
 
     # 502: the client's API key is accepted; the operator has to change the configuration.
     status = 502
-    code = ""
+    code = ""  # of the service that refuses them
 
 
 class TokenLimit(ServerError):

@@ -1,6 +1,6 @@
 """Schema drift: what the upstream's schema lacks of the part that the mappings read, and the v3 fields that it feeds.
 
-Pure. The upstream's types come from introspection (upstream/introspection.py). Only what the mappings need is compared:
+Pure. The upstream's types come from introspection (doctor/introspection.py). Only what the mappings need is compared:
 further types, fields and optional arguments of the upstream are no drift.
 """
 

@@ -64,6 +64,7 @@ def components() -> dict[str, Schema]:
 def error_types() -> list[ErrorType]:
     """Return every error that a client can get, sorted by status."""
     leaves = [*_leaves(errors.ClientError), *_leaves(errors.ServerError)]
+    leaves.remove(errors.UpstreamLoop)  # of GraphQL paths only
     kinds = [*leaves, errors.UpstreamUnreadable, errors.ServerError]
     return sorted(kinds, key=lambda kind: kind.status)
 
