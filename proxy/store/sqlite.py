@@ -175,7 +175,9 @@ class SqliteStore:
             (finish.scope, hit.uid, id, *finish.selection, fetched, body, now - protocol.FRESH_SECONDS, now)
             for hit, id, body in zip(result.items, ids, result.bodies, strict=True)
         ]
-        if sum(map(len, result.bodies)) + len(result.details or b"") <= self._cache_bytes:
+        size = sum(map(len, result.bodies)) + len(result.details or b"")
+        if size <= self._cache_bytes:
+            self._database.written += size
             self._rows.executemany(_STORE_PART, parts)
             items = json_text(result.items)
             row = finish.scope, result.key, fetched, result.asked, result.hits, items, result.details

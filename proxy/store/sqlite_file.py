@@ -22,7 +22,8 @@ VERSION = 1
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
-CHECKPOINT_BYTES = 8 * 2**20  # of the write-ahead log, from which on its pages are moved to the file
+CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
+TRANSACTION_BYTES = 2**15  # about what a transaction writes beside the bodies of parts
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
 
 # A file of another version keeps these two tables, so they stay as they are.
@@ -61,6 +62,7 @@ class Database:
         """Raise StoreUnavailable where the file cannot be opened."""
         self._path = path
         self._file = ":memory:" if path is None else str(path.resolve())
+        self.written = 0  # bytes since the last checkpoint, which the user adds to
         self._lock = -1
         self._inode, self._bytes = (0, 0), 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store checkpoint")
@@ -94,6 +96,7 @@ class Database:
         await self._retry(lambda: self.rows.execute("BEGIN IMMEDIATE"))
         try:
             self._check_file()
+            changes = self.rows.total_changes
             result = work()
             self.rows.execute("COMMIT")
         except BaseException as error:
@@ -102,6 +105,10 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise _unavailable(error) from error
             raise
+        self.written += TRANSACTION_BYTES * (self.rows.total_changes > changes)
+        if self.written > CHECKPOINT_BYTES and self._path and (self._checkpoint is None or self._checkpoint.done()):
+            self.written = 0
+            self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file)
         return result
 
     def used_bytes(self) -> int:
@@ -161,12 +168,12 @@ class Database:
             self.rows.execute(statement)
 
     def _check_file(self) -> None:
-        """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written; begin a
-        checkpoint where the write-ahead log has grown."""
+        """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written."""
         if self._path is None:
             return
         try:
-            found, log = os.stat(self._path), os.stat(f"{self._file}-wal")
+            found = os.stat(self._path)
+            os.stat(f"{self._file}-wal")
         except OSError as error:
             raise errors.StoreUnavailable(
                 f"{error.filename} was deleted or cannot be reached ({error.strerror}); restart to begin a new file, "
@@ -183,9 +190,6 @@ class Database:
                 f"{self._path} was truncated; stop the service, restore the file from a backup, and start"
             )
         self._bytes = found.st_size
-        if log.st_size > CHECKPOINT_BYTES and (self._checkpoint is None or self._checkpoint.done()):
-            loop = asyncio.get_running_loop()
-            self._checkpoint = loop.run_in_executor(self._thread, _move_pages, self._file)
 
 
 def _make(path: Path) -> tuple[int, int]:
@@ -203,7 +207,8 @@ def _connect(file: str, busy_seconds: float = 0.0) -> sqlite3.Connection:
     rows = sqlite3.connect(file, timeout=busy_seconds, isolation_level=None)
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
-    rows.execute("PRAGMA journal_size_limit = 0")  # so that the size of the log is that of the pages in it
+    # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).
+    rows.execute(f"PRAGMA journal_size_limit = {8 * CHECKPOINT_BYTES}")
     return rows
 
 
