@@ -134,7 +134,7 @@ async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_ser
     with_key = begin("d", "m", time=time, accounts=[NOVEMBER, free_key])
     assert await one(one_process, with_key) == Reserved(None)
     limited_key = free_key._replace(limit=5)
-    for accounts in ([others], [NOVEMBER, limited_key]):
+    for accounts in ([others], [free_key], [NOVEMBER, limited_key]):
         outcome = await one(one_process, begin("e", "n", time=time, accounts=accounts))
         assert isinstance(outcome, errors.StoreUnavailable)
     await one_process.set_usage(others, 0)
@@ -151,7 +151,12 @@ async def test_a_process_that_starts_after_a_loss_knows_of_it(
     store = await open_store()
     redis_server.empty()
     await store.forgotten()
-    assert isinstance(await one(await open_store(), begin("a", "k", time=time)), errors.StoreUnavailable)
+    later = await open_store()
+    assert isinstance(await one(later, begin("a", "k", time=time)), errors.StoreUnavailable)
+    await later.set_usage(NOVEMBER, 1)
+    assert await one(later, begin("b", "k", time=time)) == Reserved(None)
+    redis_server.empty()
+    assert isinstance(await one(later, begin("c", "l", time=time)), errors.StoreUnavailable)
 
 
 class Cut:
