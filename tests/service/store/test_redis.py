@@ -225,6 +225,10 @@ async def test_times_are_those_of_redis(redis_server: RedisServer, time: ManualC
         assert isinstance(found, Found)
         assert found.result.fetched == pytest.approx(clock.now() - 60, abs=30)
         assert await one(store, begin(f"c {clock.now()}", "k", time=clock, fresh_from=clock.now() - 50)) != found
+    assert await stores[0].put_value("ends", "soon", 0.05)
+    async with asyncio.timeout(30):
+        while await stores[1].value("ends"):
+            await asyncio.sleep(0)
     for store in stores:
         await store.aclose()
 
@@ -233,8 +237,8 @@ async def test_usage_is_booked_where_results_do_not_fit(store: Any, inside: Any,
     await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
     inside.config_set("maxmemory", 1)
     try:
-        await store.finish([finish("a", result("k", "u"))])
         assert await one(store, begin("c", "m", time=time)) == Reserved(None)
+        await store.finish([finish("a", result("k", "u"))])
     finally:
         inside.config_set("maxmemory", 0)
     await store.finish([finish("b", result("l", "v"))])
