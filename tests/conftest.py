@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # The machines that run the tests are shared: no example fails because it took long.
-hypothesis.settings.register_profile("v3bridge", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("v3bridge", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("v3bridge")
 
 

@@ -116,7 +116,7 @@ MATCHES = st.lists(QUERY, max_size=22).map(
 
 @pytest.mark.parametrize(
     "targets, examples",
-    [(SEARCHES, 150), (LISTS, 60), (GETS, 40), (MATCHES, 60)],
+    [(SEARCHES, 60), (LISTS, 30), (GETS, 20), (MATCHES, 60)],
     ids=["search", "lists", "get", "match"],
 )
 async def test_every_request_is_refused_locally_or_within_upstream_limits(

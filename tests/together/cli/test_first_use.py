@@ -13,17 +13,7 @@ from support import cases
 from support.running_commands import Run
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = (
-    "init",
-    "serve",
-    "status",
-    "config",
-    "sandbox",
-    "explain",
-    "usage",
-    "compare",
-    "sheet",
-)
+COMMANDS = ("serve", "usage", "sheet")
 MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
 

@@ -15,7 +15,7 @@ from proxy.v4 import rewrite
 V4 = rewrite.schema()
 PATH = "/api/v4/endpoint"
 TOKEN = {"token": running_proxy.KEY}
-DOCUMENTS = 40  # of one proxy
+DOCUMENTS = 20  # of one proxy
 # What a stock management program sends, shortened.
 QUERY = """query MyPartSearch($q: String!, $filters: Map, $limit: Int!, $start: Int) {
   search(q: $q, filters: $filters, limit: $limit, start: $start, sort_dir: asc) {
