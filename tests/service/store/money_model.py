@@ -79,7 +79,8 @@ class Model:
         outcomes: list[Outcome] = []
         for want in begin.wants:
             outcome = self._look_up(begin, want)
-            if isinstance(outcome, Reserved) and (begin.scope, want.key) not in reservation.keys:
+            is_own = reservation.state == "open" and (begin.scope, want.key) in reservation.keys
+            if isinstance(outcome, Reserved) and not is_own:
                 parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
                 if refused := self._refused(begin.accounts, parts):
                     outcome = refused

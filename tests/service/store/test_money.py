@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_796_083_180.0  # 2026-11-30 23:59:40 UTC
-STEPS = (1, 20, 290, 400, 6 * HOUR, 18 * HOUR, DAY, 31 * DAY, -30, -400, -7 * HOUR, -2 * DAY)
-EVENTS = (*["begin"] * 9, *["finish"] * 8, *["expire"] * 3, "sweep", "send", "kill", "close", "end_worker", "forget")
-EVENTS += ("set_usage", "finish_unknown")
+STEPS = (1, 20, 20, 20, 290, 400, 6 * HOUR, 18 * HOUR, DAY, 31 * DAY, -30, -400, -7 * HOUR, -2 * DAY)
+EVENTS = (*["begin"] * 8, *["finish"] * 8, *["expire"] * 3, *["sweep"] * 2, "begin_again", "send", "kill", "close")
+EVENTS += ("end_worker", "forget", *["set_usage"] * 2, "finish_unknown")
 SECONDS = 35.5  # of a reservation; clocks step by whole seconds, so that no time is exactly a deadline
 LISTS = {"a": ("u1", "u2", "u3", "u4"), "b": ("u2", "u3", "u1"), "none": (), "by uid": ("u1",), "by id": ("u2",)}
 SCOPES = ("erp", "shop")
@@ -172,6 +172,11 @@ class MoneyMachine(RuleBasedStateMachine):
                     self.send_request(request, draw(bills))
                 if not draw(mostly):
                     self.finish_request(request, draw)
+
+    def begin_again(self, number: int, draw: Draw) -> None:
+        """Begin what has begun once more, later."""
+        if request := self.chosen(draw):
+            self.step(request.process, "begin", [request.begin])
 
     def send(self, number: int, draw: Draw) -> None:
         if request := self.chosen(draw):
