@@ -89,6 +89,7 @@ class Database:
             await self.transaction(start_alone)
         if self._path is not None:
             await self._retry(lambda: fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB))
+        self.rows.execute("PRAGMA busy_timeout = 0")  # from now on the event loop goes on while this one waits
 
     async def transaction(self, work: Callable[[], R]) -> R:
         """Return what `work` returns, in a transaction. Raises StoreUnavailable; then nothing was changed."""
@@ -203,8 +204,8 @@ def _make(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _connect(file: str, busy_seconds: float = 0.0) -> sqlite3.Connection:
-    rows = sqlite3.connect(file, timeout=busy_seconds, isolation_level=None)
+def _connect(file: str) -> sqlite3.Connection:
+    rows = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).
@@ -215,7 +216,7 @@ def _connect(file: str, busy_seconds: float = 0.0) -> sqlite3.Connection:
 def _move_pages(file: str) -> None:
     """Move the pages of the write-ahead log to the file, until it has all: the next transaction then begins the log
     anew. Writers go on meanwhile, and wait only if they write faster than pages are moved."""
-    with contextlib.closing(_connect(file, BUSY_SECONDS)) as rows, contextlib.suppress(sqlite3.Error):
+    with contextlib.closing(_connect(file)) as rows, contextlib.suppress(sqlite3.Error):
         before = -1
         for _ in range(CHECKPOINT_ROUNDS):
             _, pages, _ = rows.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

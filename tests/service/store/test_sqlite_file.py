@@ -6,6 +6,7 @@ import os
 import resource
 import sqlite3
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,16 @@ async def test_transaction_of_another_process_is_waited_for(
     with pytest.raises(errors.StoreUnavailable, match="locked"):
         await client.begin("y", "b")
     other.close()
+
+
+async def test_file_can_be_opened_while_another_process_has_it_for_itself(file: Path, time: ManualClock) -> None:
+    """As one has that recovers it after a death."""
+    await (await SqliteStore.open(file, time, "one", CACHE_BYTES)).aclose()
+    other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.1, other.close).start()
+    await (await SqliteStore.open(file, time, "two", CACHE_BYTES)).aclose()
 
 
 def _replace(file: Path) -> None:
