@@ -1,9 +1,7 @@
 """Tests of the shared cache: results of one service are used by others at the same store, and after a restart."""
 
 import asyncio
-import json
-import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +14,10 @@ from hypothesis import strategies as st
 from support import running_proxy
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, target
 
-import nexar_sandbox
 from proxy import config
 from proxy.gateway.cache import shared, shared_misses
 from proxy.kit import clock
 from proxy.stores import open as opening
-from proxy.stores.cache_file import CacheFile
-from proxy.stores.protocols import CacheLookup
 
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
 CACHED = {"seconds": 300}
@@ -99,12 +94,6 @@ async def stored(environment: ProxyEnvironment, store: str, number: int, size: i
         await cache.aclose()
 
 
-async def counted(environment: ProxyEnvironment, name: str) -> dict[str, float]:
-    """A counter of the service by its label."""
-    text = (await environment.get("/metrics")).body.decode()
-    return {label: float(value) for label, value in re.findall(rf'{name}_total{{\w+="(\w+)"}} (\S+)', text)}
-
-
 async def test_every_endpoint_survives_a_restart(start: StartEnvironment, store: str) -> None:
     async with start() as environment:
         chosen = settings(environment, store)
@@ -151,58 +140,6 @@ async def test_part_that_any_service_has_brought_is_paid_once_a_day(start: Start
         assert environment.billed_parts == len(uids)
 
 
-async def test_smaller_projection_is_made_from_shared_records(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 3) as (one, two, three):
-        await one.get(target(A, more="&include[]=specs"))
-        size = await stored(environment, store, 1)
-        billed = environment.billed_parts
-        assert figures(await two.get(target(A))) == ("hit", 0)
-        assert (await two.get(target(A, more="&show[]=mpn"))).json["results"][0]["items"][0]["mpn"] == "SN74S74N"
-        assert environment.billed_parts == billed
-        assert figures(await two.get(target(A, more="&include[]=datasheets"))).source == "miss"
-        await stored(environment, store, 1, size=size + 1)  # the entry of `one` is replaced by one with both selections
-        assert figures(await three.get(target(A, more="&include[]=datasheets"))) == ("hit", 0)
-        assert figures(await three.get(target(A, more="&include[]=specs"))) == ("hit", 0)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"application": {"country": "DE"}},
-        {"application": {"currency": "EUR"}},
-        {"application": {"features": ("TECH_SPECS",)}},
-        {"translation": {"single_query": "supSearchMpn"}},
-        {"site": "altium"},
-        {"cache": {**CACHED, "shared": False}},
-    ],
-    ids=str,
-)
-async def test_other_circumstances_share_nothing(start: StartEnvironment, store: str, changes: Any) -> None:
-    async with start() as environment:
-        configurations = [settings(environment, store), settings(environment, store, **changes)]
-        async with others(environment, *configurations) as (one, two):
-            await one.get(target(A))
-            await stored(environment, store, 1)
-            assert figures(await two.get(target(A))).source == "miss"
-
-
-async def test_no_secret_and_no_query_is_a_key_in_the_store(
-    start: StartEnvironment, tmp_path: Path, store: str
-) -> None:
-    async with start() as environment, others(environment, settings(environment, store)) as (one,):
-        await one.get(target({"mpn": "PLANTED-NUMBER"}))
-        await stored(environment, store, 1)
-        content = b"".join(path.read_bytes() for path in tmp_path.glob("*.cache*"))
-        if store.startswith("unix:"):
-            import redis
-
-            with redis.Redis.from_url(store) as client:
-                content = b"".join(client.keys("*")) + b"".join(client.zrange("{v3bridge}:cache:index", 0, -1))
-        secret = environment.sandbox.default_application.client_secret.encode()
-        assert b"demo" in content
-        assert not [word for word in (secret, running_proxy.KEY.encode(), b"PLANTED") if word in content]
-
-
 async def test_remaining_lifetime_counts(start: StartEnvironment, store: str) -> None:
     async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
         await one.get(target(A))
@@ -238,56 +175,6 @@ async def test_clock_jumps_make_no_entry_live_longer(
             assert (await second.get(target(A))).headers["x-cache"] == source
 
 
-async def test_services_with_overlapping_requests_never_wait_for_each_other(
-    start: StartEnvironment, store: str
-) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
-        await asyncio.gather(one.get("/readyz"), two.get("/readyz"))
-        async with asyncio.timeout(PATIENCE / 2):  # less than a lease, and than anything waits for one
-            replies = await asyncio.gather(*(one.get(target(A, B, C)), two.get(target(C, B, A))))
-        assert replies[0].json["results"] == replies[1].json["results"][::-1]
-        assert environment.billed_parts == sum(figures(reply).cost for reply in replies)
-        assert environment.billed_parts == sum(len(result["items"]) for result in replies[0].json["results"])
-
-
-async def test_larger_projection_is_paid_once_by_services_that_ask_at_once(start: StartEnvironment, store: str) -> None:
-    """Though the shared cache has a fresh entry, with fewer fields, all the time."""
-    async with start() as environment, others(environment, *[settings(environment, store)] * 4) as (payer, *services):
-        await payer.get(target(A))  # another service: it holds its claim for a moment after the entry is stored
-        await stored(environment, store, 1)
-        assert figures(await services[0].get(target(A))) == ("hit", 0)  # has it in memory, too
-        billed, larger = environment.billed_parts, target(A, more="&include[]=datasheets")
-        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=200"))
-        replies = await asyncio.gather(*(each.get(larger) for each in services))
-        assert environment.billed_parts == 2 * billed
-        assert sum(figures(reply).cost for reply in replies) == billed
-        assert len({json.dumps(reply.json["results"]) for reply in replies}) == 1
-
-
-async def test_request_that_waits_for_another_service_delays_nobody(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
-        await asyncio.gather(one.get(target(C)), two.get(target(C)))
-        environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=1500 count=1"))
-        slow = asyncio.create_task(two.get(target(B)))
-        async with asyncio.timeout(30):
-            while len(environment.sent_variables) < 2 or "1N4007" not in str(environment.sent_variables[-1]):
-                await asyncio.sleep(0.005)
-        both, single = (asyncio.create_task(one.get(target(*queries))) for queries in ([A, B], [A]))
-        done, _ = await asyncio.wait((slow, both, single), return_when=asyncio.FIRST_COMPLETED)
-        assert done == {single}
-        assert figures(await both).cost + figures(await single).cost == 3
-        await slow
-
-
-async def test_failure_leaves_no_claim(start: StartEnvironment, store: str) -> None:
-    async with start() as environment:
-        unknown = settings(environment, store, application={"client_secret": config.Secret("wrong")})
-        async with others(environment, *[unknown] * 2) as (one, two):
-            async with asyncio.timeout(PATIENCE / 2):
-                for each in (one, two, one):
-                    assert (await each.get(target(A))).status >= 500
-
-
 @hypothesis_settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ABC"), st.integers(0, 200)), max_size=12))
 async def test_every_result_is_paid_for_once_in_its_lifetime(
@@ -311,47 +198,3 @@ async def test_every_result_is_paid_for_once_in_its_lifetime(
                 assert (figures(await services[service].get(target(query, query))).source in free) == is_fresh
                 if not is_fresh:
                     fresh[key] = now + 300
-
-
-async def test_result_that_arrives_during_a_look_up_is_not_paid_again(
-    start: StartEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look_up = CacheFile.look_up
-
-    async def slow(cache: CacheFile, keys: Sequence[bytes], fresh_from: float, claim: bool) -> list[CacheLookup]:
-        if len(keys) == 1 and not first.done():
-            await asyncio.wait((first,))  # of the second request: the first has A meanwhile
-        return await look_up(cache, keys, fresh_from, claim)
-
-    async with start() as environment:
-        async with others(environment, settings(environment, f"sqlite:{tmp_path}/state.sqlite")) as (one,):
-            await one.get(target(C))
-            environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=100 count=1"))
-            before = len(environment.sent_variables)
-            first = asyncio.create_task(one.get(target(A)))
-            async with asyncio.timeout(30):
-                while len(environment.sent_variables) == before:
-                    await asyncio.sleep(0.005)
-            monkeypatch.setattr(CacheFile, "look_up", slow)
-            await one.get(target(A, B))
-        sent = [query["mpn"] for variables in environment.sent_variables for query in variables.get("queries", ())]
-        assert sent.count("SN74S74N") == 1
-
-
-async def test_match_without_parts_hides_none_from_other_services(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 2) as (one, two):
-        first = await one.get(target({**A, "limit": 1}))
-        await one.get(target({**A, "limit": 0}, {**A, "start": 4, "limit": 0}, {**B, "limit": 0}))
-        await stored(environment, store, 2)
-        assert same(first, await two.get(target({**A, "limit": 1})))
-        assert figures(await two.get(target({**B, "limit": 1}))) == ("miss", 1)
-
-
-async def test_rest_of_a_page_is_paid_once_by_all_services(start: StartEnvironment, store: str) -> None:
-    async with start() as environment, others(environment, *[settings(environment, store)] * 3) as (one, two, three):
-        await one.get(target({**A, "limit": 1}))
-        size = await stored(environment, store, 1)
-        environment.time.advance(200)
-        assert figures(await two.get(target({**A, "limit": 3}))) == ("miss", 2)
-        await stored(environment, store, 1, size + 1_000)
-        assert figures(await three.get(target({**A, "limit": 3}))) == ("hit", 0)
