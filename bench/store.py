@@ -1,7 +1,6 @@
 """Cost of a new request in the SQLite store: `begin` and `finish` with parts of 28 kB, 200 times a second.
 
-CPU is that of the event loop's thread; checkpoints have a thread of their own. A run writes more
-than the store keeps, so that the oldest parts are deleted meanwhile.
+CPU is that of the event loop's thread; checkpoints have a thread of their own.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from proxy.store.sqlite import SqliteStore
 
 PARTS, BODY_BYTES = (1, 3), 28_000
 RATE, SECONDS, WARM = 200, 15, 200
-CACHE_BYTES = 64 * 2**20
+CACHE_BYTES = 256 * 2**20  # as shipped
 SELECTION = Selection("selection", 7)
 ACCOUNTS = [
     Account(account, period, 1 << 40) for account in ("application", "key") for period in ("2026-11-29", "2026-11")

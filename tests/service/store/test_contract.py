@@ -87,6 +87,14 @@ async def test_begins_of_one_call_see_each_other(client: Client) -> None:
     assert await client.store.begin(begins) == [[Reserved(None)], [Busy()], [Refused(one, 0)]]
 
 
+async def test_wants_are_as_many_as_a_request_may_have(client: Client) -> None:
+    keys = [f"key {number}" for number in range(1_500)]
+    free = [Want(key, 1, 0) for key in keys]
+    assert await client.begin("x", *free) == [Reserved(None)] * len(keys)
+    await client.finish("x", *(result(key) for key in keys), used=0)
+    assert all(isinstance(outcome, Found) for outcome in await client.quote(*free))
+
+
 async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothing_more(client: Client) -> None:
     small = Account("erp", "2023-11", 5)
     await client.fetch(result("found", "u"))

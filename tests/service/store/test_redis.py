@@ -247,6 +247,18 @@ async def test_usage_is_booked_where_results_do_not_fit(store: Any, inside: Any,
     assert [type(outcome) for outcome in outcomes] == [Reserved, Found]
 
 
+async def test_data_of_another_version_keep_usage_and_reservations(
+    open_store: Opens, inside: Any, time: ManualClock
+) -> None:
+    store = await open_store()
+    await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
+    await store.finish([finish("a", result("k", "u"))])
+    inside.hset("{v3bridge}:state", "version", 0)
+    later = await open_store()
+    assert await counts(later) == (1, 0, 1)
+    assert [await one(later, begin("c", key, time=time)) for key in ("k", "l")] == [Reserved(None), Busy()]
+
+
 async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClock) -> None:
     await store.begin([begin("a", "k", time=time)])
     await store.finish([finish("a", result("k", "u"))])
