@@ -21,11 +21,10 @@ import msgspec
 
 import nexar_sandbox
 import proxy
-from proxy import config
+from proxy import app, config
 from proxy.cli import embedded
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
-from proxy.workers import single_process
 
 PACKAGE = Path(proxy.__file__).parent
 WARM = ("SN74S74N", "LM358N", "NE555P")
@@ -68,8 +67,8 @@ async def _service(folder: Path) -> AsyncIterator[int]:
             listen=msgspec.structs.replace(connected.listen, port=0),
             admin=False,
         )
-        service = await stack.enter_async_context(single_process.running(settings))
-        yield int(service.urls.public.rstrip("/").rpartition(":")[2])
+        service = await stack.enter_async_context(app.serving(settings))
+        yield int(service.url.rstrip("/").rpartition(":")[2])
 
 
 async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: str) -> None:

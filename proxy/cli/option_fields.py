@@ -8,6 +8,7 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
+import msgspec
 import typer
 
 from proxy import config
@@ -16,7 +17,23 @@ from proxy.config import secret
 T = TypeVar("T")
 
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
+AdminPort = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        envvar="V3BRIDGE_ADMIN_PORT",
+        help="The operators' port instead of admin.port. Also V3BRIDGE_ADMIN_PORT.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def with_admin_port(settings: config.Config, port: int | None) -> config.Config:
+    """Return the settings with another operators' port, unless that is off."""
+    if port is None or not settings.admin:
+        return settings
+    return msgspec.structs.replace(settings, admin=msgspec.structs.replace(settings.admin, port=port))
 
 
 def command(

@@ -1,33 +1,25 @@
-"""`v3bridge serve`: the service in one process or several, with `upstream: sandbox` beside the embedded sandbox."""
+"""`v3bridge serve`: the service in worker processes, with `upstream: sandbox` beside the embedded sandbox."""
 
-import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
 
-from proxy import __version__, config, errors
+from proxy import __version__, config, errors, sockets
 from proxy.cli import embedded, option_fields, shown
-from proxy.config import loader, store_place
-from proxy.kit import clock, event_loop, service_manager, shipped
-from proxy.workers import inherited, listening
+from proxy.config import loader
+from proxy.kit import service_manager, shipped
+from proxy.telemetry import multiprocess
 
 if TYPE_CHECKING:
-    from proxy.workers import reloading
+    from proxy import server
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
-
-
-class Activation(NamedTuple):
-    """What a service manager such as systemd gave to the program: sockets, and where it wants to hear of its state."""
-
-    sockets: inherited.InheritedSockets
-    manager: service_manager.ServiceManager
 
 
 def serve(
@@ -39,182 +31,142 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(min=1, max=256, help="Worker processes, instead of listen.workers.")
     ] = None,
-    admin_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            envvar="V3BRIDGE_ADMIN_PORT",
-            help="The operators' port instead of admin.port; 0: a free one. Also V3BRIDGE_ADMIN_PORT.",
-        ),
-    ] = None,
+    admin_port: option_fields.AdminPort = None,
 ) -> None:
     """Start the proxy and print a curl line that works, and the address of the status for operators."""
     file = config_file or shipped.path("config.yaml")
     given = (("host", host), ("port", port), ("workers", workers))
     options = {name: value for name, value in given if value is not None}
-    manager, sockets = service_manager.ServiceManager.take(os.environ), inherited.take(os.environ)
+    manager, passed = service_manager.ServiceManager.take(os.environ), sockets.take(os.environ)
 
     def read() -> config.Config:
-        settings = loader.load(file, os.environ)
+        settings = option_fields.with_admin_port(loader.load(file, os.environ), admin_port)
         listen = msgspec.structs.replace(settings.listen, **options)
-        admin = settings.admin
-        if admin and admin_port is not None:
-            admin = msgspec.structs.replace(admin, port=admin_port)
-        settings = msgspec.structs.replace(settings, listen=listen, admin=admin)
-        return inherited.apply(settings, sockets, host=host, port=port, admin_port=admin_port)
+        settings = msgspec.structs.replace(settings, listen=listen)
+        return sockets.apply(settings, passed, host=host, port=port, admin_port=admin_port)
 
     settings = read()
-    _check_ports(settings, sockets)  # before the sandbox is started, which takes seconds
-    admin_failure = _admin_failure(settings, sockets)
-    if admin_failure:
-        settings = msgspec.structs.replace(settings, admin=False)
-    import structlog
+    opened = _open(settings, passed)
+    start = _Start(config_file, read, settings, opened, passed, manager)
+    with (
+        multiprocess.folder() as counted,
+        tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
+    ):
+        code = _run(start, [Path(folder), counted])
+    raise typer.Exit(code)
 
-    from proxy.telemetry import log, log_queue
 
-    with log_queue.queued(sys.stderr) as stream:
+class _Opened(NamedTuple):
+    """Sockets of each worker, and why the operators' port cannot be opened: the service runs without it."""
 
-        def configure_log(settings: config.LogSettings) -> None:
-            log.configure(settings.level, settings.format, stream)
-
-        configure_log(settings.log)
-        log.log_uncaught_exceptions()
-        if admin_failure:
-            structlog.get_logger().warning("admin port unavailable", reason=admin_failure)
-        event_loop.run(_serve(_Start(settings, read, configure_log, config_file, Activation(sockets, manager))))
+    workers: list[sockets.WorkerSockets]
+    admin_failure: str
 
 
 class _Start(NamedTuple):
-    """How the service is started and reloaded. `read` reads the configuration, of `config_file` or, where
-    that is None, of the shipped file."""
+    """How the service is started. `read` reads the configuration, of `config_file` or, where that is None, of the
+    shipped file."""
 
-    settings: config.Config
-    read: Callable[[], config.Config]
-    configure_log: Callable[[config.LogSettings], None]
     config_file: Path | None
-    activation: Activation
+    read: Callable[[], config.Config]
+    settings: config.Config
+    opened: _Opened
+    passed: sockets.PassedSockets
+    manager: service_manager.ServiceManager
 
     @property
     def file(self) -> Path:
         return (self.config_file or shipped.path("config.yaml")).absolute()
 
 
-def _check_ports(settings: config.Config, sockets: inherited.InheritedSockets) -> None:
-    """Raise ConfigError if the address is in use, except for sockets that are open already, or both ports are one."""
-    listen, admin = settings.listen, settings.admin
-    if not sockets.http:
-        listening.check(listen.host, listen.port)
-    # Sockets of workers share ports, so that the system would not refuse the second one.
-    if admin and not sockets.admin and admin.port and admin.port == listen.port:
+def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
+    """Open the ports, except those of the service manager. Raises ConfigError if the address is in use, or both ports
+    are one."""
+    listen, admin, failure = settings.listen, settings.admin, ""
+    if admin and not passed.admin and admin.port and admin.port == listen.port:
         raise errors.ConfigError(
-            f"port {admin.port} is that of the service: choose another with {listening.ADMIN.options}"
+            f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS.options}"
         )
+    if passed.http:
+        public = sockets.give_out(passed.http, listen.workers)
+    else:
+        public = sockets.open_port(listen.host, listen.port, listen.workers)
+    operators: list[sockets.Sockets] = [()] * listen.workers
+    if passed.admin:
+        operators = sockets.give_out(passed.admin, listen.workers)
+    elif admin:
+        try:
+            operators = sockets.open_port(admin.host, admin.port, listen.workers, sockets.OPERATORS)
+        except errors.ConfigError as error:
+            failure = error.message
+    return _Opened([sockets.WorkerSockets(*each) for each in zip(public, operators, strict=True)], failure)
 
 
-def _admin_failure(settings: config.Config, sockets: inherited.InheritedSockets) -> str:
-    """Return why the operators' port cannot be opened; empty if it can. The service runs without it."""
-    admin = settings.admin
-    if not admin or sockets.admin:
-        return ""
-    try:
-        listening.check(admin.host, admin.port, listening.ADMIN)
-    except errors.ConfigError as error:
-        return error.message
-    return ""
-
-
-async def _serve(start: _Start) -> None:
-    """Serve until a signal stops it."""
+def _run(start: _Start, folders: Sequence[Path]) -> int:
+    """Run the service to its end; return the exit code."""
     import structlog
 
-    from proxy.telemetry import log
+    from proxy import server
+    from proxy.telemetry import log, log_queue
 
-    logger = structlog.get_logger()
+    stream, logger = log_queue.unqueued(sys.stderr), structlog.get_logger()
+
+    def configure_log(settings: config.LogSettings) -> None:
+        log.configure(settings.level, settings.format, stream)
+
+    settings = start.settings
+    configure_log(settings.log)
+    if start.opened.admin_failure:
+        settings = msgspec.structs.replace(settings, admin=False)
+        logger.warning("admin port unavailable", reason=start.opened.admin_failure)
     for file in config.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-    stop = event_loop.stop_on_signal()
-    event_loop.on_hangup(stop, lambda: log.log_ignored_signal("SIGHUP", "the service is starting"))
-    settings = start.settings
-    async with AsyncExitStack() as stack:
-        resolve = await _embed_sandbox(settings, stack)
-        service = await stack.enter_async_context(_workers(resolve(settings), start))
-        await _make_reloadable(service, start, resolve, stop, stack)
-        urls = service.urls
-        shown.service(urls.public, _key(settings), settings.upstream == "sandbox")
-        shown.operators_port(urls.admin)
-        _report_start(start, urls)
-        await stop.wait()
-        logger.info("service stopping", stop_seconds=settings.listen.stop_seconds)
-        start.activation.manager.stopping("finishing requests")
-    logger.info("service stopped")
+    url = _url(settings.listen.host, start.opened.workers[0].public)
+    admin_url = _url(settings.admin.host, start.opened.workers[0].operators) if settings.admin else ""
+
+    def report_reload(outcome: str) -> None:
+        start.manager.ready(f"serving at {url}; last reload: {outcome}")
+
+    source = server.Source(
+        start.read,
+        configure_log,
+        embedded.serving,
+        _connect,
+        started=lambda: _report_start(start, settings, url, admin_url),
+        reloaded=report_reload,
+    )
+    return server.Server(settings, source, start.opened.workers, folders, start.manager).run()
 
 
-def _report_start(start: _Start, urls: listening.ServiceUrls) -> None:
-    """Log where the service listens, and tell the service manager that it is ready."""
+def _connect(settings: config.Config, addresses: "server.Addresses") -> config.Config:
+    fields = embedded.SandboxAddresses._fields
+    return embedded.connected(settings, embedded.SandboxAddresses(*(str(addresses[name]) for name in fields)))
+
+
+def _url(host: str, opened: sockets.Sockets) -> str:
+    return f"http://{sockets.shown(host, sockets.address(opened[0])[1])}"
+
+
+def _report_start(start: _Start, settings: config.Config, url: str, admin_url: str) -> None:
+    """Print and log where the service listens, and tell the service manager that it is ready."""
     import structlog
 
     logger = structlog.get_logger()
-    for name, address in start.activation.sockets.addresses():
-        logger.info("socket inherited", name=name, address=address)
+    shown.service(url, _key(settings), settings.upstream == "sandbox")
+    shown.operators_port(admin_url)
+    for name, passed in zip((sockets.HTTP, sockets.ADMIN), start.passed, strict=True):
+        for each in passed:
+            logger.info("socket inherited", name=name, address=sockets.shown(*sockets.address(each)))
     logger.info(
         "service started",
         version=__version__,
         config="shipped" if start.config_file is None else str(start.file.resolve()),
-        address=urls.public,
-        admin=urls.admin or "off",
-        **_environment(start.settings),
+        address=url,
+        admin=admin_url or "off",
+        **_environment(settings),
     )
-    if not start.activation.manager.ready(f"serving at {urls.public}"):
+    if not start.manager.ready(f"serving at {url}"):
         logger.warning("service manager unreachable")
-
-
-async def _embed_sandbox(settings: config.Config, stack: AsyncExitStack) -> Callable[[config.Config], config.Config]:
-    """Start a sandbox where the configuration has one as its upstream; return a function that adds its addresses to
-    a configuration."""
-    if settings.upstream != "sandbox":
-        return lambda configured: configured
-    _, sandbox = await embedded.with_sandbox(settings, stack)
-    return lambda configured: embedded.connected(configured, sandbox)
-
-
-async def _make_reloadable(
-    service: "reloading.Reloadable",
-    start: _Start,
-    resolve: Callable[[config.Config], config.Config],
-    stop: asyncio.Event,
-    stack: AsyncExitStack,
-) -> None:
-    """Reload the configuration on SIGHUP, and let commands find the service."""
-    from proxy.workers import control, reloading
-
-    running = start.settings
-
-    def apply(settings: config.Config) -> None:
-        nonlocal running
-        start.configure_log(settings.log)
-        running = settings
-
-    source = reloading.ConfigurationSource(start.file, start.read, resolve)
-    reloader = reloading.Reloader(
-        source,
-        start.settings,
-        service,
-        apply=apply,
-        clock=clock.SystemClock(),
-        manager=start.activation.manager,
-    )
-    stack.push_async_callback(reloader.close)
-    event_loop.on_hangup(stop, reloader.start)
-    # A reload does not change the store.
-    store = config.StoreUrl("memory:") if running.upstream == "sandbox" else store_place.location(running.store)
-
-    def describe() -> control.ServiceDescription:
-        token = running.admin.token if running.admin else None
-        urls = service.urls
-        return control.ServiceDescription(urls.public, urls.admin, token.reveal() if token else "", store.reveal())
-
-    await stack.enter_async_context(control.listening(start.file, describe))
 
 
 def _environment(settings: config.Config) -> dict[str, str | int]:
@@ -224,25 +176,6 @@ def _environment(settings: config.Config) -> dict[str, str | int]:
         return {"workers": workers, "upstream": upstream, "store": "memory:"}
     url = config.without_credentials(upstream.graphql_url)
     return {"workers": workers, "upstream": url, "store": settings.store.shown}
-
-
-@asynccontextmanager
-async def _workers(settings: config.Config, start: _Start) -> "AsyncIterator[reloading.Reloadable]":
-    """Run the service, in this process or in worker processes under a supervisor."""
-    sockets, manager = start.activation
-    if settings.listen.workers == 1:
-        from proxy.workers import single_process, watchdog
-
-        async with (
-            single_process.running(settings, sockets=sockets) as service,
-            watchdog.reporting(manager, lambda _: ()),
-        ):
-            yield service
-    else:
-        from proxy.workers import supervisor
-
-        async with supervisor.running(settings, clock.SystemClock(), sockets, manager) as workers:
-            yield workers
 
 
 def _key(settings: config.Config) -> str:

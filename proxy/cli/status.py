@@ -1,10 +1,11 @@
 """`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it."""
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -14,11 +15,9 @@ from rich.text import Text
 
 from proxy import errors
 from proxy.cli import option_fields, shown
+from proxy.config import loader
 from proxy.kit import shipped
 from proxy.kit.wording import counted, duration, printable
-
-if TYPE_CHECKING:
-    from proxy.workers.control import ServiceDescription
 
 SECONDS = 10.0  # that the service may take to respond
 ROWS = 5  # of clients, unknown API keys and failures
@@ -29,6 +28,7 @@ Status = dict[str, Any]
 
 def status(
     config_file: option_fields.ConfigFile = None,
+    admin_port: option_fields.AdminPort = None,
     as_json: option_fields.AsJson = False,
     check: Annotated[
         bool,
@@ -39,45 +39,41 @@ def status(
 
     The exit code is 0, 1 if it is not ready, and 2 if no service was found.
     """
-    from proxy.workers import control
-
-    file = config_file or shipped.path("config.yaml")
-    services = control.running(file)
-    if not services:
-        raise errors.ConfigError(
-            f"no service of this user runs with {file.absolute()}; name its configuration with --config, or be its user"
-        )
-    found = [{"url": service.url, **_read(service)} for service in services]
+    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    admin = option_fields.with_admin_port(settings, admin_port).admin
+    if not admin:
+        raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
+    url = f"http://[{admin.host}]:{admin.port}" if ":" in admin.host else f"http://{admin.host}:{admin.port}"
+    found = _read(url, admin.token.reveal() if admin.token else "")
     if check:
-        lines = [printable(reason) for each in found for reason in reasons(each)]
+        lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
         raise typer.Exit(int(bool(lines)))
     if as_json:
         shown.print_json(found)
     else:
-        for each in found:
-            _show(each)
-    if not all(each["ready"] for each in found):
+        _show(url, found)
+    if not found["ready"]:
         raise typer.Exit(1)
 
 
-def _read(service: "ServiceDescription") -> Status:
-    """Return the status of a service. Raises ConfigError."""
-    if not service.admin:
-        raise errors.ConfigError(
-            f"the service at {service.url} has no operators' port, which has its state: remove `admin: false`"
-        )
-    headers = {"Authorization": f"Bearer {service.token}"} if service.token else {}
-    request = urllib.request.Request(f"{service.admin}/status", headers=headers)  # noqa: S310 - that of the service
+def _read(url: str, token: str) -> Status:
+    """Return the status of the service whose operators' port is at a URL. Raises ConfigError."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{url}/status", headers=headers)  # noqa: S310 - that of the configuration
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(request, timeout=SECONDS) as response:
             read: Status = json.load(response)
     except urllib.error.HTTPError as error:
         reason = json.load(error)["message"] if error.code == 401 else error
-        raise errors.ConfigError(f"{service.admin}/status cannot be read: {reason}") from error
+        raise errors.ConfigError(f"{url}/status cannot be read: {reason}") from error
     except (OSError, ValueError) as error:
-        raise errors.ConfigError(f"{service.admin}/status cannot be read: {error}") from error
+        reason = getattr(error, "reason", error)
+        raise errors.ConfigError(
+            f"no service responds at {url}/status: {reason}; name its configuration with --config, or its operators' "
+            "port with --admin-port"
+        ) from error
     return read
 
 
@@ -104,10 +100,10 @@ def reasons(read: Status) -> Iterator[str]:
             yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
-def _show(read: Status) -> None:
+def _show(url: str, read: Status) -> None:
     console = shown.table_console()
     state = ("ready", "green") if read["ready"] else ("not ready", "red")
-    running = f" at {read['url']}/v3, version {read['version']}, up {duration(read['uptime_seconds'])}"
+    running = f", operators' port {url}, version {read['version']}, up {duration(read['uptime_seconds'])}"
     console.print(Text.assemble(state, running))
     for reason in read["reasons"]:
         console.print(shown.visible(f"  {reason['check']}: {reason['reason']}", "red"))

@@ -1,15 +1,12 @@
-"""The store that commands use: that of the running service, which only a restart changes, else the configured one."""
+"""The store that commands use: that of the configuration, whether the service runs or not."""
 
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-import typer
-
 from proxy import config, errors
-from proxy.config import loader, store_place
+from proxy.config import loader
 from proxy.kit import clock, shipped
 
 if TYPE_CHECKING:
@@ -20,8 +17,8 @@ R = TypeVar("R")
 
 
 def configured(file: Path | None) -> config.Config:
-    """Load a configuration, the shipped one without a file, with the store that is used. Raises ConfigError."""
-    return service_settings(loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False), file)
+    """Load a configuration, the shipped one without a file. Raises ConfigError."""
+    return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
 
 
 def without_records(settings: config.Config) -> str | None:
@@ -31,28 +28,6 @@ def without_records(settings: config.Config) -> str | None:
     if settings.store.reveal() == "memory:":
         return "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
     return None
-
-
-def service_settings(settings: config.Config, file: Path | None) -> config.Config:
-    """Return the settings of a configuration file with the store of the service that runs with it. Says so on standard
-    error where that is another one."""
-    from proxy.workers import control
-
-    if settings.upstream == "sandbox":  # nothing is stored
-        return settings
-    try:
-        used = control.used_stores(file or shipped.path("config.yaml"))
-    except errors.ConfigError as error:
-        typer.echo(f"v3bridge: {error.message}; using the configured store {settings.store.shown}", err=True)
-        return settings
-    if not used or store_place.location(settings.store) in used:
-        return settings
-    typer.echo(
-        f"v3bridge: using the store of the running service, {used[0].shown}; the configuration now names "
-        f"{settings.store.shown}, which waits for a restart",
-        err=True,
-    )
-    return msgspec.structs.replace(settings, store=used[0])
 
 
 async def with_state(

@@ -4,7 +4,6 @@ The command line loads them once and passes each package the values that it need
 by itself or changes after start.
 """
 
-from proxy.config.changes import ReloadResult
 from proxy.config.secret import (
     ClientId,
     Digest,

@@ -267,17 +267,18 @@ async def _pipeline(
 
 
 async def _load_mappings(base: _Base) -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
-    """Load the mappings, with the cache of their compiled projections. A mistake in any rule raises MappingError."""
+    key = "mappings", base.settings.cache.enabled, *base.translation
+    return await base.obtain(key, lambda _: asyncio.to_thread(load_mappings, base.settings, base.upstream))
 
-    def load() -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
-        uids = Path(base.settings.uids) if base.settings.uids else None
-        mappings = loader.load(shipped.path("mappings"), base.upstream.site, uids)
-        projections = projection_cache.ProjectionCache(mappings, whole=whole)
-        projections.check(config.FEATURES)
-        return mappings, projections
 
-    whole = base.settings.cache.enabled
-    return await base.obtain(("mappings", whole, *base.translation), lambda _: asyncio.to_thread(load))
+def load_mappings(
+    settings: config.Config, upstream: config.UpstreamSettings
+) -> tuple[loader.Mappings, projection_cache.ProjectionCache]:
+    """Load the mappings, with the cache of their compiled projections. Raises MappingError."""
+    mappings = loader.load(shipped.path("mappings"), upstream.site, Path(settings.uids) if settings.uids else None)
+    projections = projection_cache.ProjectionCache(mappings, whole=settings.cache.enabled)
+    projections.check(config.FEATURES)
+    return mappings, projections
 
 
 async def _open_store(base: _Base) -> Store:

@@ -3,10 +3,9 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from proxy.kit import hangup
 from proxy.kit.slices import Slices
 
 T = TypeVar("T")
@@ -49,19 +48,3 @@ def stop_on_signal() -> asyncio.Event:
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, handle)
     return stop
-
-
-def on_hangup(stop: asyncio.Event, action: Callable[[], None]) -> None:
-    """Call `action` on each SIGHUP instead of ending the process; another call replaces it.
-
-    A process that was started at a terminal is stopped when the terminal is gone: nothing could stop it there later.
-    """
-    terminal_is_gone = hangup.watch_terminal()
-
-    def handle() -> None:
-        if terminal_is_gone():
-            stop.set()
-        else:
-            action()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)

@@ -9,7 +9,7 @@ _STDIN = 0
 
 
 def ignore() -> None:
-    """Ignore SIGHUP until `event_loop.on_hangup`. Where the terminal is gone it ends the process all the same."""
+    """Ignore SIGHUP until a command handles it. Where the terminal is gone it ends the process all the same."""
     terminal_is_gone = watch_terminal()
 
     def handle(number: int, _: FrameType | None) -> None:

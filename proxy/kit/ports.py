@@ -2,7 +2,7 @@
 
 import socket
 
-BACKLOG = 128  # connections that wait to be accepted
+BACKLOG = 1024  # connections that wait to be accepted; in the queue of a worker that has died, for its successor
 
 
 def check(host: str, port: int) -> None:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard error
 UNNAMED = "unknown"  # the name of a socket where the manager gives no names
 PASSING = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
-NOTIFYING = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
 
 
 class PassedSocket(NamedTuple):
@@ -46,24 +45,19 @@ def take_sockets(environ: MutableMapping[str, str]) -> list[PassedSocket]:
 
 
 class ServiceManager:
-    """The manager's end of sd_notify(3). Without one every method does nothing.
+    """The manager's end of sd_notify(3). Without one every method does nothing."""
 
-    `watchdog_seconds`: the manager ends the program unless it hears `alive` that often; None: it does not watch.
-    """
-
-    def __init__(self, address: str | None = None, watchdog_seconds: float | None = None) -> None:
+    def __init__(self, address: str | None = None) -> None:
         self._address = address
-        self.watchdog_seconds = watchdog_seconds
 
     @classmethod
     def take(cls, environ: MutableMapping[str, str]) -> "ServiceManager":
-        """Return the manager that the environment names. The variables are removed, so that no child process reports
+        """Return the manager that the environment names. The variable is removed, so that no child process reports
         in this program's name."""
-        address, microseconds, pid = (environ.pop(name, "") for name in NOTIFYING)
-        watched = microseconds.isdecimal() and int(microseconds) > 0 and pid in ("", str(os.getpid()))
+        address = environ.pop("NOTIFY_SOCKET", "")
         # "@" stands for an abstract address; others, such as vsock of virtual machines, are not supported.
         is_unix = address.startswith(("/", "@")) and hasattr(socket, "AF_UNIX")
-        return cls(address if is_unix else None, int(microseconds) / 1e6 if watched and is_unix else None)
+        return cls(address if is_unix else None)
 
     def ready(self, status: str) -> bool:
         """Report that the program serves, after its start or a reload."""
@@ -77,13 +71,6 @@ class ServiceManager:
     def stopping(self, status: str) -> bool:
         return self._send("STOPPING=1", f"STATUS={status}")
 
-    def status(self, status: str) -> bool:
-        """Report a state in words, which `systemctl status` shows."""
-        return self._send(f"STATUS={status}")
-
-    def alive(self) -> bool:
-        return self._send("WATCHDOG=1")
-
     def _send(self, *assignments: str) -> bool:
         """Send a message; return False if there is a manager, and it does not take it: it is gone, or hangs with a full
         queue."""
@@ -92,7 +79,7 @@ class ServiceManager:
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as connection:
-                # Never waits: this runs in the event loop, and a manager that hangs must not stop the program.
+                # Never waits: a manager that hangs must not stop the program.
                 connection.setblocking(False)
                 connection.connect(address)
                 connection.send("\n".join(assignments).encode())

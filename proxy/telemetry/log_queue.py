@@ -42,6 +42,30 @@ def queued(stream: TextIO) -> Iterator[TextIO]:
         closing.join(CLOSE_SECONDS)
 
 
+def unqueued(stream: TextIO) -> TextIO:
+    """Return a stream whose lines are written at once, for a process without threads: lines are dropped while the
+    stream takes none."""
+    try:
+        return cast(TextIO, _Unqueued(stream.fileno()))
+    except OSError:  # in memory
+        return stream
+
+
+class _Unqueued:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def flush(self) -> None:
+        """Do nothing: everything is written."""
+
+    def write(self, text: str) -> None:
+        if select.select((), (self._descriptor,), (), CLOSE_SECONDS)[1]:
+            os.write(self._descriptor, text.encode("utf-8", "backslashreplace"))
+
+
 class LogQueue(handlers.QueueHandler):
     """Stream for whole lines. `dropped` counts those of this process that could not be queued or written."""
 

@@ -150,17 +150,26 @@ class Metrics(Collector):
     def text(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
         self._sample()
-        counted = self.registry
-        if multiprocess.VARIABLE in os.environ:
-            counted = CollectorRegistry()
-            MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
-        stored = CollectorRegistry()
-        stored.register(self)
-        return generate_latest(counted) + generate_latest(stored)
+        shown = CollectorRegistry()
+        shown.register(self)
+        return generate_latest(shown)
 
     def collect(self) -> Iterable[Metric]:
-        """Return what is read on a scrape instead of counted."""
-        return self.stored()
+        """Yield what is counted, and what is read on a scrape instead."""
+        if multiprocess.VARIABLE in os.environ:
+            yield from self._of_all_processes()
+        else:
+            yield from self.registry.collect()
+        yield from self.stored()
+
+    def _of_all_processes(self) -> Iterable[Metric]:
+        """Yield what all processes have counted, also metrics that have no values yet: rules and dashboards name
+        them."""
+        counted = MultiProcessCollector(CollectorRegistry()).collect()  # type: ignore[no-untyped-call]
+        by_name = {metric.name: metric for metric in counted}
+        for own in self.registry.collect():
+            own.samples = by_name[own.name].samples if own.name in by_name else []
+            yield own
 
     def _sample(self) -> None:
         for name, usage in self.caches.items():

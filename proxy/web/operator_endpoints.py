@@ -5,7 +5,7 @@ The operators' port has all of them, the public port `/healthz`, and the others 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -33,8 +33,8 @@ class FailedCheck(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Monitored(Protocol):
-    """Service whose readiness and metrics are shown. A reload replaces `checks`."""
+class Monitoring(NamedTuple):
+    """Readiness and metrics of a service."""
 
     checks: Sequence[ReadinessCheck]
     metrics_text: Callable[[], bytes]
@@ -49,7 +49,7 @@ def add_health(routes: routing.Routes) -> None:
     routes.add("/healthz", health, *routing.READ)
 
 
-def add_monitoring(routes: routing.Routes, service: Monitored) -> None:
+def add_monitoring(routes: routing.Routes, service: Monitoring) -> None:
     """Register `/readyz`, a 503 with all reasons while a check fails, and `/metrics`."""
 
     async def readiness(_: web.BaseRequest) -> web.Response:

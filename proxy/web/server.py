@@ -134,39 +134,32 @@ class Listener:
 
 
 @asynccontextmanager
-async def running(handler: Handler, host: str, port: int, **settings: Any) -> AsyncIterator[str]:
-    """Serve while the block runs; yields the base URL. The settings are those of `listening`."""
-    async with listening(handler, host, port, **settings) as listener:
+async def running(
+    handler: Handler, host: str, port: int, *, listen: config.ListenSettings = DEFAULTS
+) -> AsyncIterator[str]:
+    """Serve at an address while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the
+    port is taken."""
+    async with listening(handler, ports.listen(host, port), listen) as listener:
         yield listener.url
 
 
 @asynccontextmanager
 async def listening(
-    handler: Handler,
-    host: str,
-    port: int,
-    *,
-    sockets: Sequence[socket.socket] = (),
-    shared: bool = False,
-    listen: config.ListenSettings = DEFAULTS,
+    handler: Handler, sockets: Sequence[socket.socket], listen: config.ListenSettings = DEFAULTS
 ) -> AsyncIterator[Listener]:
-    """Serve while the block runs; yields the listener. Port 0 picks a free port. Raises OSError if the port is taken.
-
-    `listen` has the limits; a `shared` port has other listeners (SO_REUSEPORT). `sockets` listen already, and are used
-    instead of host and port.
-    """
+    """Serve on listening sockets while the block runs; yields the listener. `listen` has the limits."""
     logging.getLogger("aiohttp.server").addFilter(_says_more)
     listener = Listener(handler, listen)
-    opened = sockets or ports.listen(host, port, shared=shared)
     async with AsyncExitStack() as stack:
-        for each in opened:
+        for each in sockets:
             stack.enter_context(each)
         stack.push_async_callback(listener.stop)
         stack.callback(asyncio.create_task(listener.watch(), name="limits of connections").cancel)
-        for each in opened:
+        for each in sockets:
             each.setblocking(False)
             stack.callback(asyncio.create_task(listener.accept(each), name="accepting connections").cancel)
-        listener.url = f"http://{f'[{host}]' if ':' in host else host}:{opened[0].getsockname()[1]}"
+        host, port = sockets[0].getsockname()[:2]
+        listener.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         yield listener
 
 

@@ -6,6 +6,8 @@ breakers, tokens and failures are those of the worker that responds.
 
 import heapq
 import hmac
+import os
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,12 +17,11 @@ import proxy
 from proxy import errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.gateway.core import StoredState, UsageRow
+from proxy.gateway.core import Gateway, StoredState, UsageRow
 from proxy.kit.wording import rfc3339
 from proxy.web import operator_endpoints, routing
-from proxy.web.middleware import Failure
-from proxy.web.operator_endpoints import FailedCheck
-from proxy.web.service import RunningService
+from proxy.web.middleware import Failure, Failures
+from proxy.web.operator_endpoints import FailedCheck, Monitoring
 
 PATH = "/status"
 CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
@@ -80,7 +81,17 @@ class Status(Stored, frozen=True, kw_only=True):
     store_failure: str | None
 
 
-def create(service: RunningService, host: str) -> routing.Handler:
+class ServiceState(NamedTuple):
+    """What the status shows: the gateway of a configuration, its readiness, and of this process the last failures and
+    when it started."""
+
+    gateway: Gateway
+    monitoring: Monitoring
+    failures: Failures
+    started: float
+
+
+def create(service: ServiceState, host: str) -> routing.Handler:
     """Return the handler of the operators' port, which listens on `host`."""
 
     async def status(request: web.BaseRequest) -> web.Response:
@@ -89,7 +100,7 @@ def create(service: RunningService, host: str) -> routing.Handler:
 
     routes = routing.Routes()
     operator_endpoints.add_health(routes)
-    operator_endpoints.add_monitoring(routes, service)
+    operator_endpoints.add_monitoring(routes, service.monitoring)
     routes.add(PATH, status, *routing.READ)
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -105,9 +116,9 @@ def create(service: RunningService, host: str) -> routing.Handler:
     return handle
 
 
-async def read(service: RunningService) -> Status:
-    gateway = service.gateway
-    reasons, stored, store_failure = await operator_endpoints.failed_checks(service.checks), Stored(), None
+async def read(service: ServiceState) -> Status:
+    gateway, stored, store_failure = service.gateway, Stored(), None
+    reasons = await operator_endpoints.failed_checks(service.monitoring.checks)
     now = gateway.clock.now()
     try:
         stored = await _stored(gateway.state)
@@ -118,7 +129,7 @@ async def read(service: RunningService) -> Status:
         ready=not reasons,
         reasons=reasons,
         version=proxy.__version__,
-        pid=service.pid,
+        pid=os.getpid(),
         uptime_seconds=round(now - service.started, 1),
         breakers=gateway.breakers(),
         tokens=[
@@ -141,7 +152,7 @@ async def _stored(state: StoredState) -> Stored:
     return Stored(await state.usage(), clients, unknown)
 
 
-def _authenticate(request: web.BaseRequest, service: RunningService, host: str) -> None:
+def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) -> None:
     """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
     set."""
     admin = service.gateway.settings.admin

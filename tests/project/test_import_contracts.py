@@ -47,7 +47,7 @@ OFFENCES = [
     ("doctor", "import proxy.store", DOOR),
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
-    ("workers", "import nexar_sandbox", SANDBOX),
+    ("server", "import nexar_sandbox", SANDBOX),
     ("web.v3", "from proxy.v3 import description", DESCRIPTION),
     ("mapping", "import asyncio", PURE),
     ("v3.endpoints", "import socket", PURE),
@@ -84,7 +84,7 @@ INNER = [
     "store.redis",
     "store.sqlite",
     "v4.rewrite",
-    "web.app",
+    "web.composition",
     "web.v3",
 ]
 

@@ -25,7 +25,9 @@ import threading
 from typing import Any
 
 IMPORTED = (
-    *("proxy.cli.main", "proxy.web.app", "proxy.workers.single_process", "proxy.workers.supervisor"),
+    # Not what imports prometheus_client: `serve` sets its folder before.
+    *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache", "proxy.v3.description.openapi"),
+    *("proxy.graphql.schema", "proxy.upstream.session"),
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.command.checks",

@@ -9,9 +9,8 @@ import msgspec
 import yarl
 
 from proxy import config
+from proxy.gateway.core import Gateway
 from proxy.kit import clock
-from proxy.web import server, status
-from proxy.web.service import RunningService
 from support import running_proxy
 
 TOKEN = "the-token-of-operators-in-tests"
@@ -19,12 +18,12 @@ SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN))
 
 
 class AdminClient:
-    """Client of an operators' port. `proxy` is a v3 client of the same service, `service` the service itself."""
+    """Client of an operators' port. `proxy` is a v3 client of the same service, `gateway` is that of the service."""
 
-    def __init__(self, url: str, proxy: running_proxy.ProxyClient, service: RunningService) -> None:
+    def __init__(self, url: str, proxy: running_proxy.ProxyClient, gateway: Gateway) -> None:
         self.url = url
         self.proxy = proxy
-        self.service = service
+        self.gateway = gateway
 
     async def send(self, method: str, target: str, **options: Any) -> aiohttp.ClientResponse:
         """Send a request exactly as given; the body has been read."""
@@ -46,8 +45,5 @@ async def running(
 ) -> AsyncIterator[AdminClient]:
     """Serve a configuration of `running_proxy.settings` and its operators' port while the block runs."""
     settings = msgspec.structs.replace(settings, admin=admin)
-    async with (
-        running_proxy.serving(settings, time) as (service, proxy),
-        server.running(status.create(service, admin.host), "127.0.0.1", 0) as url,
-    ):
-        yield AdminClient(url, proxy, service)
+    async with running_proxy.serving(settings, time) as (service, proxy):
+        yield AdminClient(service.operators_url, proxy, service.app.gateway)

@@ -1,17 +1,15 @@
 """A running proxy in front of any upstream, and a v3 client of it."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 import yarl
 
-from proxy import config
+from proxy import app, config, sockets
 from proxy.kit import clock
-from proxy.web import app, server
-from proxy.web.service import RunningService
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
@@ -42,7 +40,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
         # On the same port as v3, so that a test needs no second listener to read them.
-        listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
+        listen=config.ListenSettings(**{"drain_seconds": 0, "metrics": True, **changes.pop("listen", {})}),
         admin=False,
         coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
         cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
@@ -81,13 +79,10 @@ async def running(settings: config.Config, time: clock.Clock | None = None) -> A
 @asynccontextmanager
 async def serving(
     settings: config.Config, time: clock.Clock | None = None
-) -> AsyncIterator[tuple[RunningService, ProxyClient]]:
+) -> AsyncIterator[tuple[app.Service, ProxyClient]]:
     """Serve while the block runs; also gives the service, for tests that need more of it than requests."""
-    async with AsyncExitStack() as stack:
-        builder = app.ServiceBuilder(time or clock.SystemClock())
-        built = await builder.build(settings)
-        stack.push_async_callback(builder.close)
-        serving = server.running(built.requests.handle, "127.0.0.1", 0, listen=settings.listen)
-        url = await stack.enter_async_context(serving)
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        yield built.service, ProxyClient(url, session)
+    process = app.Process(time or clock.SystemClock())
+    ports = [sockets.open_port("127.0.0.1", 0)[0] for _ in range(2 if settings.admin else 1)]
+    opened = sockets.WorkerSockets(*ports)
+    async with app.serving(settings, process, opened) as service, aiohttp.ClientSession() as session:
+        yield service, ProxyClient(service.url, session)

@@ -17,10 +17,9 @@ from support import certificates
 
 import nexar_sandbox
 from nexar_sandbox import faults
-from proxy.config import Config, ReloadResult, loader
+from proxy import app, errors
+from proxy.config import changes, loader
 from proxy.kit import clock
-from proxy.web import app
-from proxy.workers import reloading, single_process
 
 KEY = "EXAMPLE_KEY"
 PARTS = 3  # that SN74S74N costs
@@ -46,7 +45,7 @@ class ReloadableService:
                 }
             },
         }
-        self.reloader: Any = None
+        self.running: Any = None
         self.session: Any = None
         self.url = ""
 
@@ -62,11 +61,13 @@ class ReloadableService:
     def write(self) -> None:
         self.file.write_text(yaml.safe_dump(self.content))
 
-    async def reload(self) -> ReloadResult:
-        """Write the content, and reload."""
+    async def reload(self) -> None:
+        """Write the content, and serve with it. Raises StartError for a mistake."""
         self.write()
-        result: ReloadResult = await self.reloader.reload()
-        return result
+        before = self.running.app.gateway.settings
+        settings, _ = changes.with_unchangeable(before, loader.load(self.file, {}))
+        app.check(settings)
+        await self.running.swap(settings)
 
     async def get(self, path: str) -> tuple[int, dict[str, str], str]:
         async with self.session.get(yarl.URL(self.url + path, encoded=True)) as response:
@@ -99,24 +100,12 @@ async def start_reloadable(
             service = ReloadableService(tmp_path, upstream)
             change(service)
             service.write()
-            running = loader.load(service.file, {})
-            process = await stack.enter_async_context(single_process.running(running))
-            service.reloader = reloading.Reloader(
-                reloading.ConfigurationSource(service.file, lambda: loader.load(service.file, {})),
-                running,
-                process,
-                apply=ignore,
-                clock=clock.SystemClock(),
-            )
-            service.url = process.urls.public
+            service.running = await stack.enter_async_context(app.serving(loader.load(service.file, {})))
+            service.url = service.running.url
             service.session = await stack.enter_async_context(aiohttp.ClientSession())
             yield service
 
     return start
-
-
-def ignore(_: Config) -> None:
-    """The log is that of the test."""
 
 
 def sandbox(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey, **fields: Any) -> Any:
@@ -158,7 +147,7 @@ async def test_changed_upstream_keeps_the_token(start_reloadable: StartReloadabl
     async with start_reloadable() as service:
         await service.match()
         service.content["upstream"]["connections"] = 7
-        assert (await service.reload()).changed == ("upstream.connections",)
+        await service.reload()
         assert (await service.match("NE555P"))[0] == 200
         assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
 
@@ -180,8 +169,7 @@ async def test_upstream_moves_to_another_address(
     async with start_reloadable() as service, sandbox(catalog, signing_key) as other:
         await service.match()
         service.content["upstream"] |= {"graphql_url": other.graphql_url, "token_url": other.token_url}
-        result = await service.reload()
-        assert set(result.changed) == {"upstream.graphql_url", "upstream.token_url"}
+        await service.reload()
         status, headers, _ = await service.match()
         assert (status, headers["X-Cache"]) == (200, "miss")
         assert other.part_usage.used(other.default_application.application_id) == PARTS
@@ -197,14 +185,13 @@ async def test_own_uids_are_read_again(start_reloadable: StartReloadable, tmp_pa
     async with start_reloadable(with_uids) as service:
         path = "/v3/categories/{}?apikey=" + KEY
         table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')
-        assert (await service.reload()).changed == ("content of uids",)
+        await service.reload()
         before, after = [(await service.get(path.format(uid)))[0] for uid in ("fedcba9876543210", "0123456789abcdef")]
         assert before == 404
         assert after in (200, 404)  # whether the catalogue has such a category
         table.write_text("Category: 7\n")
-        result = await service.reload()
-        assert result.outcome == "failed"
-        assert "uids.yaml:1" in result.mistakes[0]
+        with pytest.raises(errors.StartError, match=r"uids\.yaml:1"):
+            await service.reload()
 
 
 @asynccontextmanager
@@ -243,7 +230,7 @@ async def test_certificates_are_read_again(start_reloadable: StartReloadable, tm
         await service.reload()
         assert (await service.match())[0] == 503
         trusted.write_bytes(new.ca_file.read_bytes())
-        assert (await service.reload()).changed == ("content of upstream.tls.ca_file",)
+        await service.reload()
         async with asyncio.timeout(60):  # the back-off of the token request that failed goes on
             while (await service.match())[0] != 200:
                 await asyncio.sleep(0.2)
@@ -272,58 +259,23 @@ async def test_a_mistake_changes_nothing(
         good = json.loads(json.dumps(service.content))
         service.demo["apikeys"] = ["new"]
         change(service)
-        result = await service.reload()
-        assert (result.outcome, result.changed) == ("failed", ())
-        assert any(message in each for each in result.mistakes), result.mistakes
+        with pytest.raises(errors.StartError) as raised:
+            await service.reload()
+        assert message in raised.value.message
         assert (await service.match())[1]["X-Cache"] == "hit"
         assert (await service.match(key="new"))[0] == 403
-        assert await service.metric("v3bridge_configuration_last_reload_successful") == 0
         service.content = good
         service.demo["parts"] = 7
-        assert (await service.reload()).outcome == "reloaded"
-        assert await service.metric("v3bridge_configuration_last_reload_successful") == 1
-        assert await service.metric('v3bridge_configuration_reloads_total{outcome="failed"}') == 1
-
-
-async def test_failure_to_change_over_leaves_the_running_configuration(
-    start_reloadable: StartReloadable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise OSError("no more memory")
-
-    async with start_reloadable() as service:
-        assert (await service.match())[0] == 200
-        service.content["upstream"]["connections"] = 7  # with a pool of its own
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                single_process, "_limits", fail
-            )  # private: nothing public fails between building and replacing
-            result = await service.reload()
-        assert (result.outcome, result.mistakes) == ("failed", ("internal error: OSError; see the log",))
-        await asyncio.sleep(5 * app.RETIREMENT_SECONDS)  # a replaced application would be closed by now
-        status, headers, _ = await service.match("LM358")
-        assert (status, headers["X-Cache"]) == (200, "miss")
-        assert (await service.reload()).outcome == "reloaded"
+        await service.reload()
 
 
 async def test_all_mistakes_are_reported_and_no_secret(start_reloadable: StartReloadable) -> None:
     async with start_reloadable() as service:
         service.demo.update(parts=-1, rate="fast", client_secret=7_777_777)
-        result = await service.reload()
-        assert len(result.mistakes) == 3
-        assert all(each.startswith("config.yaml:") for each in result.mistakes)
-        assert "7777777" not in " ".join(result.mistakes)
-
-
-async def test_restart_is_needed_for_what_cannot_change(start_reloadable: StartReloadable) -> None:
-    async with start_reloadable() as service:
-        service.content["listen"] |= {"workers": 3, "connections": 5}
-        service.content["store"] = "memory:"
-        result = await service.reload()
-        assert result.changed == ("listen.connections",)
-        assert set(result.waiting_for_restart) == {"listen.workers", "store"}
-        # Still, at the next reload: it is not forgotten.
-        assert set((await service.reload()).waiting_for_restart) == {"listen.workers", "store"}
+        with pytest.raises(errors.StartError) as raised:
+            await service.reload()
+        assert [line.partition(":")[0] for line in raised.value.message.splitlines()] == ["config.yaml"] * 3
+        assert "7777777" not in raised.value.message
 
 
 async def test_requests_in_flight_end_with_the_configuration_that_they_began_with(

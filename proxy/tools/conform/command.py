@@ -19,7 +19,7 @@ from rich.text import Text
 
 import proxy
 from proxy import config, errors
-from proxy.cli import spending, used_store
+from proxy.cli import spending
 from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
@@ -129,7 +129,7 @@ class _Run:
         if self.options.against == SANDBOX:
             return await self._on_sandbox()
         file = Path(self.options.against or "")
-        settings = used_store.service_settings(loader.load(file, os.environ), file)
+        settings = loader.load(file, os.environ)
         # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
         if settings.upstream == "sandbox":
             return await self._on_sandbox()

@@ -57,30 +57,22 @@ def test_notifications_are_one_datagram_each(abstract: bool, tmp_path: Path) -> 
     address = f"@v3bridge-{tmp_path.name}-{PID}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address.replace("@", "\0"))
-        environ = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": PID}
+        environ = {"NOTIFY_SOCKET": address}
         program = service_manager.ServiceManager.take(environ)
         assert environ == {}
-        assert program.watchdog_seconds == 30
         assert program.ready("serving")
         assert program.reloading()
-        assert program.alive()
         assert program.stopping("finishing")
-        received = [manager.recv(1000).decode().splitlines() for _ in range(4)]
-    assert [each[0] for each in received] == ["READY=1", "RELOADING=1", "WATCHDOG=1", "STOPPING=1"]
+        received = [manager.recv(1000).decode().splitlines() for _ in range(3)]
+    assert [each[0] for each in received] == ["READY=1", "RELOADING=1", "STOPPING=1"]
     assert received[0][1:] == ["STATUS=serving"]
     assert re.fullmatch(r"MONOTONIC_USEC=\d+", received[1][1])
 
 
-@pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": "vsock:2:1"}, {"WATCHDOG_USEC": "1000"}])
+@pytest.mark.parametrize("environ", [{}, {"NOTIFY_SOCKET": "vsock:2:1"}])
 def test_without_a_manager_nothing_is_sent(environ: dict[str, str]) -> None:
     program = service_manager.ServiceManager.take(environ)
     assert program.ready("serving")
-    assert program.watchdog_seconds is None
-
-
-def test_watchdog_of_another_process_is_not_this_ones() -> None:
-    environ = {"NOTIFY_SOCKET": "/run/notify", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}
-    assert service_manager.ServiceManager.take(environ).watchdog_seconds is None
 
 
 def test_manager_that_is_gone_fails_nothing(tmp_path: Path) -> None:
@@ -94,8 +86,8 @@ def test_manager_that_hangs_delays_nothing(tmp_path: Path, monkeypatch: pytest.M
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
         program, waiting = service_manager.ServiceManager(address), 0
-        while program.alive():  # until the manager's queue is full
+        while program.ready("serving"):  # until the manager's queue is full
             waiting += 1
-        assert [manager.recv(1000) for _ in range(waiting)] == [b"WATCHDOG=1"] * waiting
-        assert program.alive()  # it responds again
-        assert manager.recv(1000) == b"WATCHDOG=1"
+        assert [manager.recv(1000) for _ in range(waiting)] == [b"READY=1\nSTATUS=serving"] * waiting
+        assert program.ready("serving")  # it responds again
+        assert manager.recv(1000) == b"READY=1\nSTATUS=serving"

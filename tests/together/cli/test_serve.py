@@ -49,6 +49,8 @@ def test_interrupt_stops_the_service_cleanly(start_command: Any) -> None:
     serving.until("curl")
     assert serving.stop(signal.SIGINT) == 0
     assert [line.split("]")[1].split()[:2] for line in serving.errors.splitlines()] == [
+        ["sandbox", "started"],
+        ["worker", "started"],
         ["service", "started"],
         ["service", "stopping"],
         ["service", "stopped"],

@@ -1,9 +1,8 @@
-"""Tests of `v3bridge serve` under a service manager: its sockets, its notifications, and its watchdog."""
+"""Tests of `v3bridge serve` under a service manager: its sockets and its notifications."""
 
 import asyncio
 import json
 import os
-import re
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -11,8 +10,6 @@ from pathlib import Path
 
 import pytest
 from together import service_manager
-
-WATCHDOG_SECONDS = 2.0
 
 
 @pytest.fixture
@@ -116,17 +113,7 @@ async def test_reload_is_reported_and_leaves_the_socket(
     assert await status_line(port) == b"HTTP/1.1 200 OK"
     assert await program.stop() == 0
     (line,) = lines(program, "configuration reloaded")
-    assert (line["changed"], line["waiting_for_restart"]) == (["listen.drain_seconds"], [])
-
-
-async def test_child_processes_inherit_no_variable_of_the_manager(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
-) -> None:
-    program = await manager.start(*serve(2), WATCHDOG_USEC="60000000")
-    pids = await worker_pids(program, 2)
-    environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in pids]
-    assert len(environments) == 2
-    assert not any(re.search(rb"LISTEN_|NOTIFY_|WATCHDOG_", each) for each in environments)
+    assert line["waiting_for_restart"] == []
 
 
 async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
@@ -153,28 +140,3 @@ async def test_connections_in_the_queue_outlive_the_workers(
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     assert set(await asyncio.gather(*waiting)) == {b"HTTP/1.1 200 OK"}
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_watchdog_hears_of_the_service_only_while_every_event_loop_responds(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], workers: int
-) -> None:
-    program = await manager.start(*serve(workers), WATCHDOG_USEC=str(int(WATCHDOG_SECONDS * 1e6)))
-    await program.until("WATCHDOG=1")
-    stopped = (await worker_pids(program, workers))[-1] if workers > 1 else program.process.pid
-    os.kill(stopped, signal.SIGSTOP)
-    try:
-        if workers > 1:
-            await program.until("STATUS=workers that do not respond: 2")
-        else:
-            await asyncio.sleep(0.1)  # what it had sent before has arrived
-        sent = len(program.notified)
-        await asyncio.sleep(WATCHDOG_SECONDS)
-        assert len(program.notified) == sent
-        assert [line["workers"] for line in lines(program, "workers unresponsive")] == [[2]] * (workers - 1)
-    finally:
-        os.kill(stopped, signal.SIGCONT)
-    async with asyncio.timeout(service_manager.SECONDS):
-        while len(program.notified) == sent:
-            await asyncio.sleep(0.02)
-    assert program.notified[-1] == "WATCHDOG=1"

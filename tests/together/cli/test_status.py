@@ -23,6 +23,11 @@ applications: {shop: {apikeys: [{key: "THE_KEY", name: erp}], parts: 1000}}
 """
 
 
+def admin_port(lines: list[str]) -> str:
+    """Return the operators' port from the output of `serve`."""
+    return lines[-1].partition("/status")[0].rpartition(":")[2]
+
+
 def ask(url: str, key: str) -> None:
     query = quote('[{"mpn":"SN74S74N","limit":2}]')
     with contextlib.suppress(urllib.error.HTTPError):  # the key is wrong
@@ -37,24 +42,24 @@ def test_running_service_is_shown_on_one_screen(start_command: Start, run_comman
         ask(url, key)
 
     def status(*options: str) -> Any:
-        return run_command("status", "--config", config_file, *options)
+        return run_command("status", "--config", config_file, "--admin-port", admin_port(lines), *options)
 
     end = time.monotonic() + 60
     while True:
-        (found,) = json.loads(status("--json").stdout)
+        found = json.loads(status("--json").stdout)
         if found["clients"]:  # they are stored at intervals
             break
         assert time.monotonic() < end, found
         time.sleep(1.0)  # a start costs as much
     done = status()
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"ready at {url}, version ")
-    rows = [line.split() for line in lines]
+    shown = done.stdout.splitlines()
+    assert shown[0].startswith(f"ready, operators' port http://127.0.0.1:{admin_port(lines)}, version ")
+    rows = [line.split() for line in shown]
     assert ["shop", f"{datetime.now(UTC):%Y-%m}", "2", "0", "1,000", "998"] in rows
     assert ["shop/erp", "parts/match"] in [row[:2] for row in rows]
     assert found["unknown_keys"][0]["fingerprint"] in [row[0] for row in rows if row]
-    assert len(lines) <= 24
+    assert len(shown) <= 24
     assert "THE_KEY" not in done.stdout
 
 
@@ -62,12 +67,14 @@ def test_check_names_what_needs_an_operator(start_command: Start, run_command: R
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.replace("1000", "2"))
     service = start_command("serve", "--config", str(file))
-    url = service.until("For operators")[0].partition("listening at ")[2].partition(" on")[0]
-    done = run_command("status", "--check", "--config", str(file))
+    lines = service.until("For operators")
+    url = lines[0].partition("listening at ")[2].partition(" on")[0]
+    check = ("status", "--check", "--config", str(file), "--admin-port", admin_port(lines))
+    done = run_command(*check)
     assert (done.returncode, done.stdout) == (0, "nothing needs an operator\n")
     ask(url, "THE_KEY")
     end = time.monotonic() + 60
-    while (done := run_command("status", "--check", "--config", str(file))).returncode == 0:
+    while (done := run_command(*check)).returncode == 0:
         assert time.monotonic() < end
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == f"shop has used 2 of 2 parts ({datetime.now(UTC):%Y-%m}): 100%\n"
@@ -103,17 +110,22 @@ def test_token_is_sent_where_one_is_needed(start_command: Start, run_command: Ru
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.replace("{port: 0}\nup", "{port: 0, token: a-token-of-operators}\nup"))
     service = start_command("serve", "--config", str(file))
-    address = service.until("For operators")[-1].split()[5].removesuffix("/status,")
+    lines = service.until("For operators")
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{address}/status")
-    done = run_command("status", "--config", str(file))
-    assert (done.returncode, done.stdout.split()[0]) == (0, "ready")
+        urllib.request.urlopen(f"http://127.0.0.1:{admin_port(lines)}/status")
+    done = run_command("status", "--config", str(file), "--admin-port", admin_port(lines))
+    assert (done.returncode, done.stdout.split()[0]) == (0, "ready,")
 
 
 def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) -> None:
-    done = run_command("status", "--config", str(tmp_path / "own.yaml"))
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG.replace("admin: {port: 0}", "admin: false"))
+    done = run_command("status", "--config", str(file))
+    assert (done.returncode, "remove `admin: false`" in done.stderr) == (2, True)
+    file.write_text(CONFIG)
+    done = run_command("status", "--config", str(file), "--admin-port", "9")
     assert done.returncode == 2
-    assert f"no service of this user runs with {tmp_path}/own.yaml" in done.stderr
+    assert "no service responds at http://127.0.0.1:9/status: [Errno 111] Connection refused" in done.stderr
 
 
 def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, config_file: str) -> None:

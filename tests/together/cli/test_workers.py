@@ -1,4 +1,4 @@
-"""Tests of `v3bridge serve --workers N` with real processes: shared port, restart after a crash, clean shutdown."""
+"""Tests of the processes of `v3bridge serve`: shared port, replacement after a crash, clean shutdown."""
 
 import asyncio
 import contextlib
@@ -10,6 +10,7 @@ import signal
 import stat
 import urllib.parse
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,10 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.02)
 
 
+def children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def alive(pid: int) -> bool:
     """Return true if a process runs; a zombie does not."""
     with contextlib.suppress(OSError):
@@ -145,8 +150,7 @@ def start_service(start_command: Start, tmp_path: Path, upstream: SlowUpstream, 
         found = re.search(r"http://[^/]+", line)
         assert found is not None
         service = Service(process, found[0])
-        started = workers if workers > 1 else 0  # lines of the log, which a thread writes a moment later
-        await until(lambda: len(service.pids) == started)
+        await until(lambda: len(service.pids) == workers)
         return service
 
     return serve
@@ -160,11 +164,9 @@ async def test_killed_worker_is_restarted_without_outage_or_counter_reset(start_
     os.kill(service.pids[0], signal.SIGKILL)
     await until(lambda: service.lines("worker exited"))
     while len(service.pids) < 3:
-        try:
+        with contextlib.suppress(aiohttp.ClientConnectionError):  # the dead one had accepted the connection
             assert len(await service.answering()) == 8
             shown.append(await service.counted())
-        except aiohttp.ClientConnectionError:
-            continue  # it came to the dead one's socket before the kernel had closed it
     shown.append(await service.counted())
     assert shown == sorted(shown)
     assert [line["exit"] for line in service.lines("worker exited")] == ["SIGKILL"]
@@ -207,8 +209,38 @@ async def test_second_signal_stops_at_once(start_service: Any, upstream: SlowUps
     assert "Traceback" not in service.process.errors
 
 
-async def test_workers_of_a_killed_supervisor_exit_and_leave_no_files(start_service: Any, tmp_path: Path) -> None:
-    service = await start_service(2)
+def _is_replaced(service: Service, killed: int) -> bool:
+    return len(service.lines("worker exited")) == killed and bool(children(service.process.pid))
+
+
+async def test_worker_that_is_killed_while_it_starts_does_not_end_the_service(start_service: Any) -> None:
+    service = await start_service(1)
+    for killed in range(1, 4):
+        before = set(children(service.process.pid))
+        os.kill(before.pop(), signal.SIGKILL)
+        await until(partial(_is_replaced, service, killed))
+    assert len(await service.answering()) == 8
+    assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_connections_to_a_worker_that_died_wait_for_its_successor(start_service: Any, workers: int) -> None:
+    service = await start_service(workers)
+    for pid in service.pids:
+        os.kill(pid, signal.SIGSTOP)
+    waiting = [asyncio.create_task(service.answering()) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    assert not any(each.done() for each in waiting)
+    for pid in service.pids:
+        os.kill(pid, signal.SIGKILL)
+    assert {len(each) for each in await asyncio.gather(*waiting)} == {8}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_workers_of_a_killed_parent_exit_and_leave_no_files(
+    start_service: Any, tmp_path: Path, workers: int
+) -> None:
+    service = await start_service(workers)
     (folder,) = (tmp_path / "tmp").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert await asyncio.to_thread(service.process.stop, signal.SIGKILL) == -signal.SIGKILL

@@ -32,7 +32,7 @@ class LocalService(NamedTuple):
 @asynccontextmanager
 async def running(settings: config.Config) -> AsyncIterator[LocalService]:
     """Run the service."""
-    from proxy.workers import single_process
+    from proxy import app
 
     async with AsyncExitStack() as stack:
         legacy = None
@@ -40,8 +40,8 @@ async def running(settings: config.Config) -> AsyncIterator[LocalService]:
             settings, upstream = await embedded.with_sandbox(settings, stack, _sandbox())
             legacy = upstream.legacy_url
         local, keys = _made(settings)
-        service = await stack.enter_async_context(single_process.running(local))
-        yield LocalService(service.urls.public, keys, legacy)
+        service = await stack.enter_async_context(app.serving(local))
+        yield LocalService(service.url, keys, legacy)
 
 
 def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from proxy import errors
-from proxy.cli import embedded, option_fields, spending, used_store
+from proxy.cli import embedded, option_fields, spending
 from proxy.cli.shown import table_console
 from proxy.config import loader
 from proxy.kit import event_loop, shipped
@@ -109,7 +109,6 @@ class FillRun:
         from proxy.tools.sheet import sources
 
         settings = loader.load(self.options.config or shipped.path("config.yaml"), os.environ)
-        settings = used_store.service_settings(settings, self.options.config)
         key = option_fields.read_key(self.options.api_key, "--api-key")
         apikey, login, location = None if key is None else key.reveal(), None, None
         free = settings.upstream == "sandbox"

@@ -165,7 +165,7 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
     assert codes == ["2"] * len(REFUSED_EARLY)
     assert all(words in done.stderr for words in REFUSED_EARLY), done.stderr
     assert "proxy.tools.compare.command.checks" in loaded.split()
-    assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.workers.single_process"} == set()
+    assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.app"} == set()
 
 
 async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""App: the objects that one configuration becomes. What outlives a configuration belongs to the Process, and is passed
+in; a Service serves one App after the other on the same connections."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from proxy import config, sockets
+from proxy.gateway import assembly, process
+from proxy.kit import clock as clocks
+from proxy.kit.periodic import PeriodicTask
+from proxy.telemetry import request_ids
+from proxy.upstream import session
+from proxy.web import composition, middleware, operator_endpoints, routing, server, status
+
+RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
+MEASURE_SECONDS = 1.0  # between two measurements of the process
+# People and programs that watch; requests under way have a second when the service stops.
+OPERATORS_LIMITS = config.ListenSettings(connections=64, drain_seconds=0, stop_seconds=1.0)
+
+log = structlog.get_logger()
+
+
+class Process:
+    """What outlives a configuration. `name` tells this process from others in the store, `ended` are the names of
+    predecessors that have died, whose reservations it has to end."""
+
+    def __init__(
+        self,
+        clock: clocks.Clock,
+        name: str = "",
+        ended: Sequence[str] = (),
+    ) -> None:
+        self.core = process.ProcessState(clock)
+        self.ids = request_ids.RequestIds(self.core.redaction)
+        self.failures = middleware.Failures()
+        self.name = name
+        self.ended = tuple(ended)
+        self.started = clock.now()
+        self.measuring = PeriodicTask("metrics of this process", self.core.metrics.measure, MEASURE_SECONDS)
+        self.report(loaded=self.started)
+
+    def report(self, *, loaded: float | None, counts: bool = False) -> None:
+        """Show the result of a reload, or of the start: when the configuration was loaded, None if it has mistakes. Of
+        several workers one `counts` it."""
+        metrics, outcome = self.core.metrics, "failed" if loaded is None else "reloaded"
+        metrics.last_reload_successful.set(float(loaded is not None))
+        if loaded is not None:
+            metrics.last_reload_success.set(loaded)
+        if counts:
+            metrics.configuration_reloads.labels(outcome).inc()
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Objects of one configuration; `operators` is the handler of their port, None where that is off."""
+
+    gateway: assembly.Gateway
+    clients: composition.ClientHandler
+    operators: routing.Handler | None
+    resources: AsyncExitStack
+
+    def activate(self) -> None:
+        """Begin to serve, with caches whose size is reported."""
+        self.gateway.activate()
+        self.gateway.metrics.caches["responses"] = self.clients.responses.usage
+
+
+async def build(settings: config.Config, process: Process, previous: App | None = None) -> App:
+    """Build the App of a configuration, in the event loop that will serve it. `previous` is the one that it replaces.
+
+    `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
+    """
+    core = process.core
+    async with AsyncExitStack() as resources:
+        before = None if previous is None else previous.gateway
+        gateway = await assembly.build(settings, core.clock, resources, process=core, previous=before)
+        checks = [operator_endpoints.ReadinessCheck(*each) for each in gateway.readiness().items()]
+        monitoring = operator_endpoints.Monitoring(checks, core.metrics.text)
+        clients = composition.compose(gateway, process.ids, process.failures, monitoring)
+        if previous is not None:
+            clients.authenticator.adopt(previous.clients.authenticator)
+        operators = None
+        if settings.admin:
+            state = status.ServiceState(gateway, monitoring, process.failures, process.started)
+            operators = status.create(state, settings.admin.host)
+        # Only once all is built; an error before this closes what was opened.
+        return App(gateway, clients, operators, resources.pop_all())
+
+
+def check(settings: config.Config) -> None:
+    """Find mistakes in the files that a configuration names, without building it. Raises MappingError and
+    ConfigError."""
+    upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
+    assembly.load_mappings(settings, upstream)
+    session.tls_context(upstream.tls)
+
+
+class Service:
+    """Serves the App of one configuration after the other. `url` is for clients, `operators_url` for operators, empty
+    without their port."""
+
+    def __init__(self, process: Process, app: App) -> None:
+        self.process = process
+        self.app = app
+        self.url = ""
+        self.operators_url = ""
+        self._listener: server.Listener | None = None
+        self._operators_listener: server.Listener | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+
+    async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
+        """Accept connections until `stack` is closed."""
+        app = self.app
+        serving = server.listening(app.clients.requests.handle, opened.public, _limits(app.gateway.settings))
+        self._listener = await stack.enter_async_context(serving)
+        self.url = self._listener.url
+        if app.operators is not None and opened.operators:
+            watching = server.listening(app.operators, opened.operators, OPERATORS_LIMITS)
+            self._operators_listener = await stack.enter_async_context(watching)
+            self.operators_url = self._operators_listener.url
+
+    async def swap(self, settings: config.Config) -> None:
+        """Serve another configuration from the next request on, also on connections that are open. Requests under way
+        finish in the App that they began in. Raises MappingError and ConfigError; then nothing has changed."""
+        new = await build(settings, self.process, self.app)
+        limits = _limits(settings)
+        # Without an await: no request sees a part of the change.
+        if self._listener is not None:
+            self._listener.replace(new.clients.requests.handle, limits)
+        if self._operators_listener is not None and new.operators is not None:
+            self._operators_listener.replace(new.operators, OPERATORS_LIMITS)
+        replaced, self.app = self.app, new
+        new.activate()
+        task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+
+    async def close(self) -> None:
+        """Close all Apps, when nothing is served any more."""
+        while self._retiring:
+            await asyncio.wait(self._retiring)
+        await self.app.resources.aclose()
+
+    async def _retire(self, replaced: App) -> None:
+        """Close an App once the requests that began in it have ended. New ones begin in another one."""
+        while replaced.clients.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+            await asyncio.sleep(RETIREMENT_SECONDS)
+        await replaced.resources.aclose()
+        gateway = self.app.gateway
+        served = gateway.applications.applications.values()
+        gateway.services.tokens.retain({application.credentials for application in served})
+
+
+@asynccontextmanager
+async def serving(
+    settings: config.Config, process: Process | None = None, opened: sockets.WorkerSockets | None = None
+) -> AsyncIterator[Service]:
+    """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. Raises
+    ConfigError and MappingError."""
+    process = process or Process(clocks.SystemClock())
+    opened = opened or sockets.open_for_one(settings)
+    async with AsyncExitStack() as stack:
+        process.measuring.start()
+        stack.push_async_callback(process.measuring.close)
+        service = Service(process, await build(settings, process))
+        stack.push_async_callback(service.close)
+        service.app.activate()
+        await service.listen(stack, opened)
+        yield service
+
+
+def _limits(settings: config.Config) -> config.ListenSettings:
+    """Return the limits of client connections. Their number is `listen.connections`, or what the open-file limit
+    leaves, at least 1.
+
+    Raises the soft limit to the hard one first (RLIMIT_NOFILE). Files are reserved for upstream connections and health
+    checks, so that client connections alone cannot exhaust the limit.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    configured, reserved = settings.listen.connections, settings.reserved_files
+    if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
+        return settings.listen
+    allowed = max(1, hard - reserved)
+    log.warning("connection limit lowered", configured=configured, used=allowed, open_files=hard, reserved=reserved)
+    return msgspec.structs.replace(settings.listen, connections=allowed)

@@ -1,0 +1,85 @@
+"""The handler that serves a configuration to clients, around its gateway."""
+
+import functools
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from proxy.gateway.core import Gateway
+from proxy.graphql import schema
+from proxy.graphql.service import GraphQLService
+from proxy.mapping.loader import Mappings
+from proxy.telemetry import request_ids
+from proxy.v3.description import openapi
+from proxy.v3.endpoints import PREFIXES
+from proxy.v4 import wrapper
+from proxy.v4.documents import V4DocumentReader
+from proxy.web import authentication, client_address, graphql, middleware, operator_endpoints, routing
+from proxy.web.v3 import encoded_cache, routes
+from proxy.web.v4 import routes as v4_routes
+
+
+class ClientHandler(NamedTuple):
+    """Handler of the requests of clients, and the parts of it that a reload needs."""
+
+    requests: middleware.RequestMiddleware
+    authenticator: authentication.Authenticator
+    responses: encoded_cache.EncodedResponseCache
+
+
+def compose(
+    gateway: Gateway,
+    ids: request_ids.RequestIds,
+    failures: middleware.Failures,
+    monitoring: operator_endpoints.Monitoring,
+) -> ClientHandler:
+    """Build the parts in the order in which they use each other."""
+    settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
+    callers = gateway.callers if settings.clients.days else None
+    addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
+    authenticator = authentication.Authenticator(
+        gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics, callers
+    )
+    # New with every reload: an entry knows its client, and is made again from cached results.
+    responses = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
+    gateway.cache.clear_responses = responses.clear
+    paths = routing.Routes()
+    requests = middleware.RequestMiddleware(
+        paths, metrics, clock, addresses, ids=ids, failures=failures, callers=callers
+    )
+    v3_routes = routes.V3Routes(gateway.pipeline, authenticator, gateway.mappings, cache=responses, metrics=metrics)
+    v3_routes.add_to(paths)
+    view = gateway.mappings.views[wrapper.MATCH.object]
+    v4_routes.add_wrapper(paths, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, clock))
+    _add_graphql(paths, gateway, authenticator)
+    _add_description(paths, gateway.mappings)
+    operator_endpoints.add_health(paths)
+    if settings.listen.metrics:
+        operator_endpoints.add_monitoring(paths, monitoring)
+    return ClientHandler(requests, authenticator, responses)
+
+
+def _add_graphql(paths: routing.Routes, gateway: Gateway, authenticator: authentication.Authenticator) -> None:
+    upstream = gateway.settings.upstream
+    assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
+    service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
+    served = graphql.GraphQLRoutes(service, gateway, authenticator)
+    served.add_to(paths)
+    v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents, upstream.site))
+
+
+def _add_description(paths: routing.Routes, mappings: Mappings) -> None:
+    """Serve the OpenAPI document under both prefixes; no API key needed."""
+
+    @functools.cache
+    def body() -> bytes:  # made on the first request: few services ever serve it
+        return msgspec.json.encode(openapi.document(mappings))
+
+    async def description(_: web.BaseRequest) -> web.Response:
+        response = web.Response(body=body(), content_type="application/json")
+        response.enable_compression()
+        return response
+
+    for prefix in PREFIXES:
+        routes.add(paths, f"{prefix}{openapi.PATH}", description)

@@ -1,1 +1,0 @@
-"""Processes of the service: a single one, or a supervisor and its workers on one port."""
