@@ -193,7 +193,8 @@ end
 -- A part that is fresh and serves what another one selects is replaced by that only if it is newer, with the same fields.
 local function keep(name, row, body, fresh_seconds)
   local before = load('row', name)
-  local is_fresh = before and before.digest == row.digest and math.abs(now - before.fetched) < fresh_seconds
+  local age = before and before.digest == row.digest and now - before.fetched
+  local is_fresh = age and age >= 0 and age <= fresh_seconds -- from the future: the clock was set back
   local is_less = row.digest and is_fresh and bit.band(row.features, bit.bnot(before.features)) == 0
   if is_less and (before.features ~= row.features or before.fetched > row.fetched) then return end
   drop(name)
@@ -250,7 +251,7 @@ function operations.sweep(worker, first_day, stored_seconds)
   for _, id in ipairs(run('HKEYS', 'reservation')) do
     local reservation = load('reservation', id)
     local is_open = reservation.state == 'open'
-    if is_open and (reservation.worker == worker or reservation.deadline <= now) then expire(id, reservation) end
+    if is_open and (reservation.worker == worker or worker == '' and reservation.deadline <= now) then expire(id, reservation) end
     if not is_open and reservation.deadline + EXPIRED_KEPT <= now then remove(id, reservation) end
   end
   -- A time ahead was written before the clock was set back.
