@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -27,6 +28,7 @@ from proxy.store.protocol import LIFETIME, Account, Begin, Finish, Hit, Reserved
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
 
+MEMORY = "/dev/shm"
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_796_083_180.0  # 2026-11-30 23:59:40 UTC
 STEPS = (1, 20, 20, 20, 290, 400, 6 * HOUR, 18 * HOUR, DAY, 31 * DAY, -30, -400, -7 * HOUR, -2 * DAY)
@@ -77,7 +79,7 @@ class MoneyMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory(prefix="v3bridge-")
+        self.folder = tempfile.TemporaryDirectory(prefix="v3bridge-", dir=MEMORY if Path(MEMORY).is_dir() else None)
         if self.redis:
             self.redis.empty()
         self.now = START
