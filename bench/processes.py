@@ -52,24 +52,28 @@ class Server(NamedTuple):
             return bytes(reply.read())
 
     def cpu(self) -> float:
-        """Return the CPU seconds used so far, of this process alone (nan except on Linux)."""
+        """Return the CPU seconds used so far, with those of its workers (nan except on Linux)."""
         try:
             # The kernel's clock of another process (MAKE_PROCESS_CPUCLOCK): nanoseconds, where /proc has hundredths of
             # a second, which would be a twentieth of a short round.
-            return time.clock_gettime(~self.pid << 3 | 2)
+            return sum(time.clock_gettime(~pid << 3 | 2) for pid in _with_workers(self.pid))
         except OSError:
             return math.nan
 
     def memory(self) -> float:
         """Return the resident memory in MB of this process, or of its largest worker (nan except on Linux)."""
         try:
-            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-            return max(map(_resident, [str(self.pid), *children]))
+            return max(map(_resident, _with_workers(self.pid)))
         except OSError:
             return math.nan
 
 
-def _resident(pid: str) -> float:
+def _with_workers(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    return [pid, *map(int, children.read_text().split())] if children.exists() else [pid]
+
+
+def _resident(pid: int) -> float:
     return int(Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
 
 
@@ -258,7 +262,8 @@ def _process(
             line = process.stdout.readline()
             if not line:
                 raise RuntimeError(f"{module} did not start: {' '.join(arguments)}")
-            pin(process.pid, core)
+            for pid in _with_workers(process.pid):
+                pin(pid, core)
             yield line, process.pid
         finally:
             process.terminate()

@@ -166,6 +166,8 @@ async def serving(
     process = process or Process(clocks.SystemClock())
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
+        for each in (*opened.public, *opened.operators):
+            stack.enter_context(each)
         process.measuring.start()
         stack.push_async_callback(process.measuring.close)
         service = Service(process, await build(settings, process))

@@ -47,8 +47,8 @@ def status(connection: socket.socket) -> int:
 
 
 def memory(service: running.Service) -> int:
-    """Return the MB of memory that the service has."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{service.pid}/status").read_text())
+    """Return the MB of memory that the worker has."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{service.workers[0]}/status").read_text())
     assert found is not None
     return int(found[1]) // 1_024
 

@@ -8,7 +8,9 @@ import re
 import shutil
 import signal
 import stat
+import time
 import urllib.parse
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -271,3 +273,22 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run,
     done = run_command("serve", *options, python=("-c", start))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
+
+
+def test_embedded_sandbox_is_replaced_at_its_address(start_command: Start) -> None:
+    serving = start_command("serve", "--port", "0")
+    (line, *_) = serving.until("curl")
+    url = line.partition("listening at ")[2].partition(" on")[0]
+    first, end = _started_sandboxes(serving.errors)[0], time.monotonic() + SECONDS
+    os.kill(first, signal.SIGKILL)
+    while len(_started_sandboxes(serving.errors)) < 2:
+        assert time.monotonic() < end, serving.errors
+        time.sleep(0.02)
+    query = urllib.parse.quote('[{"mpn":"SN74S74N"}]')
+    with urllib.request.urlopen(f"{url}/parts/match?apikey=EXAMPLE_KEY&queries={query}", timeout=SECONDS) as response:
+        assert json.load(response)["results"][0]["hits"] > 0
+    assert serving.stop(signal.SIGTERM) == 0
+
+
+def _started_sandboxes(log: str) -> list[int]:
+    return [int(pid) for pid in re.findall(r"sandbox started pid=(\d+)", log)]

@@ -31,6 +31,11 @@ def serving(
             process.kill()
 
 
+def worker_of(process: "subprocess.Popen[str]") -> int:
+    """Return the process id of the only worker of a service."""
+    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+
+
 async def ledger(store: str) -> dict[str, EntryUsage]:
     """The lifetime of each application, as any reader of the store sees it."""
     opened = await opening.open_store(StoreUrl(store), clock.SystemClock())

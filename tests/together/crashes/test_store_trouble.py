@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 import yarl
 from support import cases
-from together.crashes.program import ROOT, ledger, serving
+from together.crashes.program import ROOT, ledger, serving, worker_of
 from together.environment import target
 
 import nexar_sandbox
@@ -110,7 +110,7 @@ async def test_full_disk_fails_readiness_is_logged_once_and_loses_no_usage(
         assert [(await ask(session, url, name, "SN74S74N"))[0] for name in ("limited", "unlimited")] == [200, 200]
         assert await ready(session, url) == (200, {})
         await settled(store)
-        usual = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, NO_SPACE)
+        usual = resource.prlimit(worker_of(process), resource.RLIMIT_FSIZE, NO_SPACE)
         status, reasons = await ready(session, url)
         assert (status, list(reasons)) == (503, ["store"])
         assert reasons["store"].startswith("the store (SQLite) cannot be used: ")
@@ -119,7 +119,7 @@ async def test_full_disk_fails_readiness_is_logged_once_and_loses_no_usage(
         assert (await ask(session, url, "unlimited", "1N4007"))[0] == 200
         status, body = await ask(session, url, "limited", "1N4007")
         assert (status, body["message"]) == (503, reasons["store"])
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, usual)
+        resource.prlimit(worker_of(process), resource.RLIMIT_FSIZE, usual)
         async with asyncio.timeout(SECONDS):
             while (await ready(session, url))[0] != 200:
                 await asyncio.sleep(0.1)
