@@ -112,12 +112,18 @@ class Server:
         self._manager.reloading()
         settings: config.Config | None = None
         waiting: list[str] = []
+        mistakes: list[str] = []
         try:
             settings, waiting = changes.with_unchangeable(self._settings, self._source.read())
             app.check(self._resolved(settings))
         except errors.StartError as error:
+            mistakes = error.message.splitlines()
+        except Exception as error:  # a bug: the running configuration goes on
+            log.error("internal error caught", exc_info=error)
+            mistakes = [f"internal error: {type(error).__name__}; see the log"]
+        if settings is None or mistakes:
             settings, self._failed = None, True
-            log.error("configuration reload failed", mistakes=error.message.splitlines())
+            log.error("configuration reload failed", mistakes=mistakes)
         else:
             self._settings, self._loaded, self._failed = settings, time.time(), False
             self._source.configure_log(settings.log)
