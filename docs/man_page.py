@@ -29,7 +29,7 @@ CODES = (
     ("2", "A mistake in options or configuration; standard error names it. Restarting does not help."),
 )
 PLACES = (
-    ("$XDG_STATE_HOME/v3bridge", "The store: access tokens and the usage ledger. ~/.local/state/v3bridge if not set."),
+    ("$STATE_DIRECTORY", "The store: access tokens and the usage ledger. Beside the configuration if not set."),
     ("--config FILE", "The configuration, in YAML. Its `env:NAME` is an environment variable, `file:PATH` a file."),
 )
 

@@ -30,17 +30,10 @@ class Process:
     """What outlives a configuration. `name` tells this process from others in the store, `ended` are the names of
     predecessors that have died, whose reservations it has to end."""
 
-    def __init__(
-        self,
-        clock: clocks.Clock,
-        name: str = "",
-        ended: Sequence[str] = (),
-    ) -> None:
-        self.core = process.ProcessState(clock)
+    def __init__(self, clock: clocks.Clock, name: str = "", ended: Sequence[str] = ()) -> None:
+        self.core = process.ProcessState(clock, name=name, ended=ended)
         self.ids = request_ids.RequestIds(self.core.redaction)
         self.failures = middleware.Failures()
-        self.name = name
-        self.ended = tuple(ended)
         self.started = clock.now()
         self.measuring = PeriodicTask("metrics of this process", self.core.metrics.measure, MEASURE_SECONDS)
         self.report(loaded=self.started)

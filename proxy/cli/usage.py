@@ -11,7 +11,6 @@ from rich.text import Text
 
 from proxy import config, errors
 from proxy.cli import option_fields, shown, spending, used_store
-from proxy.config import store_place
 from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.telemetry import log as logging
@@ -78,7 +77,7 @@ async def _usage(settings: config.Config, as_json: bool) -> None:
     if not any(row.used or row.uncertain or row.reserved or row.exhausted_until for row in rows):
         _print_no_figures(
             "Nothing has been used in these periods, or the service runs with another store than "
-            f"{store_place.location(settings.store).shown}.",
+            f"{settings.store.shown}.",
             False,
         )
 

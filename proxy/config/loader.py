@@ -14,7 +14,7 @@ import msgspec
 from aiohttp.helpers import is_ip_address
 
 from proxy import errors
-from proxy.config import mistakes, secret, settings
+from proxy.config import mistakes, secret, settings, store_place
 from proxy.config.blocks import WRONG, Blocks
 from proxy.kit import located_yaml
 
@@ -36,15 +36,19 @@ def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> se
     The settings of the store are always required.
     """
     located = located_yaml.read(path, errors.ConfigError)
-    return _Reader(located, path.parent, environ, upstream).config()
+    return _Reader(located, path, environ, upstream).config()
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader(Blocks):
-    folder: Path
+    file: Path
     environ: Mapping[str, str]
     upstream: bool
     _first_uses: dict[Any, located_yaml.Trail] = field(default_factory=dict, init=False)
+
+    @property
+    def folder(self) -> Path:
+        return self.file.parent
 
     def config(self) -> settings.Config:
         blocks = self.known(settings.Config, self.located.data, ())
@@ -200,7 +204,7 @@ class _Reader(Blocks):
         if kind is secret.Digest:
             return secret.apikey(raw)
         if kind is secret.StoreUrl:
-            return secret.store_url(secret.resolve(raw, self.folder, self.environ), self.folder)
+            return store_place.parse(self._resolved(kind, raw), self.file, self.environ)
         if kind is secret.File:
             return secret.readable(raw, self.folder) if self.upstream else secret.File(self.folder / raw)
         return kind(self._resolved(kind, raw))

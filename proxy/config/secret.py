@@ -23,7 +23,6 @@ KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 _SECRET_KEYS = ("client_secret", "token")
 _ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
-_REDIS = re.compile(r"(redis|rediss|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
 
@@ -164,16 +163,6 @@ def apikey(text: str) -> Digest:
 
 # The forms of the setting `store`; error messages and its description are made of them.
 STORE_FORMS = ("memory:", "sqlite", "sqlite:PATH", "redis://…", "rediss://…", "unix://…")
-
-
-def store_url(text: str, folder: Path) -> StoreUrl:
-    """Parse the setting `store`; a relative path is relative to `folder`."""
-    if text in ("memory:", "sqlite") or _REDIS.match(text):
-        return StoreUrl(text)
-    scheme, _, path = text.partition(":")
-    if scheme == "sqlite" and path:
-        return StoreUrl(f"sqlite:{(folder / Path(path).expanduser()).absolute()}")
-    raise ValueError(f"is none of {', '.join(STORE_FORMS[:-1])} and {STORE_FORMS[-1]}")
 
 
 def without_credentials(address: str) -> str:

@@ -1,39 +1,67 @@
-"""Where the store of a configuration is: the file of an SQLite store, and the folder for state of this user."""
+"""Where the store of a configuration is: the setting `store`, the file of an SQLite store, and the folder for state of
+this user."""
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from proxy.config.secret import StoreUrl
+from proxy import errors
+from proxy.config.secret import STORE_FORMS, StoreUrl
+
+_REDIS = re.compile(r"(rediss?|unix)://.")
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder for state (XDG Base Directory Specification)."""
+    """Return the folder for state of commands (XDG Base Directory Specification)."""
     home = environ.get("XDG_STATE_HOME", "")
     # the specification has a relative path ignored
     state = Path(home) if home.startswith("/") else Path(environ.get("HOME") or Path.home()) / ".local" / "state"
     return state / "v3bridge"
 
 
-def file_of(url: StoreUrl, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file of an SQLite store, which without a path is in the folder for state; None for another store."""
+def parse(text: str, config_file: Path, environ: Mapping[str, str]) -> StoreUrl:
+    """Parse the setting `store`. A relative path is relative to the configuration file; without a path, the file is in
+    systemd's state directory, else beside the configuration file, and has its name. Raises ValueError."""
+    if text == "memory:" or _REDIS.match(text):
+        return StoreUrl(text)
+    scheme, separator, path = text.partition(":")
+    if scheme != "sqlite" or (separator and not path):
+        raise ValueError(f"is none of {', '.join(STORE_FORMS[:-1])} and {STORE_FORMS[-1]}")
+    if path:
+        file = config_file.parent / Path(path).expanduser()
+    else:
+        folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        file = Path(folder or config_file.parent, config_file.name).with_suffix(".sqlite")
+    return StoreUrl(f"sqlite:{file.absolute()}")
+
+
+def file_of(url: StoreUrl) -> Path | None:
+    """Return the file of an SQLite store; None for another store."""
     scheme, _, path = url.reveal().partition(":")
-    if scheme != "sqlite":
-        return None
-    return Path(path) if path else state_folder(environ) / "state.sqlite"
+    return Path(path) if scheme == "sqlite" else None
 
 
-def location(url: StoreUrl, environ: Mapping[str, str] = os.environ) -> StoreUrl:
-    """Return the address of a store that is the same in every folder and environment."""
-    file = file_of(url, environ)
-    return url if file is None else StoreUrl(f"sqlite:{file.resolve()}")
+def usable_file(url: StoreUrl) -> Path | None:
+    """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
+    file = file_of(url)
+    if file is not None and (folder := missing_folder(file)) is not None:
+        # A mistyped path, or a disk that is not mounted: usage would begin from zero.
+        raise errors.ConfigError(
+            f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, or make "
+            f"the folder: {make_command(folder)}"
+        )
+    return file
 
 
-def missing_folder(file: Path, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder of an SQLite store that the user has to make; None where it exists, or is the default one."""
-    if file.is_relative_to(state_folder(environ)):
-        return None
+def core_file(file: Path) -> Path:
+    """Return the file of usage and reservations, beside that of the store."""
+    return file.with_name(f"{file.name}.core")
+
+
+def missing_folder(file: Path) -> Path | None:
+    """Return the folder of an SQLite store that the user has to make; None where it exists."""
     try:
         file.parent.stat()
     except FileNotFoundError:

@@ -62,15 +62,17 @@ class Inspection:
         try:
             if not self.has_tried_store:
                 self.has_tried_store = True
-                self.state = await StoredState.open_existing(self.settings, self.clock, self.environ)
+                self.state = await StoredState.open_existing(self.settings, self.clock)
                 if self.state is not None:
                     self.resources.push_async_callback(self.state.aclose)
             return default if self.state is None else await work(self.state)
         except errors.StoreUnavailable as error:
             # Not tried again: each attempt may last until a timeout.
             self.state, self.store_error = None, error
-        except errors.ConfigError:
+        except errors.ConfigError as error:
             self.state = None
+            if isinstance(error.__cause__, errors.StoreUnavailable):
+                self.store_error = error.__cause__
         return default
 
 

@@ -34,7 +34,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
         yield await _port(settings.admin.host, settings.admin.port, "admin")
     yield _open_files(settings)
     yield _memory(settings)
-    for finding in _disk(settings, inspection):
+    for finding in _disk(settings):
         yield finding
 
 
@@ -109,8 +109,8 @@ def memory_size(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
     return min(sizes)
 
 
-def _disk(settings: config.Config, inspection: Inspection) -> Iterator[CheckResult]:
-    file = store_place.file_of(settings.store, inspection.environ)
+def _disk(settings: config.Config) -> Iterator[CheckResult]:
+    file = store_place.file_of(settings.store)
     if file is None:
         return
     existing = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden

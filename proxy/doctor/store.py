@@ -39,7 +39,7 @@ _REDIS = {
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Try the store out, and the file of the shared cache beside it."""
     settings = inspection.settings
-    file = store_place.file_of(settings.store, inspection.environ)
+    file = store_place.file_of(settings.store)
     if settings.store.reveal() == "memory:":
         yield _memory(inspection)
     elif file is not None and await asyncio.to_thread(file.is_dir):
@@ -58,11 +58,11 @@ def _memory(inspection: Inspection) -> CheckResult:
 async def _tried(inspection: Inspection, file: Path | None) -> list[CheckResult]:
     """Try out a file, or Redis, of which neither the address nor a message of its client is shown: they may have a
     password."""
-    settings, environ = inspection.settings, inspection.environ
+    settings = inspection.settings
     try:
         if file is None and inspection.store_error is not None:
             raise inspection.store_error  # of an earlier stage: each attempt may last until a timeout
-        trial = await StoredState.try_out(settings, inspection.clock, environ)
+        trial = await StoredState.try_out(settings, inspection.clock)
     except errors.ConfigError as error:
         return [found("redis_unreachable" if file is None else "sqlite_old", error.message)]
     except errors.StoreUnavailable as error:
@@ -70,7 +70,7 @@ async def _tried(inspection: Inspection, file: Path | None) -> list[CheckResult]
             return [found(_sqlite_code(error.__cause__), error.message)]
         return [_redis_failure(settings.store.shown, error)]
     if trial is None:
-        return [] if file is None else [_place(file, environ)]
+        return [] if file is None else [_place(file)]
     if trial.problem:
         return [found("store_of_other_version", trial.problem), *_cache(trial.cache)]
     return [*_redis_settings(trial.settings), *_timed(trial.text, trial.seconds), *_cache(trial.cache)]
@@ -85,8 +85,8 @@ def _cache(file: Path | None) -> Iterator[CheckResult]:
         yield found("cache_file_unwritable", f"{file} cannot be read and written: nothing is shared between workers")
 
 
-def _place(file: Path, environ: Mapping[str, str]) -> CheckResult:
-    if (missing := store_place.missing_folder(file, environ)) is not None:
+def _place(file: Path) -> CheckResult:
+    if (missing := store_place.missing_folder(file)) is not None:
         advice = f"correct the path, mount the disk, or make the folder: {store_place.make_command(missing)}"
         return found("store_folder_missing", f"{missing} does not exist", advice=advice)
     folder = next(folder for folder in file.parents if os.path.exists(folder))
@@ -109,11 +109,10 @@ def _redis_failure(address: str, error: errors.StoreUnavailable) -> CheckResult:
 
 def _redis_settings(info: Mapping[str, Any]) -> Iterator[CheckResult]:
     policy = info.get("maxmemory_policy", "noeviction")
-    # volatile-* evicts only keys with an expiry, which the ledger has none of.
-    if info.get("maxmemory") and policy.startswith("allkeys"):
-        yield found("redis_evicts", f"maxmemory-policy is {policy}")
+    if policy != "noeviction":
+        yield found("redis_evicts", f"maxmemory-policy is {policy}, with which the service does not start")
     if not info.get("aof_enabled", 1):
-        yield found("redis_not_durable", "appendonly is no")
+        yield found("redis_not_durable", "appendonly is no, with which the service does not start")
 
 
 def _timed(text: str, seconds: float) -> Iterator[CheckResult]:

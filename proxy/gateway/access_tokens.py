@@ -4,24 +4,19 @@ A token is a JWT (RFC 7519) of 24 hours, and ends with its API key. Signing keys
 and machines accept it; each signs for a week.
 """
 
-import asyncio
 import base64
 import secrets
 
 import jwt
 
-from proxy import errors
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
-from proxy.upstream.auth.token_store import TokenStore
+from proxy.store.protocol import Store
 
 LIFETIME = 86_400  # seconds of a token, as of the upstream's (contract graphql.md §4)
 PERIOD = 604_800  # seconds for which a key signs
 ALGORITHM = "HS256"
 ISSUER = "v3bridge"
-LOCK_SECONDS = 5.0
-POLL_SECONDS = 0.05  # between two looks for the key that another process creates
-LOOKS = 40
 
 
 class _SigningKey:
@@ -39,12 +34,11 @@ class AccessTokens:
 
     seconds = LIFETIME
 
-    def __init__(self, store: TokenStore, applications: Applications, clock: Clock) -> None:
+    def __init__(self, store: Store, applications: Applications, clock: Clock) -> None:
         self._store = store
         self._applications = applications
         self._clock = clock
         self._keys: dict[int, _SigningKey] = {}
-        self._creating = asyncio.Lock()
 
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
@@ -85,31 +79,16 @@ class AccessTokens:
         key = self._keys.get(period)
         if key is not None:
             return key
-        stored = await self._store.token(_name(period))
-        return None if stored is None else self._remember(period, stored[0])
+        stored = await self._store.value(_name(period))
+        return None if stored is None else self._remember(period, stored)
 
     async def _create_key(self, period: int) -> _SigningKey:
-        """Create the key of a period, or wait for another process that does."""
-        owner, name = secrets.token_hex(8), _name(period)
-        async with self._creating:
-            for _ in range(LOOKS):
-                if (key := await self._key(period)) is not None:
-                    return key
-                if await self._store.lock(name, owner, LOCK_SECONDS):
-                    break
-                await asyncio.sleep(POLL_SECONDS)
-            else:
-                raise errors.StoreUnavailable(
-                    "another process creates the key that signs tokens; try again in a second"
-                )
-            try:
-                if (key := await self._key(period)) is not None:  # created meanwhile
-                    return key
-                text = base64.b64encode(secrets.token_bytes(32)).decode()
-                await self._store.keep_token(name, text, (period + 1) * PERIOD + LIFETIME)
-                return self._remember(period, text)
-            finally:
-                await self._store.unlock(name, owner)
+        """Create the key of a period, or take that of another process that was faster."""
+        text = base64.b64encode(secrets.token_bytes(32)).decode()
+        seconds = (period + 1) * PERIOD + LIFETIME - self._clock.now()
+        is_kept = await self._store.put_value(_name(period), text, seconds, absent=True)
+        other = None if is_kept else await self._key(period)
+        return other or self._remember(period, text)
 
     def _remember(self, period: int, text: str) -> _SigningKey:
         key = _SigningKey(base64.b64decode(text), self._applications)

@@ -13,7 +13,6 @@ from email.utils import format_datetime
 from proxy import config, errors, model
 from proxy.gateway.plan_knowledge import PlanKnowledge
 from proxy.gateway.quota import accounts as quota_accounts
-from proxy.kit.windows import Window
 from proxy.upstream.auth import identity
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
@@ -83,14 +82,14 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """v3 client, identified by an API key: its application, the key's name, its quota accounts, its rate limit
-    (empty: none), its sunset if there is one, and the key's last day of service. `end` is when its requests begin to be
-    refused, in seconds since 1970."""
+    """v3 client, identified by an API key: its application, the key's name, its quota accounts, the most requests a
+    second (0: any number), its sunset if there is one, and the key's last day of service. `end` is when its requests
+    begin to be refused, in seconds since 1970."""
 
     application: Application
     key: str
     accounts: quota_accounts.ChargedAccounts
-    rate: tuple[Window, ...] = ()
+    rate: int = 0
     sunset: Sunset | None = None
     expires: date | None = None
     end: float = field(init=False, compare=False)
@@ -166,7 +165,8 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             application,
             key_name,
             accounts[key_name],
-            _rate(key.rate, entry.rate),
+            # A key's own 0 switches the limit of its application off: only None inherits it.
+            entry.rate if key.rate is None else key.rate,
             Sunset.of(entry.sunset_of(key)),
             key.expires,
         )
@@ -177,9 +177,3 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
 def _end_of(day: date) -> float:
     """Return the end of a day in UTC, in seconds since 1970."""
     return datetime.combine(day, time(23, 59, 59), UTC).timestamp() + 1
-
-
-def _rate(key_rate: int | None, application_rate: int) -> tuple[Window, ...]:
-    # A key's own 0 switches the limit of its application off: only None inherits it.
-    count = application_rate if key_rate is None else key_rate
-    return (Window(count, 1.0),) if count else ()

@@ -36,20 +36,25 @@ from proxy.gateway.quota import reservations, usage
 from proxy.gateway.readiness import FailureReason
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
+from proxy.kit.periodic import PeriodicTask
 from proxy.mapping import loader, tables
 from proxy.planning import listing, projection_cache
-from proxy.stores.protocols import Store
+from proxy.store import open as opening
+from proxy.store.protocol import Store
+from proxy.stores.protocols import Store as CoreStore
 from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
 from proxy.upstream import batching, classify, http_post, policies, services
 
 T = TypeVar("T")
 
+SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
+
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
     """Pipeline, and the parts of it that its users need, too. `contents` are digests of the files that the settings
-    name."""
+    name, `core` is the store of usage and notes."""
 
     settings: config.Config
     contents: dict[str, str]
@@ -59,6 +64,7 @@ class Gateway:
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
+    core: CoreStore
     quota: reservations.Quota
     services: services.UpstreamServices
     lists: directory.Directory
@@ -97,7 +103,7 @@ class Gateway:
     def readiness(self) -> dict[str, FailureReason]:
         """Return the conditions of readiness by name, as functions that return why one is not met."""
         owners = [application.credentials for application in self.applications.applications.values()]
-        return readiness.checks(owners, self.store, self.services, self.clock)
+        return readiness.checks(owners, (self.core, self.store), self.services, self.clock)
 
     def breakers(self) -> dict[str, str]:
         """Return the state of the circuit breaker of each service of the upstream."""
@@ -123,7 +129,7 @@ class Gateway:
     @property
     def state(self) -> stored_state.StoredState:
         """What the store has."""
-        return stored_state.StoredState(self.store, self.settings, self.clock)
+        return stored_state.StoredState(self.store, self.core, self.settings, self.clock)
 
     async def quote(
         self, request: queries.GatewayRequest, wanted: queries.QuerySet
@@ -204,18 +210,16 @@ async def build(
     served = applications.Applications(settings.applications)
     base.process.api_keys |= served.digests
     # Early: it is closed last, when everything that books has been closed.
-    store = await _open_store(base)
-    await _start_recording(base, store)
-    await _start_plan_notes(base, store, served)
+    store, core = await _open_store(base), await _open_core_store(base)
+    await _start_recording(base, core)
+    await _start_plan_notes(base, core, served)
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features), known=application.known_features)
-    quota = await _start_quota(base, store, served)
+    quota = await _start_quota(base, core, served)
     connected = await _connect(base, store)
     lists = await _open_lists(base, projections, connected)
-    cache = await _open_cache(base, cache_location, store)
-    requests = await _pipeline(
-        base, projections, mappings, store=store, quota=quota, connected=connected, lists=lists, cache=cache
-    )
+    cache = await _open_cache(base, cache_location, core)
+    requests = await _pipeline(base, projections, mappings, quota=quota, connected=connected, lists=lists, cache=cache)
     built = Gateway(
         settings=settings,
         contents=contents,
@@ -225,6 +229,7 @@ async def build(
         mappings=mappings,
         applications=served,
         store=store,
+        core=core,
         quota=quota,
         services=connected,
         lists=lists,
@@ -242,18 +247,19 @@ async def _pipeline(
     projections: projection_cache.ProjectionCache,
     mappings: loader.Mappings,
     *,
-    store: Store,
     quota: reservations.Quota,
     connected: services.UpstreamServices,
     lists: directory.Directory,
     cache: lookup.QueryCache,
 ) -> pipeline.Pipeline:
     batches = await _open_batches(base, connected)
+    workers = base.settings.listen.workers
+    limits = await base.obtain(("rate limits", workers), _make(rate_limit.RateLimits, workers, base.clock))
     requests = pipeline.Pipeline(
         projections=projections,
         cache=cache,
         quota=quota,
-        rate_limits=rate_limit.RateLimits(store),
+        rate_limits=limits,
         upstream=batches,
         directory=lists,
         tables=mappings.tables,
@@ -283,14 +289,33 @@ def load_mappings(
 
 async def _open_store(base: _Base) -> Store:
     async def open_store(closing: AsyncExitStack) -> Store:
-        store = await base.process.environment.open_store(base.settings.store, base.clock)
+        store = await opening.open_store(
+            base.settings.store,
+            base.clock,
+            worker=base.process.name,
+            cache_bytes=base.settings.cache.shared_bytes,
+        )
         closing.push_async_callback(store.aclose)
+        for name in base.process.ended:
+            await store.end_worker(name)
+        sweeping = PeriodicTask("store", store.sweep, SWEEP_SECONDS, logged=errors.StoreUnavailable)
+        closing.push_async_callback(sweeping.close)
+        sweeping.start()
         return store
 
     return await base.obtain(("store", base.settings.store), open_store)
 
 
-async def _start_recording(base: _Base, store: Store) -> None:
+async def _open_core_store(base: _Base) -> CoreStore:
+    async def open_store(closing: AsyncExitStack) -> CoreStore:
+        store = await base.process.environment.open_store(base.settings.store, base.clock)
+        closing.push_async_callback(store.aclose)
+        return store
+
+    return await base.obtain(("core store", base.settings.store), open_store)
+
+
+async def _start_recording(base: _Base, store: CoreStore) -> None:
     """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
     days = base.settings.clients.days
 
@@ -303,7 +328,7 @@ async def _start_recording(base: _Base, store: Store) -> None:
     await base.obtain(("callers", base.settings.store, days), start)
 
 
-async def _start_plan_notes(base: _Base, store: Store, served: applications.Applications) -> None:
+async def _start_plan_notes(base: _Base, store: CoreStore, served: applications.Applications) -> None:
     """Start to share what plans have shown, where parts are fetched whole."""
     if base.settings.cache.enabled:
         plans = {each.cache_scope: each.plan for each in served.applications.values()}
@@ -312,7 +337,7 @@ async def _start_plan_notes(base: _Base, store: Store, served: applications.Appl
         await started.start()
 
 
-async def _start_quota(base: _Base, store: Store, served: applications.Applications) -> reservations.Quota:
+async def _start_quota(base: _Base, store: CoreStore, served: applications.Applications) -> reservations.Quota:
     charged = [each.accounts for each in served.all]
 
     async def start(closing: AsyncExitStack) -> reservations.Quota:
@@ -384,7 +409,7 @@ async def _open_batches(base: _Base, connected: services.UpstreamServices) -> ba
     return await base.obtain(("batches", *base.connection, enabled), open_batches)
 
 
-async def _open_cache(base: _Base, location: tuple[config.StoreUrl, str] | None, store: Store) -> lookup.QueryCache:
+async def _open_cache(base: _Base, location: tuple[config.StoreUrl, str] | None, store: CoreStore) -> lookup.QueryCache:
     """Open the caches and the coalescing of queries in flight; start to follow their clearing by other processes."""
     settings, upstream = base.settings, base.upstream
     if location is not None:

@@ -94,9 +94,9 @@ class Pipeline:
         while self._second_attempts:
             await asyncio.wait(self._second_attempts)
 
-    async def admit(self, client: Client) -> None:
+    def admit(self, client: Client) -> None:
         """Count a request against the rate limit of its API key. Raises TooManyRequests."""
-        await self._rate_limits.admit(client)
+        self._rate_limits.admit(client)
 
     def quota_status(self, client: Client) -> model.QuotaStatus:
         """Return how many parts are used, and how many may be."""

@@ -1,7 +1,7 @@
 """What outlives the configuration of a process, so that a reload loses none of it."""
 
 import random
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -65,12 +65,20 @@ class Environment:
 
 
 class ProcessState:
-    """Environment, clock, metrics and counts of callers of a process, and the resources that the
-    gateways before and after a reload share. `api_keys` are the digests of all API keys since the start, which
-    `redaction` hides: requests that are held from before a reload must not show one that it removed."""
+    """Environment, clock, metrics and counts of callers of a process, and the resources that the gateways before and
+    after a reload share.
 
-    def __init__(self, clock: clocks.Clock, environment: Environment | None = None) -> None:
+    `name` tells it from other processes of the store, `ended` are the names of processes that have died, whose
+    reservations it ends. `api_keys` are the digests of all API keys since the start, which `redaction` hides: requests
+    that began before a reload must not show one that it removed.
+    """
+
+    def __init__(
+        self, clock: clocks.Clock, environment: Environment | None = None, name: str = "", ended: Sequence[str] = ()
+    ) -> None:
         self.environment = environment or Environment()
+        self.name = name or f"{self.environment.rng.getrandbits(64):016x}"
+        self.ended = tuple(ended)
         self.clock = clock
         self.metrics = metering.Metrics(clock)
         self.api_keys: set[config.Digest] = set()

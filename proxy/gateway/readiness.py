@@ -2,26 +2,39 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.stores.protocols import Store
 from proxy.upstream import graphql
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.services import UpstreamServices
 
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
+
+class Writable(Protocol):
+    """Store whose writability is a condition."""
+
+    async def check_writable(self) -> None:
+        """Raise StoreUnavailable where it cannot be written to."""
+
+
 FailureReason = Callable[[], Awaitable[str | None]]  # None: the condition is met
 
 
 def checks(
-    credentials: Sequence[Credentials], store: Store, services: UpstreamServices, clock: Clock
+    credentials: Sequence[Credentials], stores: Sequence[Writable], services: UpstreamServices, clock: Clock
 ) -> dict[str, FailureReason]:
     """Return the checks of all conditions by name."""
     tokens = {f"token {owner.name}": _token_check(services, owner) for owner in credentials}
     probe = _GraphQLProbe(services, credentials, clock)
-    return {"store": _failure_of(store.check_writable), "graphql": probe.failure, **tokens}
+
+    async def check_stores() -> None:
+        for store in stores:
+            await store.check_writable()
+
+    return {"store": _failure_of(check_stores), "graphql": probe.failure, **tokens}
 
 
 class _GraphQLProbe:

@@ -3,21 +3,23 @@
 import asyncio
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from proxy import config
+from proxy import config, errors
 from proxy.config import store_place
 from proxy.gateway.cache import clearing
 from proxy.gateway.quota import accounts, reservations, usage
 from proxy.gateway.quota.usage import UsageRow
 from proxy.kit.clock import Clock
-from proxy.stores import open as opening
+from proxy.store import open as opening
+from proxy.store.protocol import Store
+from proxy.stores import open as core_opening
 from proxy.stores import sqlite_schema, trial
-from proxy.stores.protocols import Store
+from proxy.stores.protocols import Store as CoreStore
 from proxy.telemetry import metrics
 from proxy.telemetry.callers import CallerCount, UnknownKey
 from proxy.upstream.auth import identity, token_requests, token_store
@@ -29,41 +31,61 @@ Book = Callable[[int, int], Awaitable[None]]
 class StoredState:
     """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used."""
 
-    def __init__(self, store: Store, settings: config.Config, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, store: Store | None, core: CoreStore, settings: config.Config, clock: Clock) -> None:
+        self._opened = store
+        self._core = core
         self._settings = settings
         self._clock = clock
 
     @classmethod
     async def open(cls, settings: config.Config, clock: Clock, *, reads_only: bool = False) -> Self:
         """Open the store, to be closed by the caller; `reads_only`: also on a full disk. Raises ConfigError."""
-        return cls(await opening.open_store(settings.store, clock, reads_only=reads_only), settings, clock)
+        core = await core_opening.open_store(settings.store, clock, reads_only=reads_only)
+        worker, cache_bytes = secrets.token_hex(8), settings.cache.shared_bytes
+        store: Store | None = None
+        try:
+            store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
+        except errors.ConfigError:
+            if not reads_only:
+                await core.aclose()
+                raise
+        return cls(store, core, settings, clock)
 
     @classmethod
-    async def open_existing(cls, settings: config.Config, clock: Clock, environ: Mapping[str, str]) -> Self | None:
+    async def open_existing(cls, settings: config.Config, clock: Clock) -> Self | None:
         """Open the store if it is there already, in this version. Raises BridgeErrors."""
-        file = store_place.file_of(settings.store, environ)
+        file = store_place.file_of(settings.store)
         is_memory = settings.store.reveal() == "memory:"
         if is_memory or (file is not None and not await asyncio.to_thread(_is_current, file)):
             return None
-        return cls(await opening.open_store(settings.store, clock, environ), settings, clock)
+        return await cls.open(settings, clock)
 
     async def aclose(self) -> None:
-        await self._store.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
+        await self._core.aclose()
+
+    @property
+    def _store(self) -> Store:
+        if self._opened is None:
+            raise errors.StoreUnavailable(
+                "the store cannot be opened for reading only; free its disk, or mount it writable"
+            )
+        return self._opened
 
     async def usage(self, *, logins: bool = False) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its current period, in the order of the
         configuration; with `logins` also that of workbooks' logins, which no configuration has."""
         now, applications = self._clock.now(), self._settings.applications
-        exhausted = await self._store.exhausted_quotas()
+        exhausted = await self._core.exhausted_quotas()
         if logins:
-            usages = await self._store.all_usage()
+            usages = await self._core.all_usage()
             names = (*(each.entry.account for each in usages), *(each.account for each in exhausted))
             found = {name: _login_settings() for name in sorted(names) if _is_login(name)}
             return usage.rows({**found, **applications}, usages, exhausted, now)
         periods = accounts.billing_periods(now)
         entries = [account.entry(periods) for account in accounts.all_accounts(applications)]
-        return usage.rows(applications, await self._store.usage(entries), exhausted, now)
+        return usage.rows(applications, await self._core.usage(entries), exhausted, now)
 
     @staticmethod
     def unused(settings: config.Config, clock: Clock) -> list[UsageRow]:
@@ -71,9 +93,9 @@ class StoredState:
         return usage.rows(settings.applications, [], [], clock.now())
 
     @staticmethod
-    async def try_out(settings: config.Config, clock: Clock, environ: Mapping[str, str]) -> trial.Trial | None:
+    async def try_out(settings: config.Config, clock: Clock) -> trial.Trial | None:
         """Try the store out, as proxy/stores/trial.py does."""
-        return await trial.try_out(settings.store, clock, environ)
+        return await trial.try_out(settings.store, clock)
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
         """Replace the usage of an application in its current period; return that before. Raises LookupError for an
@@ -81,13 +103,13 @@ class StoredState:
         application = _login_settings() if _is_login(name) else self._settings.applications[name]
         now = self._clock.now()
         entry = accounts.application_account(name, application).entry(accounts.billing_periods(now))
-        before = usage.rows({name: application}, await self._store.usage([entry]), [], now)[0]
-        await self._store.set_usage(entry, parts)
+        before = usage.rows({name: application}, await self._core.usage([entry]), [], now)[0]
+        await self._core.set_usage(entry, parts)
         return before
 
     async def forget_results(self) -> int:
         """Delete the results that are stored, and have running services forget those in memory; return how many."""
-        cache = opening.open_cache(self._settings.store, self._settings.cache.shared_bytes, 0.0, self._clock)
+        cache = core_opening.open_cache(self._settings.store, self._settings.cache.shared_bytes, 0.0, self._clock)
         if cache is None:
             return 0
         try:
@@ -95,12 +117,12 @@ class StoredState:
             deleted = await cache.clear(None)
         finally:
             await cache.aclose()
-        await clearing.note_clearing(self._store, None)
+        await clearing.note_clearing(self._core, None)
         return deleted
 
     async def callers(self, days: int) -> list[CallerCount]:
         """Return who called in so many days (UTC), today among them."""
-        return await self._store.callers((self.first_day(days) - date(1970, 1, 1)).days)
+        return await self._core.callers((self.first_day(days) - date(1970, 1, 1)).days)
 
     def first_day(self, days: int) -> date:
         """Return the first of so many days (UTC), today among them."""
@@ -110,24 +132,26 @@ class StoredState:
         """Return API keys that programs send and no application has, the last one first."""
         applications = self._settings.applications.values()
         known = {key.key.reveal() for application in applications for key in application.apikeys}
-        return [each for each in await self._store.unknown_keys() if each.digest not in known]
+        return [each for each in await self._core.unknown_keys() if each.digest not in known]
 
-    async def token(self, application: str) -> tuple[str, float] | None:
+    async def token(self, application: str) -> token_store.StoredToken | None:
         """Return the access token of an application and its expiry; None if there is none, or it has expired."""
-        return await self._store.token(self._keys(application).token)
+        text = await self._store.value(self._keys(application).token)
+        return token_store.stored_token(text, self._clock.now())
 
     async def keep_token(self, application: str, token: str, expires: float) -> None:
         """Store an access token, for all applications with the same client credentials."""
-        await self._store.keep_token(self._keys(application).token, token, expires)
+        kept = token_store.StoredToken(token, expires)
+        await token_store.put_token(self._store, self._keys(application).token, kept, self._clock.now())
 
     async def drop_token(self, application: str, token: str) -> None:
         """Delete an access token; a newer one stays."""
-        await self._store.drop_token(self._keys(application).token, token)
+        await token_store.drop_token(self._store, self._keys(application).token, token)
 
     async def take_token_request(self, application: str) -> float:
         """Count a token request within the limits of the identity service, and return 0.0; or count none, and return
         the seconds until it is allowed."""
-        return await self._store.take(self._keys(application).rate_limit, token_requests.RATE_LIMITS)
+        return await self._store.take(self._keys(application).windows, token_requests.RATE_LIMITS)
 
     @asynccontextmanager
     async def booked(self, application: str, key: str, parts: int) -> AsyncIterator[Book]:
@@ -139,7 +163,7 @@ class StoredState:
         account = accounts.QuotaAccount(f"{application}/{key}", None, entry.period)
         charged = accounts.ChargedAccounts(whole, account)
         measured = metrics.Metrics(self._clock)
-        quota = reservations.Quota(self._store, [charged], secrets.token_hex(8), self._clock, measured)
+        quota = reservations.Quota(self._core, [charged], secrets.token_hex(8), self._clock, measured)
         try:
             await quota.start()
             reservation = await quota.reserve(charged, parts)
@@ -167,7 +191,8 @@ def _is_current(file: Path) -> bool:
     """Return whether a file can be used as it is: to open one of an earlier version would convert it, perhaps under a
     service that is running."""
     try:
-        return file.exists() and sqlite_schema.try_out(file) == sqlite_schema.VERSION
+        core = store_place.core_file(file)
+        return file.exists() and core.exists() and sqlite_schema.try_out(core) == sqlite_schema.VERSION
     except (sqlite3.Error, OSError):
         return False
 

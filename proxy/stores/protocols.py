@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from proxy.kit.windows import Window
 from proxy.telemetry.callers import CallerCount, UnknownKey
 
 # The length of its name says what kind a period is, so that a store needs no other field.
@@ -131,53 +130,6 @@ class Journal(Protocol):
 
     def close(self) -> None:
         """Leave what is not settled to the next process that opens the store."""
-
-
-class RateLimitStore(Protocol):
-    """Requests counted in sliding windows."""
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
-
-
-class OnceStore(Protocol):
-    """Actions that one of all workers takes, such as a warning or the daily reconciliation."""
-
-    async def claim_once(self, key: str, seconds: float) -> bool:
-        """Return True to the first caller with this key, False to all others for so many seconds."""
-
-
-class TokenRecordStore(Protocol):
-    """Access tokens, kept until they expire."""
-
-    async def token(self, key: str) -> tuple[str, float] | None:
-        """Return the token and its expiry; None where there is none or it has expired."""
-
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        """Store a token until it expires."""
-
-    async def drop_token(self, key: str, token: str) -> None:
-        """Delete this token; a newer one stays."""
-
-
-class CooldownStore(Protocol):
-    """Back-off after failures, shared so that the failure of one worker holds for all."""
-
-    async def cooldown(self, key: str) -> str | None:
-        """Return the reason of the active cooldown; None if there is none."""
-
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        """Start a cooldown, or replace the current one."""
-
-
-class LockStore(Protocol):
-    """Locks with a lease: they expire, so that the lock of a dead worker is released."""
-
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        """Acquire a lock for so many seconds, or extend it; return False if another owner holds it."""
-
-    async def unlock(self, name: str, owner: str) -> None:
-        """Release a lock, if it is still the owner's."""
 
 
 class LedgerStore(Protocol):
@@ -340,11 +292,6 @@ class CacheStore(Protocol):
 
 
 class Store(
-    RateLimitStore,
-    OnceStore,
-    TokenRecordStore,
-    CooldownStore,
-    LockStore,
     LedgerStore,
     ExhaustedQuotaStore,
     NoteStore,

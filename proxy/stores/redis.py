@@ -20,7 +20,6 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.windows import Window
 from proxy.stores.protocols import (
     BATCH_SECONDS,
     CACHE_SHARE,
@@ -37,7 +36,7 @@ from proxy.stores.protocols import (
 )
 from proxy.telemetry.callers import ADDRESS_KEYS_MAX, DAY_SECONDS, KEYS_MAX, Caller, CallerCount, UnknownKey
 
-PREFIX = "{v3bridge}:"
+PREFIX = "{v3bridge}:core:"
 # Seconds that the last settlement of a dead owner is remembered, so that it is not booked twice.
 SEQUENCES_KEPT = 7 * 86_400
 CONNECT_SECONDS = 2.0
@@ -55,41 +54,6 @@ class RedisStore:
         self._clock = clock
         self._redis = _connect(url, decode_responses=True)
         self._scripts = _scripts(self._redis, "*.lua")
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        numbers = [number for window in windows for number in (window.count, window.seconds)]
-        return float(await self._script("take", f"windows:{key}", self._clock.now(), *numbers))
-
-    async def claim_once(self, key: str, seconds: float) -> bool:
-        until = self._clock.now() + seconds
-        return bool(await self._script("claim_once", f"once:{key}", self._clock.now(), until, self._life(until)))
-
-    async def token(self, key: str) -> tuple[str, float] | None:
-        token, expires = await _response(self._redis.hmget(f"{PREFIX}token:{key}", ["token", "expires"]))
-        if token is None or expires is None or float(expires) <= self._clock.now():
-            return None
-        return token, float(expires)
-
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        await self._script("keep_token", f"token:{key}", token, expires, self._life(expires))
-
-    async def drop_token(self, key: str, token: str) -> None:
-        await self._script("drop_token", f"token:{key}", token)
-
-    async def cooldown(self, key: str) -> str | None:
-        reason, until = await _response(self._redis.hmget(f"{PREFIX}cooldown:{key}", ["reason", "until"]))
-        return reason if until is not None and float(until) > self._clock.now() else None
-
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        await self._script("start_cooldown", f"cooldown:{key}", reason, until, self._life(until))
-
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        now = self._clock.now()
-        return bool(await self._script("lock", f"lock:{name}", owner, now, now + seconds, self._life(now + seconds)))
-
-    # Checked and deleted in one script: the lease may end, and another owner take the lock, in between.
-    async def unlock(self, name: str, owner: str) -> None:
-        await self._script("unlock", f"lock:{name}", owner)
 
     async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         records = [
@@ -209,11 +173,6 @@ class RedisStore:
 
     async def _script(self, name: str, key: str, *values: Any) -> Any:
         return await _response(self._scripts[name](keys=[PREFIX + key], args=values))
-
-    def _life(self, until: float) -> int:
-        """Return the expiry for Redis of something that ends at a moment, in whole seconds."""
-        # never 0, which Redis refuses as an expiry
-        return max(0, math.ceil(until - self._clock.now())) + _LATER
 
 
 class RedisCache:

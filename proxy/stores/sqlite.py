@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.windows import Window
 from proxy.stores import journal, sqlite_callers, sqlite_schema
 from proxy.stores.protocols import (
     DAY,
@@ -46,47 +45,6 @@ class SqlStore:
     async def _transaction(self, begin: str, work: Callable[[Connection], R]) -> R:
         """Return what `work` returns, in a transaction that `begin` begins."""
         raise NotImplementedError
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        # The time of the transaction, not of the call: of two that waited for the disk, both are counted as they begin.
-        return await self._write(lambda rows: _take(rows, key, windows, self._clock.now()))
-
-    async def claim_once(self, key: str, seconds: float) -> bool:
-        # A time further ahead than `seconds` was written before the clock was set back: it does not count.
-        statement = (
-            "INSERT INTO once VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET until = excluded.until "
-            "WHERE until <= ? OR until > excluded.until"
-        )
-        now = self._now()
-        return await self._change(statement, key, now + seconds, now) == 1
-
-    async def token(self, key: str) -> tuple[str, float] | None:
-        rows = await self._read("SELECT token, expires FROM tokens WHERE key = ? AND expires > ?", key, self._now())
-        return rows[0] if rows else None
-
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        await self._change("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?)", key, token, expires)
-
-    async def drop_token(self, key: str, token: str) -> None:
-        await self._change("DELETE FROM tokens WHERE key = ? AND token = ?", key, token)
-
-    async def cooldown(self, key: str) -> str | None:
-        rows = await self._read("SELECT reason FROM cooldowns WHERE key = ? AND until > ?", key, self._now())
-        return rows[0][0] if rows else None
-
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        await self._change("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?)", key, reason, until)
-
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        now = self._now()
-        statement = (
-            "INSERT INTO locks VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, "
-            "until = excluded.until WHERE owner = excluded.owner OR until <= ?"
-        )
-        return await self._change(statement, name, owner, now + seconds, now) == 1
-
-    async def unlock(self, name: str, owner: str) -> None:
-        await self._change("DELETE FROM locks WHERE name = ? AND owner = ?", name, owner)
 
     async def reserve(self, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:
         return await self._write(lambda rows: _reserve_all(rows, reservations))
@@ -207,7 +165,6 @@ class SqliteStore(SqlStore):
 
         # Another process may be writing: the clean-up is optional, because the next start repeats it.
         with contextlib.suppress(errors.StoreUnavailable):
-            await store._write(lambda rows: _delete_expired(rows, clock.now()))
             for file, settlement in journal.left_behind(path):
                 await store.settle(settlement)
                 file.unlink(missing_ok=True)
@@ -251,30 +208,6 @@ def committed(connection: Connection, begin: str, work: Callable[[Connection], R
             connection.execute("ROLLBACK")
         raise
     return result
-
-
-def _delete_expired(rows: Connection, now: float) -> None:
-    for table in ("requests", "once", "cooldowns"):
-        rows.execute(f"DELETE FROM {table} WHERE until <= ?", (now,))  # noqa: S608 - names of tables
-
-
-def _take(rows: Connection, key: str, windows: Sequence[Window], now: float) -> float:
-    """Count a request. It is allowed once the request `count` places before it has left each window."""
-    rows.execute("DELETE FROM requests WHERE key = ? AND until <= ?", (key, now))
-    # Times in the future were written before the clock was set back: without this, the wait could exceed a window.
-    rows.execute("UPDATE requests SET at = ? WHERE key = ? AND at > ?", (now, key, now))
-    wait = 0.0
-    for window in windows:
-        oldest = rows.execute(
-            "SELECT at FROM requests WHERE key = ? ORDER BY at DESC LIMIT 1 OFFSET ?", (key, window.count - 1)
-        ).fetchone()
-        # The oldest of the `count` requests that would share the window with this one.
-        if oldest is not None:
-            wait = max(wait, oldest[0] + window.seconds - now)
-    if wait <= 0.0:
-        until = now + max((window.seconds for window in windows), default=0.0)
-        rows.execute("INSERT INTO requests VALUES (?, ?, ?)", (key, now, until))
-    return max(wait, 0.0)
 
 
 def _reserve_all(rows: Connection, reservations: Sequence[ReservationRecord]) -> list[LedgerEntry | None]:

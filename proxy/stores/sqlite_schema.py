@@ -13,7 +13,7 @@ import msgspec
 
 from proxy import errors
 
-VERSION = 11
+VERSION = 12
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -23,12 +23,7 @@ _PAUSE = 0.1  # seconds between two of them
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")  # the second: no room for the file beside it
 
 _SCHEMA = """
-CREATE TABLE requests (key TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL);
-CREATE INDEX requests_by_key ON requests (key, at);
 CREATE TABLE once (key TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE tokens (key TEXT PRIMARY KEY, token TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE cooldowns (key TEXT PRIMARY KEY, reason TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE ledger (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, uncertain INTEGER NOT NULL,
     PRIMARY KEY (account, period)) WITHOUT ROWID;
@@ -119,16 +114,6 @@ def try_out(path: Path) -> int:
     return version
 
 
-def make_folders(path: Path) -> None:
-    """Make the folders above a file, for their owner only. Raises ConfigError."""
-    # Not by mkdir(parents=True), whose mode applies to the last folder only.
-    try:
-        for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-            folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise errors.ConfigError(f"store: {path}: cannot be opened: {error.strerror}") from error
-
-
 def make(path: Path) -> None:
     """Make the file, for its owner only. SQLite gives -wal and -shm the same mode."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -209,8 +194,8 @@ def other_version(version: int) -> str:
     """Return the reason for refusing a file of another schema, and what starting with a new one loses."""
     return (
         f"was made by another version of v3bridge (its schema is {version}, that of this one {VERSION}); use that "
-        "version, or move the file away: then the used and uncertain parts of the running period, the access tokens "
-        "and the record of callers are lost"
+        "version, or move the file away: then the used and uncertain parts of the running period and the record of "
+        "callers are lost"
     )
 
 

@@ -26,10 +26,10 @@ class Trial(NamedTuple):
     cache: Path | None = None
 
 
-async def try_out(url: config.StoreUrl, clock: Clock, environ: Mapping[str, str]) -> Trial | None:
+async def try_out(url: config.StoreUrl, clock: Clock) -> Trial | None:
     """Try a store out that is not in memory; return None for a file that is not there yet. Raises ConfigError, and
     StoreUnavailable, whose cause is the error of sqlite3 or of the client of Redis."""
-    file = store_place.file_of(url, environ)
+    file = store_place.file_of(url)
     return await _redis(url, clock) if file is None else await _file(file)
 
 
@@ -39,13 +39,15 @@ async def _file(file: Path) -> Trial | None:
         raise errors.ConfigError(f"SQLite {needed} or later is needed, this Python has {sqlite3.sqlite_version}")
     if not await asyncio.to_thread(file.exists):
         return None
+    core = store_place.core_file(file)
     try:
-        version, seconds = await _timed(lambda: asyncio.to_thread(sqlite_schema.try_out, file))
+        _, seconds = await _timed(lambda: asyncio.to_thread(sqlite_schema.try_out, file))
+        version = await asyncio.to_thread(sqlite_schema.try_out, core) if core.exists() else 0
     except sqlite3.Error as error:
         raise errors.StoreUnavailable(f"{file} cannot be used: {error}") from error
     is_usable = version in (0, sqlite_schema.VERSION)
-    problem = "" if is_usable else f"{file} {sqlite_schema.other_version(version)}"
-    return Trial(f"{file}: schema {version}", seconds, problem, cache=cache_file.beside(file))
+    problem = "" if is_usable else f"{core} {sqlite_schema.other_version(version)}"
+    return Trial(str(file), seconds, problem, cache=cache_file.beside(core))
 
 
 async def _redis(url: config.StoreUrl, clock: Clock) -> Trial:

@@ -11,9 +11,10 @@ import aiohttp
 
 from proxy import config
 from proxy.kit import clock as clocks
+from proxy.store.protocol import Store
 from proxy.telemetry import metrics as metering
 from proxy.upstream import classify, graphql, policies, stalls
-from proxy.upstream.auth import identity, token_cache, token_requests, token_store
+from proxy.upstream.auth import identity, token_cache, token_requests
 
 
 class UpstreamServices(NamedTuple):
@@ -31,7 +32,7 @@ def connect(
     *,
     http: aiohttp.ClientSession,
     rng: random.Random,
-    store: token_store.TokenStore,
+    store: Store,
     clock: clocks.Clock,
     metrics: metering.Metrics,
     resources: AsyncExitStack,

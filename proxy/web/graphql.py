@@ -168,7 +168,7 @@ class GraphQLRoutes:
         request[CLIENT] = client
         if (expired := client.expiry(self._clock.now())) is not None:
             raise expired
-        await self._pipeline.admit(client)
+        self._pipeline.admit(client)
         return client
 
     async def _issue_token(self, request: web.BaseRequest) -> web.Response:

@@ -86,7 +86,7 @@ def test_units_start_reload_and_check_the_service(
     short = processes.enter_context(
         tempfile.TemporaryDirectory()
     )  # for a socket, whose path has 107 characters at most
-    variables = {"XDG_STATE_HOME": str(folder), "XDG_RUNTIME_DIR": short}
+    variables = {"STATE_DIRECTORY": str(folder), "XDG_RUNTIME_DIR": short}
     replaced = {"/srv/v3bridge/.venv/bin": str(running.BIN), "/etc/v3bridge/config.yaml": str(file)}
 
     def lines(unit: str, setting: str, **more: str) -> list[list[str]]:

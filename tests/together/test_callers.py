@@ -29,7 +29,7 @@ def stored(store_file: Path, time: clock.ManualClock) -> Stored:
     """Reads the store; after the service has ended, everything is in it."""
 
     async def read() -> list[CallerCount]:
-        store = await SqliteStore.open(store_file, time)
+        store = await SqliteStore.open(store_file.with_name(f"{store_file.name}.core"), time)
         try:
             return await store.callers(0)
         finally:

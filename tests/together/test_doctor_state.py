@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ import nexar_sandbox
 from proxy import config
 from proxy.gateway.quota import accounts
 from proxy.kit import clock
-from proxy.stores import sqlite
-from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Store, UsageIncrement
+from proxy.store import open as opening
+from proxy.store.protocol import Store
+from proxy.stores import open as core_opening
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
+from proxy.stores.protocols import Store as CoreStore
 from proxy.upstream.auth import identity, token_requests, token_store
 
 KEY = base64.b64encode(bytes(32)).decode()
@@ -40,14 +43,26 @@ async def sandbox(
         assert started.journal.totals.parts == 0
 
 
+async def on_core(folder: Path, action: Callable[[CoreStore], Awaitable[None]]) -> None:
+    """Run an action on the usage ledger beside it."""
+    store = await core_opening.open_store(config.StoreUrl(f"sqlite:{folder}/state.sqlite"), TIME)
+    try:
+        await action(store)
+    finally:
+        await store.aclose()
+
+
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Store]:
     """The store that the configuration of `inspected` names, as the service opens it."""
-    opened_store = await sqlite.SqliteStore.open(folder / "state.sqlite", TIME)
+    await on_core(folder, lambda core: core.check_writable())
+    store = await opening.open_store(
+        config.StoreUrl(f"sqlite:{folder}/state.sqlite"), TIME, worker="test", cache_bytes=2**20
+    )
     try:
-        yield opened_store
+        yield store
     finally:
-        await opened_store.aclose()
+        await store.aclose()
 
 
 def credentials(application: nexar_sandbox.SandboxApplication = nexar_sandbox.DEFAULT_APPLICATION) -> dict[str, str]:
@@ -113,15 +128,15 @@ async def test_stored_token_that_is_refused_is_replaced_by_one_request(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
     async with opened(tmp_path) as state:
-        await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+        await token_store.put_token(
+            state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
+        )
     result = await inspected(tmp_path, sandbox)
     assert result.failed == set()
     assert result.finding("token_replaced").application == "demo"
     assert sandbox.journal.totals.requests["token"] == 1
     async with opened(tmp_path) as state:
-        stored = await state.token(token_key(sandbox))
-    assert stored is not None
-    assert stored[0] != "revoked"
+        assert '"revoked"' not in str(await state.value(token_key(sandbox)))
 
 
 async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_request(
@@ -129,7 +144,9 @@ async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_reques
 ) -> None:
     sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
     async with opened(tmp_path) as state:
-        await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+        await token_store.put_token(
+            state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
+        )
     result = await inspected(tmp_path, sandbox)
     assert result.failed == {"token_refused"}
     assert sandbox.journal.totals.requests["token"] == 1
@@ -137,14 +154,16 @@ async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_reques
 
 async def test_token_that_is_about_to_expire_is_not_used(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
-        await state.keep_token(token_key(sandbox), "old", TIME.now() + 30)
+        await token_store.put_token(
+            state, token_key(sandbox), token_store.StoredToken("old", TIME.now() + 30), TIME.now()
+        )
     assert "token_received" in {finding.code for finding in (await inspected(tmp_path, sandbox)).findings}
 
 
 async def test_own_rate_limit_is_kept_without_a_request(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     account = sandbox.default_application
     own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
-    key = token_store.keys(sandbox.token_url, "supply.domain", own).rate_limit
+    key = token_store.keys(sandbox.token_url, "supply.domain", own).windows
     slow = token_requests.RATE_LIMITS[1]
     async with opened(tmp_path) as state:
         for _ in range(slow.count):
@@ -161,7 +180,9 @@ async def test_applications_with_the_same_credentials_share_a_token(
 ) -> None:
     if has_stored_token:
         async with opened(tmp_path) as state:
-            await state.keep_token(token_key(sandbox), "revoked", TIME.now() + 3600)
+            await token_store.put_token(
+                state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
+            )
     chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **credentials()} for name in ("one", "two")}
     result = await inspected(tmp_path, sandbox, applications=chosen)
     assert result.failed == set()
@@ -176,7 +197,12 @@ async def test_credentials_of_several_applications_are_refused_once(
     wrong = {**credentials(), "client_secret": "another-secret-of-30-characters"}
     if has_stored_token:
         async with opened(tmp_path) as state:
-            await state.keep_token(token_key(sandbox, wrong["client_secret"]), "revoked", TIME.now() + 3600)
+            await token_store.put_token(
+                state,
+                token_key(sandbox, wrong["client_secret"]),
+                token_store.StoredToken("revoked", TIME.now() + 3600),
+                TIME.now(),
+            )
     chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **wrong} for name in ("one", "two")}
     result = await inspected(tmp_path, sandbox, applications=chosen)
     assert [finding.application for finding in result.findings if finding.outcome == "failed"] == ["one"]
@@ -206,8 +232,10 @@ async def test_remaining_parts_are_those_of_the_ledger(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
 ) -> None:
     entry = LedgerEntry("demo", accounts.billing_periods(TIME.now()).month)
-    async with opened(tmp_path) as state:
-        await state.settle(Settlement("worker", 1, (), (UsageIncrement(entry, used, 0),)))
+    async with opened(tmp_path):
+        await on_core(
+            tmp_path, lambda core: core.settle(Settlement("worker", 1, (), (UsageIncrement(entry, used, 0),)))
+        )
     result = await inspected(tmp_path, sandbox, application={"parts": parts})
     assert result.finding(code).outcome == outcome
     assert result.finding(code).text.startswith(words)
@@ -216,9 +244,9 @@ async def test_remaining_parts_are_those_of_the_ledger(
 async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as state:
-        reason = "You have exceeded your part limit of 500."
-        await state.mark_exhausted(ExhaustedQuota("demo", TIME.now() + 3600, reason))
+    quota = ExhaustedQuota("demo", TIME.now() + 3600, "You have exceeded your part limit of 500.")
+    async with opened(tmp_path):
+        await on_core(tmp_path, lambda core: core.mark_exhausted(quota))
     result = await inspected(tmp_path, sandbox, application={"parts": 1000})
     assert (result.failed, result.warned) == ({"quota_marked_exhausted"}, {"part_limit_differs"})
     assert "v3bridge usage --set demo=PARTS" in result.finding("quota_marked_exhausted").advice

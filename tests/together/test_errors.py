@@ -1,7 +1,12 @@
 """Tests of error responses: contract v3-rest.md §5, row by row."""
 
+from typing import TYPE_CHECKING
+
 from support import cases
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
 
 ONE = {"mpn": "SN74S74N"}
 
@@ -26,9 +31,11 @@ async def test_invalid_parameter_is_a_400_that_names_it(
     assert environment.sandbox.request_counts.graphql == 0
 
 
-async def test_unavailable_store_fails_readiness(start: StartEnvironment, unreachable_url: str) -> None:
-    async with start(store=unreachable_url.replace("http://", "redis://")) as environment:
+async def test_unavailable_store_fails_readiness(start: StartEnvironment, redis_server: "RedisServer") -> None:
+    async with start(store=redis_server.url) as environment:
+        redis_server.stop()
         ready = await environment.get("/readyz")
+        redis_server.start()
     assert ready.status == 503
     assert {reason["check"] for reason in ready.json["reasons"]} == {"store"}
     assert "the store (Redis) cannot be used" in ready.json["reasons"][0]["reason"]

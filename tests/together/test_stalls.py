@@ -83,7 +83,7 @@ def start_stalling(start: StartEnvironment, tmp_path: Path) -> Callable[..., Any
             made = _Environment(environment)
             yield made
             environment.sandbox.faults.clear()
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock())
+        store = await SqliteStore.open(tmp_path / "state.sqlite.core", clock.SystemClock())
         (state,) = await store.usage([LedgerEntry("demo", "lifetime")])
         await store.aclose()
         made.used, made.uncertain = state.used, state.uncertain

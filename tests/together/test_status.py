@@ -65,7 +65,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
         await ask(admin, User_Agent="erp/1")
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
         gateway = admin.gateway
-        await gateway.store.add_callers("1", *gateway.callers.take())
+        await gateway.core.add_callers("1", *gateway.callers.take())
         shown = await admin.status()
     clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
@@ -81,7 +81,7 @@ async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -
         await ask(admin, "A_NEW_KEY")
         _, unknown = admin.gateway.callers.take()
     async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
-        await admin.gateway.store.add_callers("1", [], unknown)
+        await admin.gateway.core.add_callers("1", [], unknown)
         assert (await admin.status())["unknown_keys"] == []
 
 

@@ -31,7 +31,7 @@ async def graphql(environment: ProxyEnvironment, key: str) -> int:
 
 
 async def stored(file: Path, time: clock.ManualClock) -> list[UnknownKey]:
-    store = await SqliteStore.open(file, time)
+    store = await SqliteStore.open(file.with_name(f"{file.name}.core"), time)
     try:
         return await store.unknown_keys()
     finally:

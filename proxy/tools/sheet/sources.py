@@ -65,6 +65,8 @@ async def open_source(
     """
     key, settings = client_settings(settings, apikey, login)
     notes = _notes(settings, cache_location)
+    if cache_location is not None and (file := store_place.file_of(cache_location.store)) is not None:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     async with AsyncExitStack() as resources:
         gateway = await Gateway.open(for_one_user(settings), clock, resources, cache_location=cache_location)
         client = next(each for each in gateway.applications.all if (each.application.name, each.key) == key)

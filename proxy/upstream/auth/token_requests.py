@@ -1,8 +1,8 @@
 """Requests for access tokens: one at a time over all workers and machines, within the rate limit, with back-off.
 
-Used by token_cache.py, which has one call per application in flight in this process. Between processes a lock in the
-store decides: its owner sends the request, the others wait until it has stored a token or a failure. The lock is a
-lease, renewed while its owner lives, so that a worker that died delays the others only briefly.
+Used by token_cache.py, which has one call per application in flight in this process. Between processes a lease in the
+store decides: its owner sends the request, the others wait until it has stored a token or a failure. It is extended
+while its owner lives, so that a worker that died delays the others only briefly.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
+from proxy.store.protocol import Store
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store
@@ -30,9 +31,9 @@ RATE_LIMITS = (  # of the identity service, per client id (contract graphql.md Â
 )
 
 RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
-LOCK_SECONDS = 10.0  # that the lock outlives its owner
+LEASE_SECONDS = 10.0  # that the lease outlives its owner
 POLL_SECONDS = 0.05  # between two looks for the result of another worker; plus jitter
-LOCK_WAIT_MAX = 60.0  # seconds
+LEASE_WAIT_MAX = 60.0  # seconds
 
 log = structlog.get_logger()
 
@@ -46,7 +47,7 @@ class TokenRequester:
         token_url: str,
         scope: str,
         *,
-        store: token_store.TokenStore,
+        store: Store,
         breaker: policies.CircuitBreaker,
         clock: clocks.Clock,
         rng: random.Random,
@@ -56,7 +57,7 @@ class TokenRequester:
         self._session = session
         self._token_url = token_url
         self._scope = scope
-        self._store = token_store.FallbackTokenStore(store, clock)
+        self._store = token_store.TokenValues(store, clock)
         self._breaker = breaker
         self._clock = clock
         self._rng = rng
@@ -73,11 +74,11 @@ class TokenRequester:
             raise active.error(self._clock.now())
         keys = token_store.keys(self._token_url, self._scope, credentials)
         waited = 0.0
-        while waited < LOCK_WAIT_MAX:
+        while waited < LEASE_WAIT_MAX:
             if token := await self._shared_result(credentials, keys, unwanted):
                 return token
-            if await self._store.lock(keys.lock, self._owner, LOCK_SECONDS):
-                return await self._request_with_lock(credentials, keys, unwanted)
+            if await self._store.lease(keys.lease, self._owner, LEASE_SECONDS):
+                return await self._request_with_lease(credentials, keys, unwanted)
             wait = POLL_SECONDS * (1 + self._rng.random())
             await self._sleep(wait)
             waited += wait
@@ -94,7 +95,7 @@ class TokenRequester:
         started = backoff.after(error, before.failures + 1 if before else 1, self._clock.now())
         self._backoffs[credentials] = started
         keys = token_store.keys(self._token_url, self._scope, credentials)
-        await self._store.start_cooldown(keys.backoff, started.encode(), started.until)
+        await self._store.start_backoff(keys.backoff, started.encode(), started.until - started.since)
         return started
 
     async def _shared_result(
@@ -102,10 +103,10 @@ class TokenRequester:
     ) -> AccessToken | None:
         """Return the token that another worker stored; raise its failure during the back-off."""
         stored = await self._store.token(keys.token)
-        if stored is not None and stored[0] != unwanted:
+        if stored is not None and stored.token != unwanted:
             self._backoffs.pop(credentials, None)
             return AccessToken(*stored)
-        encoded = await self._store.cooldown(keys.backoff)
+        encoded = await self._store.backoff(keys.backoff)
         active = None if encoded is None else backoff.decode(encoded)
         if active is not None and active.is_active(self._clock.now()):
             self._backoffs[credentials] = active
@@ -114,30 +115,32 @@ class TokenRequester:
             raise refusal
         return None
 
-    async def _request_with_lock(
+    async def _request_with_lease(
         self, credentials: Credentials, keys: token_store.StoreKeys, unwanted: str | None
     ) -> AccessToken:
-        """Send a request while holding the lock, unless its owner before stored a result."""
+        """Send a request during the lease, unless its owner before stored a result."""
         try:
-            # Looked up again: the owner before may have stored a token just before it released the lock.
+            # Looked up again: the owner before may have stored a token just before it released the lease.
             token = await self._shared_result(credentials, keys, unwanted)
-            return token or await self._renewing_lock(keys, self._request_and_share(credentials, keys))
+            return token or await self._extending_lease(keys, self._request_and_share(credentials, keys))
         finally:
-            await self._store.unlock(keys.lock, self._owner)
+            await self._store.release(keys.lease, self._owner)
 
-    async def _renewing_lock(self, keys: token_store.StoreKeys, work: Coroutine[Any, Any, AccessToken]) -> AccessToken:
+    async def _extending_lease(
+        self, keys: token_store.StoreKeys, work: Coroutine[Any, Any, AccessToken]
+    ) -> AccessToken:
         task = asyncio.create_task(work, name="token request")
         try:
-            # Three renewals in a lease: one may be late or lost.
-            while not (await asyncio.wait((task,), timeout=LOCK_SECONDS / 3))[0]:
-                await self._store.lock(keys.lock, self._owner, LOCK_SECONDS)
+            # Three times in a lease: one may be late or lost.
+            while not (await asyncio.wait((task,), timeout=LEASE_SECONDS / 3))[0]:
+                await self._store.lease(keys.lease, self._owner, LEASE_SECONDS)
         finally:
             task.cancel()
             await asyncio.wait((task,))
         return task.result()
 
     async def _request_and_share(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
-        """Request a token and store it for all workers; store a failure before the lock is released."""
+        """Request a token and store it for all workers; store a failure before the lease ends."""
         # What the metric says if neither branch below is reached.
         outcome = "cancelled"
         try:
@@ -152,7 +155,7 @@ class TokenRequester:
             self._metrics.token_requests.labels(credentials.name, outcome).inc()
         self._backoffs.pop(credentials, None)
         self._log_token(credentials, token)
-        await self._store.keep_token(keys.token, token.token, token.expires)
+        await self._store.keep_token(keys.token, token_store.StoredToken(token.token, token.expires))
         return token
 
     def _log_token(self, credentials: Credentials, token: AccessToken) -> None:
@@ -190,7 +193,7 @@ class TokenRequester:
     async def _wait_for_rate_limit(self, credentials: Credentials, keys: token_store.StoreKeys) -> None:
         """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
         waited = 0.0
-        while wait := await self._store.take(keys.rate_limit, RATE_LIMITS):
+        while wait := await self._store.take(keys.windows, RATE_LIMITS):
             waited += wait
             if waited > RATE_LIMIT_WAIT_MAX:
                 raise errors.TokenLimit(

@@ -1,152 +1,139 @@
-"""Store of access tokens, shared by workers, restarts and machines: its protocol, a fallback, and encryption.
+"""Small values of the store that workers, restarts and machines share to request access tokens: the tokens, the lease
+of who requests one, back-off, and the windows in which requests are counted.
 
-Used by token_requests.py. The stores of proxy/stores implement the protocol; gateway/assembly.py passes one in.
+Used by token_requests.py. While the store is unavailable there are no stored tokens, every lease is granted, and the
+windows are as this process knows them: without a token no request can be served, so each process requests its own.
 """
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Sequence
+from typing import NamedTuple, TypeVar
 
+import msgspec
 import structlog
 
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
+from proxy.store.protocol import Store
 from proxy.upstream.auth.identity import Credentials
+
+R = TypeVar("R")
 
 log = structlog.get_logger()
 
 
-class TokenStore(Protocol):
-    """Store with atomic operations. Times are seconds since 1970. Each method may raise StoreUnavailable."""
+class StoredToken(NamedTuple):
+    """Access token and its expiry in seconds since 1970."""
 
-    async def take(self, key: str, windows: Sequence[windows.Window]) -> float:
-        """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
+    token: str
+    expires: float
 
-    async def token(self, key: str) -> tuple[str, float] | None:
-        """Return the text stored for `key` and its expiry; None if there is none or it has expired."""
 
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        """Store a text until its expiry."""
-
-    async def drop_token(self, key: str, token: str) -> None:
-        """Delete this text; a newer one stays."""
-
-    async def cooldown(self, key: str) -> str | None:
-        """Return the reason of the cooldown that is active; None if there is none."""
-
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        """Start a cooldown, or replace the current one."""
-
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        """Take or extend the lock for so many seconds; False if another owner has it."""
-
-    async def unlock(self, name: str, owner: str) -> None:
-        """Release the lock, if the owner still has it."""
+_decode_token = msgspec.json.Decoder(StoredToken).decode
 
 
 class StoreKeys(NamedTuple):
-    """Keys in the store for an application's token, lock, back-off and request log."""
+    """Keys in the store for an application's token, lease, back-off and windows."""
 
     token: str
-    lock: str
+    lease: str
     backoff: str
-    rate_limit: str
+    windows: str
 
 
 def keys(token_url: str, scope: str, credentials: Credentials) -> StoreKeys:
     """Return keys made of digests: they reveal nothing, and a changed secret or scope never finds an old token.
 
-    The key of the rate limit does not depend on the secret, because the identity service counts requests by client id.
+    The key of the windows does not depend on the secret, because the identity service counts requests by client id.
     """
     secret = credentials.client_secret.reveal() if credentials.client_secret else None
     digest = _digest(token_url, scope, credentials.client_id, secret)
-    rate_limit = f"windows:{_digest(token_url, credentials.client_id)}"
-    return StoreKeys(f"token:{digest}", f"lock:{digest}", f"cooldown:{digest}", rate_limit)
+    counted = f"token requests {_digest(token_url, credentials.client_id)}"
+    return StoreKeys(f"token {digest}", f"token lease {digest}", f"token back-off {digest}", counted)
 
 
 def _digest(*parts: str | None) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class FallbackTokenStore:
-    """Store that works without the shared one while that is unavailable: no stored tokens, every lock granted, and the
-    rate limit as this process knows it.
+class TokenValues:
+    """Values of the store for the requests of tokens."""
 
-    Without a token no request can be served, so each worker then requests its own_windows.
-    """
-
-    def __init__(self, store: TokenStore, clock: clocks.Clock) -> None:
+    def __init__(self, store: Store, clock: clocks.Clock) -> None:
         self._store = store
         self._clock = clock
         self._windows: dict[str, windows.Windows] = {}
         self._unavailable = False
 
-    async def take(self, key: str, limits: Sequence[windows.Window]) -> float:
-        own_windows = self._windows.get(key)
-        if own_windows is None:
-            own_windows = self._windows[key] = windows.Windows(limits, self._clock)
-        try:
-            wait = await self._store.take(key, limits)
-        except errors.StoreUnavailable as error:
-            self._report(error)
-            # What the shared store counted elsewhere is unknown during an outage; this is a lower bound.
-            return own_windows.try_take()
-        self._unavailable = False
-        if wait == 0.0:
-            own_windows.try_take()  # counted here, too, for the time of an outage
-        return wait
+    async def token(self, key: str) -> StoredToken | None:
+        """Return a stored token; None where there is none, or it has expired."""
+        text = await self._attempt(self._store.value(key), None)
+        return stored_token(text, self._clock.now())
 
-    async def token(self, key: str) -> tuple[str, float] | None:
-        try:
-            stored = await self._store.token(key)
-        except errors.StoreUnavailable as error:
-            self._report(error)
-            return None
-        self._unavailable = False
-        return stored
-
-    async def keep_token(self, key: str, token: str, expires: float) -> None:
-        try:
-            await self._store.keep_token(key, token, expires)
-        except errors.StoreUnavailable as error:
-            self._report(error)
+    async def keep_token(self, key: str, token: StoredToken) -> None:
+        """Store a token until it expires."""
+        await self._attempt(put_token(self._store, key, token, self._clock.now()), None)
 
     async def drop_token(self, key: str, token: str) -> None:
-        try:
-            await self._store.drop_token(key, token)
-        except errors.StoreUnavailable as error:
-            self._report(error)
+        """Delete this token; a newer one stays."""
+        await self._attempt(drop_token(self._store, key, token), None)
 
-    async def cooldown(self, key: str) -> str | None:
-        try:
-            return await self._store.cooldown(key)
-        except errors.StoreUnavailable as error:
-            self._report(error)
-            return None
+    async def lease(self, key: str, owner: str, seconds: float) -> bool:
+        """Take or extend a lease; return False if another owner has it."""
+        return await self._attempt(self._store.put_value(key, owner, seconds, absent=True), True)
 
-    async def start_cooldown(self, key: str, reason: str, until: float) -> None:
-        try:
-            await self._store.start_cooldown(key, reason, until)
-        except errors.StoreUnavailable as error:
-            self._report(error)
+    async def release(self, key: str, owner: str) -> None:
+        """End a lease, if the owner still has it."""
+        await self._attempt(self._store.drop_value(key, owner), None)
 
-    async def lock(self, name: str, owner: str, seconds: float) -> bool:
-        try:
-            return await self._store.lock(name, owner, seconds)
-        except errors.StoreUnavailable as error:
-            self._report(error)
-            return True
+    async def backoff(self, key: str) -> str | None:
+        """Return the back-off that was started last."""
+        return await self._attempt(self._store.value(key), None)
 
-    async def unlock(self, name: str, owner: str) -> None:
-        try:
-            await self._store.unlock(name, owner)
-        except errors.StoreUnavailable as error:
-            self._report(error)
+    async def start_backoff(self, key: str, text: str, seconds: float) -> None:
+        """Store a back-off, instead of one before."""
+        await self._attempt(self._store.put_value(key, text, seconds), True)
 
-    def _report(self, error: errors.StoreUnavailable) -> None:
-        """Log the beginning of an outage, once."""
-        if not self._unavailable:
-            log.warning("token sharing suspended", exc_info=error)
-        self._unavailable = True
+    async def take(self, key: str, limits: Sequence[windows.Window]) -> float:
+        """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
+        if key not in self._windows:
+            self._windows[key] = windows.Windows(limits, self._clock)
+        wait = await self._attempt(self._store.take(key, limits), None)
+        if wait is None:
+            # What other processes counted is unknown during an outage; this is a lower bound.
+            return self._windows[key].try_take()
+        if wait == 0.0:
+            self._windows[key].try_take()  # counted here, too, for the time of an outage
+        return wait
+
+    async def _attempt(self, operation: Awaitable[R], default: R) -> R:
+        """Return the result of an operation, or a default while the store is unavailable: logged once."""
+        try:
+            result = await operation
+        except errors.StoreUnavailable as error:
+            if not self._unavailable:
+                log.warning("token sharing suspended", exc_info=error)
+            self._unavailable = True
+            return default
+        self._unavailable = False
+        return result
+
+
+def stored_token(text: str | None, now: float) -> StoredToken | None:
+    """Decode a stored token; None without one, or if it has expired."""
+    token = None if text is None else _decode_token(text)
+    return None if token is None or token.expires <= now else token
+
+
+async def put_token(store: Store, key: str, token: StoredToken, now: float) -> None:
+    """Store a token until it expires. Raises StoreUnavailable."""
+    await store.put_value(key, msgspec.json.encode(token).decode(), token.expires - now)
+
+
+async def drop_token(store: Store, key: str, token: str) -> None:
+    """Delete this token; a newer one stays. Raises StoreUnavailable."""
+    text = await store.value(key)
+    if text is not None and _decode_token(text).token == token:
+        await store.drop_value(key, text)

@@ -93,7 +93,7 @@ class V3Routes:
             target, gzip = _target(request, dialect.keys), responses.accepts_gzip(request)
             cached = None if hdrs.CACHE_CONTROL in request.headers else self._cache.get(target, gzip)
             if cached is not None:
-                return await self._from_cache(cached, request)
+                return self._from_cache(cached, request)
             executed = await self._execute(endpoint, dialect, request, gzip)
             self._cache.add(target, gzip, executed)
             return self._response(*executed)
@@ -108,7 +108,7 @@ class V3Routes:
         parameters = self._shapes.parse(request.raw_path)
         client = dialect.keys.client(self._authenticator, request, parameters)
         self._identify(request, client)
-        await self._pipeline.admit(client)
+        self._pipeline.admit(client)
         request[METADATA] = metadata = ResponseMetadata(started)
         received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
         if endpoint.action == "get":
@@ -146,14 +146,13 @@ class V3Routes:
                 status = status._replace(reset=None)
             request[USAGE] = metadata, status
 
-    async def _from_cache(self, cached: EncodedResponse, request: web.BaseRequest) -> web.Response:
+    def _from_cache(self, cached: EncodedResponse, request: web.BaseRequest) -> web.Response:
         """Return the response to a request whose encoded response is cached. Limits of the client apply as to any
         other."""
         self._authenticator.check(request, cached.client)
         self._identify(request, cached.client)
         request[METADATA] = cached.metadata
-        if cached.client.rate:
-            await self._pipeline.admit(cached.client)
+        self._pipeline.admit(cached.client)
         self._metrics.queries.labels("hit").inc(cached.metadata.results)
         return self._response(*cached)
 

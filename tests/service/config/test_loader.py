@@ -36,9 +36,10 @@ def real(secret: str = "env:SECRET") -> str:
     return REAL.format(secret=secret, digest="sha256:" + hashlib.sha256(b"other-key").hexdigest())
 
 
-def test_missing_setting_has_its_default(load: Any) -> None:
+def test_missing_setting_has_its_default(load: Any, tmp_path: Path) -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("plain-key")),))
-    assert load(SANDBOX) == config.Config(applications={"demo": demo})
+    store = config.StoreUrl(f"sqlite:{tmp_path}/config.sqlite")
+    assert load(SANDBOX) == config.Config(applications={"demo": demo}, store=store)
 
 
 def test_every_written_setting_is_loaded(load: Any) -> None:

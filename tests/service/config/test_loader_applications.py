@@ -33,6 +33,11 @@ def test_every_form_of_store_is_accepted(load: Any, written: str, url: str) -> N
     assert load(stored(written), STORE="rediss://:word@host\n").store == config.StoreUrl(url)
 
 
+@pytest.mark.parametrize("written", ["", "store:", "store: sqlite"])
+def test_store_without_path_is_beside_the_configuration(load: Any, tmp_path: Path, written: str) -> None:
+    assert load(stored(written)).store.reveal() == f"sqlite:{tmp_path}/config.sqlite"
+
+
 def test_relative_store_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
     assert load(stored("store: sqlite:own/state.sqlite")).store.reveal() == f"sqlite:{tmp_path}/own/state.sqlite"
     (tmp_path / "url").write_text("sqlite:other.sqlite\n")

@@ -13,9 +13,9 @@ FILE = Path(__file__).parents[3] / "config.yaml"
 CREDENTIALS = {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"}
 
 
-def test_shipped_file_is_short_and_holds_exactly_the_defaults() -> None:
+def test_shipped_file_is_short_and_holds_the_defaults_but_a_store_in_memory() -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("EXAMPLE_KEY")),))
-    assert loader.load(FILE, {}) == config.Config(applications={"demo": demo})
+    assert loader.load(FILE, {}) == config.Config(applications={"demo": demo}, store=config.StoreUrl("memory:"))
     assert len(FILE.read_text(encoding="utf-8").splitlines()) <= 20
 
 

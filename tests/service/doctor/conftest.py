@@ -35,7 +35,6 @@ def examine(tmp_path: Path) -> Examine:
         file = tmp_path / "config.yaml"
         file.write_text(text, encoding="utf-8")
         file.chmod(0o600)
-        environ = {"XDG_STATE_HOME": str(tmp_path / "state"), **environ}
         async with AsyncExitStack() as resources:
             inspection = Inspection(file, environ, clock.SystemClock(), start_nothing, resources, requests)
             if not check.__module__.endswith(".configuration"):

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import cases
 
+from proxy import config
 from proxy.doctor import store
 from proxy.kit import clock
+from proxy.store import open as opening
+from proxy.stores import open as core_opening
 from proxy.stores import sqlite_schema
-from proxy.stores.protocols import LedgerEntry
 from proxy.stores.redis import RedisStore
-from proxy.stores.sqlite import SqliteStore
 
 from .conftest import Examine, diagnoses, the_finding
 
@@ -31,9 +32,9 @@ async def file(tmp_path: Path) -> Path:
     """A store with something in it, which nobody uses at the moment."""
     path = tmp_path / "kept" / "state.sqlite"
     path.parent.mkdir()
-    opened = await SqliteStore.open(path, clock.SystemClock())
-    await opened.raise_used(LedgerEntry("demo", "2026-11"), 5)
-    await opened.aclose()
+    url = config.StoreUrl(f"sqlite:{path}")
+    await (await core_opening.open_store(url, clock.SystemClock())).aclose()
+    await (await opening.open_store(url, clock.SystemClock(), worker="", cache_bytes=0)).aclose()
     return path
 
 
@@ -49,14 +50,13 @@ def unprivileged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_store_is_usable_and_stays_as_it_is(examine: Examine, file: Path) -> None:
-    before = file.read_bytes()
+    before = {path: path.read_bytes() for path in file.parent.iterdir()}
     findings = await examine(store.check, FILE)
     assert diagnoses(findings) == []
     text = the_finding(findings, "store_usable").text
-    assert text.startswith(f"{file}: schema {sqlite_schema.VERSION}, writable, ")
+    assert text.startswith(f"{file}, writable, ")
     assert text.endswith(" ms a transaction")
-    assert file.read_bytes() == before
-    assert [each.name for each in file.parent.iterdir()] == ["state.sqlite"]
+    assert {path: path.read_bytes() for path in file.parent.iterdir()} == before
 
 
 async def test_a_store_that_is_missing_is_not_made(examine: Examine, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ async def test_a_folder_that_is_missing_is_named_with_the_command_that_makes_it(
 
 async def test_the_default_place_is_named(examine: Examine, tmp_path: Path) -> None:
     (finding,) = await examine(store.check, APPLICATIONS)
-    assert finding.text.startswith(f"{tmp_path}/state/v3bridge/state.sqlite does not exist yet")
+    assert finding.text.startswith(f"{tmp_path}/config.sqlite does not exist yet")
 
 
 @pytest.mark.usefixtures("unprivileged")
@@ -114,7 +114,7 @@ async def test_a_full_disk_is_no_question_of_permissions(
 
 @pytest.mark.parametrize("version", [3, 99])
 async def test_a_store_of_another_version_is_named(examine: Examine, file: Path, version: int) -> None:
-    with sqlite3.connect(file) as connection:
+    with sqlite3.connect(file.with_name("state.sqlite.core")) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     findings = await examine(store.check, FILE)
@@ -163,14 +163,14 @@ async def test_a_slow_store_is_named(examine: Examine, file: Path, monkeypatch: 
 
 @pytest.mark.usefixtures("unprivileged")
 async def test_a_shared_cache_of_another_user_is_named(examine: Examine, file: Path) -> None:
-    cache = file.with_name("state.sqlite.cache")
+    cache = file.with_name("state.sqlite.core.cache")
     cache.write_bytes(b"")
     cache.chmod(0o400)
     assert diagnoses(await examine(store.check, FILE)) == ["cache_file_unwritable"]
 
 
 async def test_the_shared_cache_is_shown(examine: Examine, file: Path) -> None:
-    cache = file.with_name("state.sqlite.cache")
+    cache = file.with_name("state.sqlite.core.cache")
     cache.write_bytes(bytes(1_500_000))
     findings = await examine(store.check, FILE)
     assert the_finding(findings, "cache_file").text == f"{cache}: the shared cache, 1.5 MB"

@@ -5,6 +5,7 @@ from proxy.cli import client_report
 from proxy.cli.client_report import ClientRow, KeyRow
 from proxy.gateway.core import StoredState
 from proxy.kit import clock
+from proxy.store.sqlite import SqliteStore
 from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import LedgerEntry
 from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount
@@ -33,7 +34,9 @@ async def test_programs_and_keys_of_the_last_days() -> None:
     ]
     await store.add_callers("1", counts)
     await store.set_usage(LedgerEntry("demo/erp", "2023-11"), 12)
-    report = await client_report.read(StoredState(store, config.Config(applications=APPLICATIONS), time))
+    report = await client_report.read(
+        StoredState(await SqliteStore.open(None, time, "", 1), store, config.Config(applications=APPLICATIONS), time)
+    )
     assert report.first_day == "2023-10-16"
     assert report.clients == [
         ClientRow(*OLD, 9, "2023-11-14T00:00:00Z"),

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy.config import store_place
 from proxy.kit.clock import ManualClock
 from proxy.store import open as opening
 
 
 async def open_and_close(url: str, time: ManualClock, config_file: Path, environ: Any = None) -> None:
-    store = await opening.open_store(
-        url, time, worker="one", cache_bytes=10**6, config_file=config_file, environ=environ or {}
-    )
+    place = store_place.parse(url, config_file, environ or {})
+    store = await opening.open_store(place, time, worker="one", cache_bytes=10**6)
     await store.check_writable()
     await store.aclose()
 

@@ -15,7 +15,7 @@ from service.store.conftest import CACHE_BYTES, NOW
 from support.redis_server import RedisServer
 from support.store_client import NOVEMBER, begin, counts, finish, one, result
 
-from proxy import errors
+from proxy import config, errors
 from proxy.kit.clock import ManualClock
 from proxy.store import open as opening
 from proxy.store.protocol import Account, Busy, Found, Refused, Reserved, Want
@@ -283,15 +283,11 @@ async def test_a_redis_that_would_lose_usage_is_refused(
 async def test_errors_do_not_show_the_password(tmp_path: Path, time: ManualClock) -> None:
     for url in (f"unix://:passw0rd@{tmp_path}/nobody.sock", "redis://:passw0rd@localhost:port/0"):
         with pytest.raises(errors.ConfigError, match="store") as caught:
-            await opening.open_store(
-                url, time, worker="worker", cache_bytes=CACHE_BYTES, config_file=tmp_path / "v3bridge.yaml"
-            )
+            await opening.open_store(config.StoreUrl(url), time, worker="worker", cache_bytes=CACHE_BYTES)
         assert "passw0rd" not in repr((caught.value, caught.value.__cause__))
 
 
-async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, time: ManualClock) -> None:
+async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, time: ManualClock) -> None:
     monkeypatch.setitem(sys.modules, "proxy.store.redis", None)
     with pytest.raises(errors.ConfigError, match=r"store: Redis needs another package; .*\[redis\]"):
-        await opening.open_store(
-            "redis://localhost/0", time, worker="", cache_bytes=CACHE_BYTES, config_file=tmp_path / "c.yaml"
-        )
+        await opening.open_store(config.StoreUrl("redis://localhost/0"), time, worker="", cache_bytes=CACHE_BYTES)

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from proxy.kit import clock, windows
 from proxy.stores.protocols import (
     USAGE_SET,
@@ -37,104 +35,6 @@ async def counts(store: Any, line: Any = NOVEMBER) -> Any:
     (state,) = await store.usage([line])
     assert state.entry == line
     return state[1:]
-
-
-async def test_request_counts_in_every_window_or_in_none(store: Store, manual_clock: clock.ManualClock) -> None:
-    both = (SECOND, MINUTE)
-    assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
-    assert await store.take("a", both) == pytest.approx(1.0)
-    manual_clock.advance(0.25)
-    assert await store.take("a", both) == pytest.approx(0.75)
-    manual_clock.advance(0.75)
-    assert await store.take("a", both) == 0.0
-    assert await store.take("a", both) == pytest.approx(59.0)
-    manual_clock.advance(59.0)
-    assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
-
-
-async def test_requests_are_counted_per_key(store: Store) -> None:
-    one = (windows.Window(1, 60.0),)
-    assert [await store.take(key, one) for key in ("a", "b")] == [0.0, 0.0]
-    assert await store.take("a", one) == pytest.approx(60.0)
-
-
-async def test_action_runs_once_in_a_period(store: Store, manual_clock: clock.ManualClock) -> None:
-    assert [await store.claim_once("a", 60) for _ in range(3)] == [True, False, False]
-    assert await store.claim_once("b", 60)
-    manual_clock.advance(60)
-    assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
-
-
-async def test_clock_set_back_blocks_no_action_beyond_its_period(store: Store, manual_clock: clock.ManualClock) -> None:
-    manual_clock.advance(86_400)
-    assert await store.claim_once("a", 60)
-    manual_clock.advance(-86_400)
-    assert [await store.claim_once("a", 60) for _ in range(2)] == [True, False]
-
-
-async def test_cooldown_lasts_until_its_end_and_the_last_one_counts(
-    store: Store, manual_clock: clock.ManualClock
-) -> None:
-    assert await store.cooldown("demo") is None
-    await store.start_cooldown("demo", "refused", manual_clock.now() + 30)
-    await store.start_cooldown("demo", "gone", manual_clock.now() + 10)
-    assert (await store.cooldown("demo"), await store.cooldown("other")) == ("gone", None)
-    assert await store.token("demo") is None
-    manual_clock.advance(10)
-    assert await store.cooldown("demo") is None
-
-
-async def test_concurrent_requests_are_all_counted(store: Store) -> None:
-    waits = [await store.take("a", (windows.Window(50, 60.0),)) for _ in range(51)]
-    assert waits == [0.0] * 50 + [pytest.approx(60.0)]
-
-
-async def test_wait_is_never_zero_within_a_cooldown(store: Store, manual_clock: clock.ManualClock) -> None:
-    one = (windows.Window(1, 1.0),)
-    await store.take("a", one)
-    manual_clock.advance(0.999999)
-    assert await store.take("a", one) > 0.0
-
-
-async def test_token_is_stored_until_expiry(store: Store, manual_clock: clock.ManualClock) -> None:
-    assert await store.token("demo") is None
-    await store.keep_token("demo", "first", manual_clock.now() + 10)
-    await store.keep_token("demo", "second", manual_clock.now() + 20)
-    assert await store.token("demo") == ("second", manual_clock.now() + 20)
-    assert await store.token("other") is None
-    manual_clock.advance(20)
-    assert await store.token("demo") is None
-
-
-async def test_only_the_given_token_is_removed(store: Store, manual_clock: clock.ManualClock) -> None:
-    await store.keep_token("demo", "new", manual_clock.now() + 10)
-    await store.drop_token("demo", "old")
-    await store.drop_token("other", "new")
-    assert await store.token("demo") == ("new", manual_clock.now() + 10)
-    await store.drop_token("demo", "new")
-    assert await store.token("demo") is None
-
-
-async def test_lock_has_one_holder_at_a_time(store: Store) -> None:
-    assert await store.lock("token:demo", "one", 10)
-    assert not await store.lock("token:demo", "other", 10)
-    assert await store.lock("token:another", "other", 10)
-    await store.unlock("token:demo", "other")
-    assert not await store.lock("token:demo", "other", 10)
-    await store.unlock("token:demo", "one")
-    assert await store.lock("token:demo", "other", 10)
-
-
-async def test_lock_expires_and_can_be_renewed(store: Store, manual_clock: clock.ManualClock) -> None:
-    assert await store.lock("token:demo", "one", 10)
-    manual_clock.advance(9)
-    assert await store.lock("token:demo", "one", 10)
-    manual_clock.advance(9)
-    assert not await store.lock("token:demo", "other", 10)
-    manual_clock.advance(1)
-    assert await store.lock("token:demo", "other", 10)
-    await store.unlock("token:demo", "one")
-    assert not await store.lock("token:demo", "one", 10)
 
 
 async def test_reservations_are_accepted_within_their_limits(store: Store) -> None:

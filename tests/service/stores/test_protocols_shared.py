@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from service.stores.test_protocols import NOVEMBER, claim, counts, settlement
 
-from proxy.kit import clock, windows
+from proxy.kit import clock
 from proxy.stores.protocols import ExhaustedQuota
 
 
@@ -13,8 +13,6 @@ async def test_stores_of_one_location_see_equal_data(open_store: Any, persistent
     one, other = await open_store(persistent_kind), await open_store(persistent_kind)
     assert await one.reserve([claim("a", 60)]) == [None]
     assert await other.reserve([claim("b", 60)]) == [NOVEMBER]
-    assert await one.lock("x", "one", 10)
-    assert not await other.lock("x", "other", 10)
     await other.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
     assert await counts(one) == (5, 0, 0)
 
@@ -38,10 +36,7 @@ async def test_all_data_survives_a_restart(
     open_store: Any, persistent_kind: str, reopen_store: Any, manual_clock: clock.ManualClock
 ) -> None:
     before = await open_store(persistent_kind)
-    week = (windows.Window(1, 7 * 86_400.0),)
     closure = ExhaustedQuota("demo", manual_clock.now() + 99, "spent")
-    await before.keep_token("demo", "a-token", manual_clock.now() + 60)
-    await before.take("demo", week)
     await before.heartbeat("worker", 10)
     await before.reserve([claim("a", 60), claim("b", 10)])
     await before.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
@@ -49,8 +44,6 @@ async def test_all_data_survives_a_restart(
     store = await reopen_store(persistent_kind, before)
     await store.settle(settlement(1, (NOVEMBER, 7, 2), claims="a"))
     assert await counts(store) == (7, 2, 10)
-    assert await store.token("demo") == ("a-token", manual_clock.now() + 60)
-    assert await store.take("demo", week) == pytest.approx(7 * 86_400)
     assert await store.exhausted_quotas() == [closure]
     manual_clock.advance(10)
     await store.heartbeat("another", 10)

@@ -10,7 +10,7 @@ from service.stores.test_protocols import NOVEMBER, claim, settlement
 from support.redis_server import RedisServer
 
 from proxy import errors
-from proxy.kit import clock, windows
+from proxy.kit import clock
 from proxy.stores.protocols import CacheRecord, ExhaustedQuota
 from proxy.stores.redis import RedisCache, RedisStore
 from proxy.telemetry.callers import Caller, CallerCount
@@ -31,53 +31,24 @@ def inside(redis_server: RedisServer) -> Any:
         yield client
 
 
-async def test_late_request_lets_no_more_than_the_window_through(
-    redis_server: RedisServer, store: Any, manual_clock: clock.ManualClock
-) -> None:
-    """Its time was read before it was on its way, while others were taken; or its machine's clock is behind."""
-    late = RedisStore(redis_server.url, clock.ManualClock(manual_clock.now()))
-    manual_clock.advance(1.0)
-    second = (windows.Window(2, 1.0),)
-    assert [await store.take("demo", second) for _ in range(2)] == [0.0, 0.0]
-    assert await late.take("demo", second) == pytest.approx(1.0)
-    manual_clock.advance(0.25)
-    assert await store.take("demo", second) == pytest.approx(0.75)
-    await late.aclose()
-
-
 async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     store: Any, inside: Any, manual_clock: clock.ManualClock
 ) -> None:
     await store.heartbeat("worker", 10)
-    await store.keep_token("demo", "a-token", manual_clock.now() + 600)
-    await store.lock("token:demo", "worker", 30)
-    await store.take("demo", (windows.Window(2, 1.0), windows.Window(9, 900.0)))
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
     await store.mark_exhausted(ExhaustedQuota("demo", manual_clock.now() + 99, "spent"))
     await store.add_callers("1", [CallerCount(19_675, Caller("demo", "erp", "parts/match", "curl/8", ""), 1, 2)])
-    lives = {key.removeprefix("{v3bridge}:"): inside.ttl(key) for key in inside.scan_iter()}
+    lives = {key.removeprefix("{v3bridge}:core:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
     # All of them end with the time that they are retained for, whether a service prunes them or not.
     counts = {"caller_days", "callers:19675"}
     assert {400 * 86_400 - 60 < ending.pop(key) <= 400 * 86_400 for key in counts} == {True}
-    assert set(ending) == {"token:demo", "lock:token:demo", "windows:demo", "settled:worker", "caller_batch:1"}
-    assert 600 <= ending["token:demo"] <= 660
-    assert 30 <= ending["lock:token:demo"] <= 90
-    assert 900 <= ending["windows:demo"] <= 960
+    assert set(ending) == {"settled:worker", "caller_batch:1"}
     assert ending["settled:worker"] > 6 * 86_400
     assert set(lives) - set(ending) - counts == {
         *("ledger:demo 2023-11", "entries", "owners", "reservations:worker", "exhausted_quotas")
     }
-
-
-async def test_request_log_is_trimmed_to_its_largest_window(
-    store: Any, inside: Any, manual_clock: clock.ManualClock
-) -> None:
-    for _ in range(20):
-        await store.take("demo", (windows.Window(5, 1.0),))
-        manual_clock.advance(0.3)
-    assert inside.llen("{v3bridge}:windows:demo") == 5
 
 
 async def test_scripts_are_reloaded_after_a_flush(store: Any, inside: Any) -> None:
@@ -94,7 +65,7 @@ async def test_closed_connection_is_reopened(store: Any, inside: Any) -> None:
 
 async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, manual_clock: clock.ManualClock) -> None:
     store = RedisStore(f"unix://:{SECRET}@{tmp_path}/nobody.sock", manual_clock)
-    for asked in (store.all_usage(), store.heartbeat("worker", 10), store.token("demo"), store.settle(settlement(1))):
+    for asked in (store.all_usage(), store.heartbeat("worker", 10), store.settle(settlement(1))):
         with pytest.raises(errors.StoreUnavailable, match="Redis") as caught:
             await asked
         assert SECRET not in repr((caught.value, caught.value.__cause__))
@@ -103,7 +74,7 @@ async def test_unreachable_server_is_an_error_without_password(tmp_path: Path, m
 
 
 async def test_refusing_server_is_an_error(store: Any, inside: Any) -> None:
-    inside.set("{v3bridge}:entries", "not a set")
+    inside.set("{v3bridge}:core:entries", "not a set")
     with pytest.raises(errors.StoreUnavailable, match="ResponseError"):
         await store.all_usage()
 
@@ -141,5 +112,5 @@ async def test_every_key_of_the_cache_expires(
     await cache.look_up([b"b" * 16], 0.0, claim=True)
     lives = {key: inside.ttl(key) for key in inside.scan_iter()}
     assert len(lives) == 4
-    assert all(key.startswith("{v3bridge}:cache:") and 0 < life <= 86_400 for key, life in lives.items())
+    assert all(key.startswith("{v3bridge}:core:cache:") and 0 < life <= 86_400 for key, life in lives.items())
     await cache.aclose()

@@ -12,7 +12,7 @@ import pytest
 from service.stores.test_protocols import NOVEMBER, claim, settlement
 
 from proxy import errors
-from proxy.kit import clock, windows
+from proxy.kit import clock
 from proxy.stores import sqlite_schema
 from proxy.stores.protocols import EntryUsage
 from proxy.stores.sqlite import SqliteStore
@@ -35,7 +35,7 @@ def _mode(path: Any) -> Any:
 
 
 async def test_database_files_are_readable_by_the_owner_only(store: Any, file: Any) -> None:
-    await store.keep_token("demo", "a-token", 9e9)
+    await store.put_note("kind", "demo", "a note")
     assert {path.name: _mode(path) for path in file.parent.iterdir()} == {
         "state.sqlite": 0o600,
         "state.sqlite-shm": 0o600,
@@ -150,28 +150,6 @@ async def test_long_locked_file_is_a_store_error(
     holder.close()
     assert await store.reserve([claim("a", 1)]) == [None]
     await store.aclose()
-
-
-async def test_clock_set_back_blocks_nothing_for_ever(store: Any, manual_clock: clock.ManualClock) -> None:
-    one = (windows.Window(1, 60.0),)
-    manual_clock.advance(86_400)
-    await store.take("a", one)
-    manual_clock.advance(-86_400)
-    assert await store.take("a", one) == pytest.approx(60.0)
-    manual_clock.advance(60)
-    assert await store.take("a", one) == 0.0
-
-
-async def test_requests_outside_all_windows_are_deleted(file: Any, store: Any, manual_clock: clock.ManualClock) -> None:
-    for key in ("a", "b"):
-        await store.take(key, (windows.Window(9, 60.0),))
-    manual_clock.advance(61)
-    await store.take("a", (windows.Window(9, 60.0),))
-    await store.aclose()
-    await (await SqliteStore.open(file, manual_clock)).aclose()
-    with sqlite3.connect(file) as reader:
-        assert reader.execute("SELECT key FROM requests").fetchall() == [("a",)]
-    reader.close()
 
 
 def test_file_mode_is_independent_of_the_umask(file: Any) -> None:

@@ -19,7 +19,7 @@ from support import served
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.stores import open
+from proxy.store.sqlite import SqliteStore
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
@@ -119,9 +119,11 @@ def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
 
 
 @pytest.fixture
-def shared_store(clock: clocks.ManualClock) -> Any:
+async def shared_store(clock: clocks.ManualClock) -> Any:
     """The store that all workers of a test share."""
-    return identity_service.Away(open.MemoryStore(clock))
+    store = await SqliteStore.open(None, clock, "worker", 2**20)
+    yield identity_service.Away(store)
+    await store.aclose()
 
 
 @pytest.fixture

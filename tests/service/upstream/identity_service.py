@@ -9,7 +9,7 @@ import aiohttp
 import aioresponses
 
 from proxy import config, errors
-from proxy.stores import open
+from proxy.store.protocol import Store
 from proxy.upstream.auth import identity
 
 URL = "https://identity.example/connect/token"
@@ -69,15 +69,15 @@ class ScriptedIdentityService:
 class Away:
     """A store that can be out of reach: then every operation says so."""
 
-    def __init__(self, store: open.MemoryStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.away = False
 
     def __getattr__(self, name: str) -> Any:
-        async def operation(*arguments: Any) -> Any:
+        async def operation(*arguments: Any, **named: Any) -> Any:
             if self.away:
                 raise errors.StoreUnavailable("the store is away")
-            return await getattr(self._store, name)(*arguments)
+            return await getattr(self._store, name)(*arguments, **named)
 
         return operation
 

@@ -13,11 +13,14 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import proxy
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 30.0  # that a line or an end may take
@@ -117,10 +120,19 @@ def test_start_and_stop_are_logged_with_version_and_settings(start_service: Any,
     assert serving.errors.splitlines()[-1].startswith('{"event":"service stopped"')
 
 
-def test_start_log_line_has_no_password(start_service: Any) -> None:
-    serving, _ = start_service(1, "redis://user:passw0rd@127.0.0.1:9/0?password=passw0rd")
-    assert serving.stop(signal.SIGTERM) == 0
-    assert [line["store"] for line in lines(serving, "service started")] == ["redis://127.0.0.1:9/0"]
+def test_start_log_line_has_no_password(start_service: Any, redis_server: "RedisServer") -> None:
+    import redis
+
+    address = redis_server.url.replace("unix://", "unix://:passw0rd@")
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.config_set("requirepass", "passw0rd")
+    try:
+        serving, _ = start_service(1, address)
+        assert serving.stop(signal.SIGTERM) == 0
+    finally:
+        with redis.Redis.from_url(address) as client:
+            client.config_set("requirepass", "")
+    assert [line["store"] for line in lines(serving, "service started")] == [redis_server.url]
     assert "passw0rd" not in serving.errors
 
 

@@ -267,7 +267,7 @@ def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_di
     run_command: Run, config_file: str, spent: None, tmp_path: Path
 ) -> None:
     # The log that a killed process leaves: what it holds is not in the file yet.
-    (tmp_path / "state.sqlite-wal").write_bytes(b"\0" * 4096)
+    (tmp_path / "state.sqlite.core-wal").write_bytes(b"\0" * 4096)
     done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
     assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
 

@@ -163,12 +163,12 @@ async def test_overwritten_store_is_named_by_readiness(
     with serving(configured) as (process, url):
         assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
         assert await ready(session, url) == (200, {})
-        file = Path(store.removeprefix("sqlite:"))
+        file = Path(f"{store.removeprefix('sqlite:')}.core")
         with file.open("r+b") as opened:
             opened.write(b"\0" * file.stat().st_size)
         status, reasons = await ready(session, url)
         assert (status, list(reasons)) == (503, ["store"])
-        assert "state.sqlite was overwritten; stop the service, restore the file" in reasons["store"]
+        assert "state.sqlite.core was overwritten; stop the service, restore the file" in reasons["store"]
         assert (await ask(session, url, "limited", "1N4007"))[0] == 503
         process.kill()
 
@@ -183,7 +183,7 @@ async def test_truncated_files_beside_the_store_are_logged_end_no_process_and_bo
     parts = ["SN74S74N", "1N4007", "NE555P", "LM358N", "BC547B", "1N4148", "SN74S74N", "NE555P"]
     with serving(configured, stderr=subprocess.PIPE) as (process, url):
         for number, mpn in enumerate(parts * 2):
-            for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite.*"):
+            for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite.core.*"):
                 if file.is_file():
                     os.truncate(file, number % 3)
             statuses = [(await ask(session, url, name, mpn))[0] for name in ("limited", "unlimited")]
@@ -253,5 +253,5 @@ async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
     used = {row["application"]: row["used"] for row in json.loads(read.stdout)}
     assert (read.returncode, read.stderr, used["limited"]) == (0, "", sandbox.part_usage.used("limited"))
     assert (changed.returncode, changed.stdout) == (2, "")
-    assert changed.stderr == f"v3bridge: store: {folder}/state.sqlite: {reason}\n"
+    assert changed.stderr == f"v3bridge: store: {folder}/state.sqlite.core: {reason}\n"
     assert await asyncio.to_thread(lambda: subprocess.run([*command, "--set", "limited=1"], cwd=ROOT).returncode) == 0

@@ -1,4 +1,4 @@
-"""Token requests of several workers with one store: the lock, shared results, and outages of the store."""
+"""Token requests of several workers with one store: the lease, shared results, and outages of the store."""
 
 import asyncio
 import io
@@ -134,47 +134,48 @@ async def test_back_off_after_refused_tokens_holds_for_all_workers(start: Any, s
     assert len(service.requests) == 1
 
 
-async def test_lock_of_a_dead_worker_expires(start: Any, service: Any, shared_store: Any) -> None:
+async def test_lease_of_a_dead_worker_expires(start: Any, service: Any, shared_store: Any) -> None:
     keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
-    assert await shared_store.lock(keys.lock, "a worker that was killed", token_requests.LOCK_SECONDS)
+    assert await shared_store.put_value(keys.lease, "a worker that was killed", token_requests.LEASE_SECONDS)
     service.grant()
     started = service.clock.now()
     assert await start().get(CREDENTIALS)
     assert service.clock.now() - started == pytest.approx(
-        token_requests.LOCK_SECONDS, abs=2 * token_requests.POLL_SECONDS
+        token_requests.LEASE_SECONDS, abs=2 * token_requests.POLL_SECONDS
     )
 
 
-async def test_wait_for_the_lock_is_limited(start: Any, service: Any, shared_store: Any) -> None:
+async def test_wait_for_the_lease_is_limited(start: Any, service: Any, shared_store: Any) -> None:
     keys = token_store.keys(URL, "supply.domain", CREDENTIALS)
-    assert await shared_store.lock(keys.lock, "a worker that hangs", 10 * token_requests.LOCK_WAIT_MAX)
+    assert await shared_store.put_value(keys.lease, "a worker that hangs", 10 * token_requests.LEASE_WAIT_MAX)
     with pytest.raises(errors.UpstreamUnreachable, match="application demo waits for another worker"):
         await start().get(CREDENTIALS)
     assert not service.requests
 
 
-async def test_lock_is_renewed_during_the_request(
+async def test_lease_is_extended_during_the_request(
     start: Any, service: Any, shared_store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_requests, "LOCK_SECONDS", 0.03)
-    locks = []
+    monkeypatch.setattr(token_requests, "LEASE_SECONDS", 0.03)
+    leases = []
     responding = asyncio.Event()
     service.grant_when(responding)
-    lock = shared_store.lock
+    put_value = shared_store.put_value
 
-    async def counted(*arguments: Any) -> Any:
-        locks.append(arguments)
-        return await lock(*arguments)
+    async def counted(*arguments: Any, **named: Any) -> Any:
+        leases.append(arguments)
+        return await put_value(*arguments, **named)
 
-    shared_store.lock = counted
+    shared_store.put_value = counted
     requesting = asyncio.create_task(start().get(CREDENTIALS))
-    await until(lambda: len(locks) > 3)
+    await until(lambda: len(leases) > 3)
+    owners = {owner for _, owner, _ in leases}
     responding.set()
     assert await requesting
-    assert {owner for _, owner, _ in locks} == {locks[0][1]}
+    assert len(owners) == 1
 
 
-async def test_stopping_worker_releases_the_lock(start: Any, service: Any) -> None:
+async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
     responding = asyncio.Event()
     service.grant_when(responding)
     stopping, staying = start(), start()
