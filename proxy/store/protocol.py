@@ -18,8 +18,10 @@ from proxy.kit.windows import Window
 LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
+DAY_SECONDS = 86_400
 DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
-FAILURES_MAX, UNKNOWN_KEYS_MAX = 50, 500  # that are kept, the newest of each
+CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
+SEEN_MAX = {CLIENT: 0, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest; 0: all
 
 
 class Account(NamedTuple):
@@ -153,39 +155,22 @@ class Usage(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Requests of one program to one endpoint on one day (in days since 1970, UTC). Application and key are empty
-    without a valid API key. `unsupported` are parameters and fields that v3bridge had no source for, between commas."""
+    """Requests of one kind on one day (in days since 1970, UTC) with the same values, and the time of the last one.
 
+    CLIENT: of a program to an endpoint; application and key are empty without a valid API key; `detail` are parameters
+    and fields that v3bridge had no source for. UNKNOWN_KEY: with a key that no application has, by its digest;
+    `endpoint` is the client's address. FAILURE: one that failed; `detail` is what a person needs to find the reason.
+    """
+
+    kind: str
     day: int
     application: str
     key: str
     endpoint: str
     user_agent: str
-    unsupported: str
+    detail: str
     requests: int
     last: float
-
-
-class UnknownKey(NamedTuple):
-    """API key that no application has, by its SHA-256: address and User-Agent of its last request, and how many."""
-
-    digest: str
-    address: str
-    user_agent: str
-    first: float
-    last: float
-    requests: int
-
-
-class Failure(NamedTuple):
-    """Failed request: when, its response's status, and what a person needs to find the reason. Without secrets."""
-
-    at: float
-    status: int
-    request_id: str
-    application: str
-    target: str
-    reason: str
 
 
 class Store(Protocol):
@@ -236,19 +221,11 @@ class Store(Protocol):
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
 
-    async def add_seen(
-        self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
-    ) -> None:
-        """Add counts and failures, once for each id."""
+    async def add_seen(self, id: str, rows: Sequence[Seen], first_day: int) -> None:
+        """Add requests, once for each id, and delete what was seen on days before the first one."""
 
-    async def seen(self, first_day: int) -> list[Seen]:
-        """Return the counts of this day and later ones."""
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        """Return unknown API keys, the last one first."""
-
-    async def failures(self) -> list[Failure]:
-        """Return failures, the last one first."""
+    async def seen(self, kind: str, first_day: int) -> list[Seen]:
+        """Return what was seen of a kind on this day and later ones, the last one first."""
 
     async def check_writable(self) -> None:
         """Write to the store. Raises StoreUnavailable."""

@@ -11,8 +11,7 @@
 -- row, body    "part:scope uid" → values, as sent; "result:scope key" → values, details
 -- ids          "scope id" → name of a part; ages: sorted set of names in `row`
 -- value        key → {text, since, until}; windows: key → times of requests
--- seen         who called on which day → {requests, last}; failures: list
--- unknown      digest → API key that no application has; unknown_ages: sorted set of digests
+-- seen:KIND    day and values, as sent → {requests, last}; ages:seen:KIND: sorted set of these
 -- done:ID, added:ID   an operation with this id is done
 
 local VERSION = 1
@@ -238,7 +237,7 @@ local function expire(id, reservation)
 end
 
 local function delete_days(first)
-  for _, key in ipairs({ 'used', 'uncertain', 'reserved', 'seen' }) do
+  for _, key in ipairs({ 'used', 'uncertain', 'reserved' }) do
     for _, field in ipairs(run('HKEYS', key)) do
       local day = string.match(field, '%d%d%d%d%-%d%d%-%d%d')
       if day and day < first then run('HDEL', key, field) end
@@ -334,32 +333,38 @@ function operations.take(key, windows)
   return 0
 end
 
-function operations.add_seen(id, seen, unknown, failures, unknown_max, failures_max)
+-- `kinds`: pairs of a kind and how many rows of it are kept, 0: all.
+function operations.add_seen(id, rows, first, kinds)
   if not run('SET', 'added:' .. id, 1, 'NX', 'EX', 86400) then return end
-  for _, each in ipairs(seen) do
-    local before = load('seen', each.caller) or { 0, 0 }
-    save('seen', each.caller, { before[1] + each.requests, math.max(before[2], each.last) })
+  for _, row in ipairs(rows) do
+    local key = 'seen:' .. row.kind
+    local before = load(key, row.name) or { 0, 0 }
+    local last = math.max(before[2], row.last)
+    save(key, row.name, { before[1] + row.requests, last })
+    run('ZADD', 'ages:' .. key, last, row.name)
   end
-  for _, key in ipairs(unknown) do
-    local before = load('unknown', key.digest) or { first = key.first, last = key.last, requests = 0 }
-    local newest = before.last > key.last and before or key
-    newest.first, newest.requests = math.min(before.first, key.first), before.requests + key.requests
-    save('unknown', key.digest, newest)
-    run('ZADD', 'unknown_ages', newest.last, key.digest)
+  for _, kind in ipairs(kinds) do
+    local key, most = 'seen:' .. kind[1], kind[2]
+    local function delete(names)
+      for _, name in ipairs(names) do
+        run('HDEL', key, name)
+        run('ZREM', 'ages:' .. key, name)
+      end
+    end
+    delete(run('ZRANGEBYSCORE', 'ages:' .. key, '-inf', '(' .. first, 'LIMIT', 0, 1000))
+    if most > 0 then delete(run('ZRANGE', 'ages:' .. key, 0, -most - 1)) end
   end
-  for _, digest in ipairs(run('ZRANGE', 'unknown_ages', 0, -unknown_max - 1)) do
-    run('HDEL', 'unknown', digest)
-    run('ZREM', 'unknown_ages', digest)
-  end
-  for _, failure in ipairs(failures) do run('LPUSH', 'failures', failure) end
-  run('LTRIM', 'failures', 0, failures_max - 1)
 end
 
 -- A store of another version keeps usage and reservations.
-function operations.open()
+function operations.open(kinds)
   if number('state', 'version') == VERSION then return end
   operations.forget()
-  for _, key in ipairs({ 'value', 'windows', 'seen', 'failures', 'unknown', 'unknown_ages' }) do run('DEL', key) end
+  for _, key in ipairs({ 'value', 'windows' }) do run('DEL', key) end
+  for _, kind in ipairs(kinds) do
+    run('DEL', 'seen:' .. kind)
+    run('DEL', 'ages:seen:' .. kind)
+  end
   run('HSET', 'state', 'version', VERSION)
 end
 

@@ -7,7 +7,7 @@ less, data were lost or rolled back, and a new epoch begins: no parts are reserv
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.store import protocol
-from proxy.store.protocol import Account, Begin, Failure, Finish, Outcome, Result, Seen, UnknownKey, Usage
+from proxy.store.protocol import Account, Begin, Finish, Outcome, Result, Seen, Usage
 
 PREFIX = "{v3bridge}:"
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ class RedisStore:
         store = cls(url, clock, worker, cache_bytes, now)
         try:
             _check(await _response(store._redis.info()))
-            await store._call("open")
+            await store._call("open", list(protocol.SEEN_MAX))
         except BaseException:
             await store._redis.aclose()
             raise
@@ -120,31 +120,18 @@ class RedisStore:
     async def take(self, key: str, windows: Sequence[Window]) -> float:
         return float(await self._call("take", key, windows))
 
-    async def add_seen(
-        self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
-    ) -> None:
-        callers = [
-            {"caller": _text([_date(each.day), *each[1:6]]), "requests": each.requests, "last": each.last}
-            for each in seen
+    async def add_seen(self, id: str, rows: Sequence[Seen], first_day: int) -> None:
+        added = [
+            {"kind": row.kind, "name": _text(row[1:7]), "requests": row.requests, "last": row.last} for row in rows
         ]
-        bounds = protocol.UNKNOWN_KEYS_MAX, protocol.FAILURES_MAX
-        keys = [key._asdict() for key in unknown]
-        await self._call("add_seen", id, callers, keys, [_text(failure) for failure in failures], *bounds)
+        await self._call("add_seen", id, added, first_day * protocol.DAY_SECONDS, list(protocol.SEEN_MAX.items()))
 
-    async def seen(self, first_day: int) -> list[Seen]:
+    async def seen(self, kind: str, first_day: int) -> list[Seen]:
+        stored = await _response(self._redis.hgetall(f"{PREFIX}seen:{kind}"))
         rows = [
-            (*msgspec.json.decode(caller), *msgspec.msgpack.decode(row))
-            for caller, row in (await self._hash("seen")).items()
+            Seen(kind, *msgspec.json.decode(name), *msgspec.msgpack.decode(counted)) for name, counted in stored.items()
         ]
-        return [Seen(_day(day), *others) for day, *others in rows if _day(day) >= first_day]
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        keys = [UnknownKey(**msgspec.msgpack.decode(row)) for row in (await self._hash("unknown")).values()]
-        return sorted(keys, key=lambda key: -key.last)
-
-    async def failures(self) -> list[Failure]:
-        rows = await _response(self._redis.lrange(f"{PREFIX}failures", 0, -1))
-        return sorted((msgspec.json.decode(row, type=Failure) for row in rows), key=lambda failure: -failure.at)
+        return sorted((row for row in rows if row.day >= first_day), key=lambda row: -row.last)
 
     async def check_writable(self) -> None:
         await self.forgotten()  # writes, as every operation does
@@ -173,9 +160,6 @@ class RedisStore:
         epoch, counter, result = msgspec.msgpack.decode(row)
         self._seen = max(self._seen, (epoch, counter))
         return result, iter(bodies)
-
-    async def _hash(self, key: str) -> dict[bytes, bytes]:
-        return dict(await _response(self._redis.hgetall(PREFIX + key)))
 
 
 def _check(info: dict[str, Any]) -> None:
@@ -260,14 +244,6 @@ def _outcome(begin: Begin, key: str, values: Any, bodies: Iterator[bytes], now: 
 
 def _entry(account: Account) -> str:
     return f"{account.account} {account.period}"
-
-
-def _date(day: int) -> str:
-    return (date(1970, 1, 1) + timedelta(day)).isoformat()
-
-
-def _day(text: str) -> int:
-    return (date.fromisoformat(text) - date(1970, 1, 1)).days
 
 
 def _text(values: Any) -> str:

@@ -12,11 +12,10 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.store import protocol, sqlite_lookup
-from proxy.store.protocol import Account, Begin, Failure, Finish, Outcome, Result, Seen, UnknownKey, Usage
+from proxy.store.protocol import Account, Begin, Finish, Outcome, Result, Seen, Usage
 from proxy.store.sqlite_file import Database
 from proxy.store.sqlite_lookup import Pair, json_text
 
-DAY_SECONDS = 86_400.0
 DONE_SECONDS = 60.0  # for which a reservation is known at least after its end
 EVICTED = 8  # parts that are deleted at a time
 
@@ -64,18 +63,11 @@ INSERT INTO value VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded
 # A value that begins later was written before the clock was set back.
 _UNLESS_THERE = "WHERE value.value = excluded.value OR excluded.since < value.since OR excluded.since >= value.until"
 _ADD_SEEN = """
-INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     requests = requests + excluded.requests, last = max(last, excluded.last)
 """
-_ADD_UNKNOWN_KEY = """
-INSERT INTO unknown_key VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET address = excluded.address,
-    user_agent = excluded.user_agent, last = excluded.last, requests = requests + excluded.requests
-"""
-_OLD_UNKNOWN_KEYS = """
-DELETE FROM unknown_key WHERE digest IN (SELECT digest FROM unknown_key ORDER BY last DESC, digest LIMIT -1 OFFSET ?)
-"""
-_OLD_FAILURES = """
-DELETE FROM failure WHERE rowid IN (SELECT rowid FROM failure ORDER BY at DESC, rowid DESC LIMIT -1 OFFSET ?)
+_DELETE_OLDER_SEEN = """
+DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen WHERE kind = ? ORDER BY last DESC LIMIT -1 OFFSET ?)
 """
 _decode_accounts = msgspec.json.Decoder(list[tuple[str, str]]).decode
 _decode_times = msgspec.json.Decoder(list[float]).decode
@@ -201,12 +193,11 @@ class SqliteStore:
         self._expire("deadline <= ?", now)
         today = datetime.fromtimestamp(now, UTC).date()
         periods = json_text([today.isoformat(), today.isoformat()[:7], protocol.LIFETIME])
-        self._rows.execute(_DELETE_RESERVATIONS, (now, now - DAY_SECONDS, periods))
+        self._rows.execute(_DELETE_RESERVATIONS, (now, now - protocol.DAY_SECONDS, periods))
         self._rows.execute("DELETE FROM busy WHERE reservation NOT IN (SELECT id FROM reservation)")
         first = (today - timedelta(protocol.DAYS_KEPT)).isoformat()
         self._rows.execute("DELETE FROM usage WHERE length(period) = 10 AND period < ? AND reserved = 0", (first,))
         self._rows.execute("DELETE FROM value WHERE until <= ?", (now,))
-        self._rows.execute("DELETE FROM seen WHERE day < ?", (now // DAY_SECONDS - protocol.DAYS_KEPT,))
         for table in ("part", "result"):
             # A time of tomorrow was written before the clock was set back.
             self._rows.execute(_DELETE_OLD.format(table), (now, protocol.STORED_SECONDS))
@@ -284,30 +275,20 @@ class SqliteStore:
         return 0.0
 
     @_transaction
-    def add_seen(
-        self, id: str, seen: Sequence[Seen], unknown: Sequence[UnknownKey], failures: Sequence[Failure]
-    ) -> None:
+    def add_seen(self, id: str, rows: Sequence[Seen], first_day: int) -> None:
         now = self._clock.now()
         statement = f"{_PUT_VALUE} WHERE false"
-        if not self._rows.execute(statement, (f"seen {id}", "", now, now + DAY_SECONDS)).rowcount:
+        if not self._rows.execute(statement, (f"seen {id}", "", now, now + protocol.DAY_SECONDS)).rowcount:
             return
-        self._rows.executemany(_ADD_SEEN, seen)
-        self._rows.executemany(_ADD_UNKNOWN_KEY, unknown)
-        self._rows.executemany("INSERT INTO failure VALUES (?, ?, ?, ?, ?, ?)", failures)
-        self._rows.execute(_OLD_UNKNOWN_KEYS, (protocol.UNKNOWN_KEYS_MAX,))
-        self._rows.execute(_OLD_FAILURES, (protocol.FAILURES_MAX,))
+        self._rows.executemany(_ADD_SEEN, rows)
+        self._rows.execute("DELETE FROM seen WHERE day < ?", (first_day,))
+        bounds = [(kind, most) for kind, most in protocol.SEEN_MAX.items() if most]
+        self._rows.executemany(_DELETE_OLDER_SEEN, bounds)
 
     @_transaction
-    def seen(self, first_day: int) -> list[Seen]:
-        return [Seen(*row) for row in self._rows.execute("SELECT * FROM seen WHERE day >= ?", (first_day,))]
-
-    @_transaction
-    def unknown_keys(self) -> list[UnknownKey]:
-        return [UnknownKey(*row) for row in self._rows.execute("SELECT * FROM unknown_key ORDER BY last DESC, digest")]
-
-    @_transaction
-    def failures(self) -> list[Failure]:
-        return [Failure(*row) for row in self._rows.execute("SELECT * FROM failure ORDER BY at DESC, rowid DESC")]
+    def seen(self, kind: str, first_day: int) -> list[Seen]:
+        statement = "SELECT * FROM seen WHERE kind = ? AND day >= ? ORDER BY last DESC"
+        return [Seen(*row) for row in self._rows.execute(statement, (kind, first_day))]
 
     async def check_writable(self) -> None:
         await self.put_value("writable", "", 1.0)

@@ -47,11 +47,9 @@ CREATE INDEX part_by_age ON part (fetched);
 CREATE TABLE forgotten (number INTEGER);
 INSERT INTO forgotten VALUES (0);
 CREATE TABLE value (key TEXT PRIMARY KEY, value TEXT, since REAL, until REAL) WITHOUT ROWID;
-CREATE TABLE seen (day INTEGER, application TEXT, key TEXT, endpoint TEXT, user_agent TEXT, unsupported TEXT,
-    requests INTEGER, last REAL, PRIMARY KEY (day, application, key, endpoint, user_agent, unsupported)) WITHOUT ROWID;
-CREATE TABLE unknown_key (digest TEXT PRIMARY KEY, address TEXT, user_agent TEXT, first REAL, last REAL,
-    requests INTEGER) WITHOUT ROWID;
-CREATE TABLE failure (at REAL, status INTEGER, request_id TEXT, application TEXT, target TEXT, reason TEXT);
+CREATE TABLE seen (kind TEXT, day INTEGER, application TEXT, key TEXT, endpoint TEXT, user_agent TEXT, detail TEXT,
+    requests INTEGER, last REAL, PRIMARY KEY (day, kind, application, key, endpoint, user_agent, detail));
+CREATE INDEX seen_by_age ON seen (kind, last);
 """
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from proxy.kit.clock import ManualClock
 from proxy.kit.windows import Window
-from proxy.store.protocol import FAILURES_MAX, UNKNOWN_KEYS_MAX, Failure, Seen, Store, UnknownKey
+from proxy.store.protocol import CLIENT, FAILURE, SEEN_MAX, UNKNOWN_KEY, Seen, Store
 
 SECOND, MINUTE = Window(2, 1.0), Window(3, 60.0)
 DAY = 20_000
@@ -67,32 +67,33 @@ async def test_clock_set_back_blocks_nothing_for_longer(store: Store, time: Manu
 
 
 def seen(**changes: Any) -> Seen:
-    return Seen(DAY, "erp", "key", "parts/match", "curl/8", "", 2, 7.0)._replace(**changes)
+    return Seen(CLIENT, DAY, "erp", "key", "parts/match", "curl/8", "", 2, DAY * 86_400.0)._replace(**changes)
 
 
 async def test_requests_are_added_once_for_each_id(store: Store) -> None:
     for id in ("1", "1", "2"):
-        await store.add_seen(id, [seen(), seen(user_agent="wget")], [], [])
-    await store.add_seen("3", [seen(day=DAY - 1), seen(last=9.0, requests=1), seen(last=5.0, requests=1)], [], [])
-    added = [seen(requests=6, last=9.0), seen(user_agent="wget", requests=4)]
-    assert sorted(await store.seen(DAY)) == added
-    assert sorted(await store.seen(DAY - 1)) == [seen(day=DAY - 1), *added]
+        await store.add_seen(id, [seen(), seen(user_agent="wget"), seen(kind=FAILURE)], DAY)
+    last = DAY * 86_400.0 + 9
+    await store.add_seen("3", [seen(last=last, requests=1), seen(last=last - 5, requests=1)], DAY)
+    assert await store.seen(CLIENT, DAY) == [seen(requests=6, last=last), seen(user_agent="wget", requests=4)]
+    assert await store.seen(FAILURE, DAY) == [seen(kind=FAILURE, requests=4)]
+    assert await store.seen(CLIENT, DAY + 1) == []
 
 
-async def test_unknown_keys_are_bounded_and_the_last_one_is_first(store: Store) -> None:
-    keys = [UnknownKey(f"key {number}", "::1", "curl", 1.0, float(number), 1) for number in range(UNKNOWN_KEYS_MAX + 9)]
-    await store.add_seen("1", [], keys, [])
-    again = UnknownKey(keys[9].digest, "::2", "wget", 900.0, 999.0, 4)
-    await store.add_seen("2", [], [again], [])
-    stored = await store.unknown_keys()
-    assert stored == [again._replace(first=1.0, requests=5), *reversed(keys[10:])]
+async def test_days_before_the_first_one_are_deleted(store: Store) -> None:
+    before = seen(day=DAY - 1, last=DAY * 86_400.0 - 1)
+    await store.add_seen("1", [before, seen()], DAY - 1)
+    assert await store.seen(CLIENT, 0) == [seen(), before]
+    await store.add_seen("2", [], DAY)
+    assert await store.seen(CLIENT, 0) == [seen()]
 
 
-async def test_failures_are_bounded_and_the_last_one_is_first(store: Store) -> None:
-    failures = [Failure(float(number), 502, f"id {number}", "erp", "/x", "it broke") for number in range(FAILURES_MAX)]
-    await store.add_seen("1", [], [], failures)
-    await store.add_seen("2", [], [], [last := failures[0]._replace(at=99.0)])
-    assert await store.failures() == [last, *reversed(failures[1:])]
+@pytest.mark.parametrize("kind", [UNKNOWN_KEY, FAILURE])
+async def test_last_rows_of_a_kind_are_kept(store: Store, kind: str) -> None:
+    rows = [seen(kind=kind, key=str(number), last=DAY * 86_400.0 + number) for number in range(SEEN_MAX[kind] + 9)]
+    await store.add_seen("1", rows, DAY)
+    await store.add_seen("2", [last := rows[9]._replace(last=DAY * 86_400.0 + 999)], DAY)
+    assert await store.seen(kind, DAY) == [last._replace(requests=4), *reversed(rows[10:])]
 
 
 async def test_store_says_that_it_can_be_written(store: Store) -> None:
