@@ -16,7 +16,7 @@ from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
 from proxy.telemetry import request_ids
 from proxy.upstream import session
-from proxy.web import composition, middleware, operator_endpoints, routing, server, status
+from proxy.web import composition, operator_endpoints, routing, server, status
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
@@ -33,7 +33,6 @@ class Process:
     def __init__(self, clock: clocks.Clock, name: str = "", ended: Sequence[str] = ()) -> None:
         self.core = process.ProcessState(clock, name=name, ended=ended)
         self.ids = request_ids.RequestIds(self.core.redaction)
-        self.failures = middleware.Failures()
         self.started = clock.now()
         self.measuring = PeriodicTask("metrics of this process", self.core.metrics.measure, MEASURE_SECONDS)
         self.report(loaded=self.started)
@@ -75,12 +74,12 @@ async def build(settings: config.Config, process: Process, previous: App | None 
         gateway = await assembly.build(settings, core.clock, resources, process=core, previous=before)
         checks = [operator_endpoints.ReadinessCheck(*each) for each in gateway.readiness().items()]
         monitoring = operator_endpoints.Monitoring(checks, core.metrics.text)
-        clients = composition.compose(gateway, process.ids, process.failures, monitoring)
+        clients = composition.compose(gateway, process.ids, monitoring)
         if previous is not None:
             clients.authenticator.adopt(previous.clients.authenticator)
         operators = None
         if settings.admin:
-            state = status.ServiceState(gateway, monitoring, process.failures, process.started)
+            state = status.ServiceState(gateway, monitoring, process.started)
             operators = status.create(state, settings.admin.host)
         # Only once all is built; an error before this closes what was opened.
         return App(gateway, clients, operators, resources.pop_all())

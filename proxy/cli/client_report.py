@@ -6,7 +6,6 @@ import msgspec
 
 from proxy.gateway.core import StoredState
 from proxy.kit.wording import rfc3339
-from proxy.telemetry.callers import Caller
 
 DAYS = 30
 
@@ -47,13 +46,14 @@ class ClientReport(msgspec.Struct, frozen=True):
 
 async def read(state: StoredState) -> ClientReport:
     """Read the last DAYS days. Raises StoreUnavailable."""
-    counts: dict[Caller, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for _, caller, requests, last in await state.callers(DAYS):
-        before, at = counts[caller]
-        counts[caller] = before + requests, max(at, last)
+    counts: dict[tuple[str, str, str, str, str], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
+    for row in await state.clients(DAYS):
+        program = row.application, row.key, row.endpoint, row.user_agent, row.detail
+        before, last = counts[program]
+        counts[program] = before + row.requests, max(last, row.last)
     clients = [
-        ClientRow(*caller, requests, rfc3339(last))
-        for caller, (requests, last) in sorted(counts.items(), key=lambda each: (-each[1][0], each[0]))
+        ClientRow(*program, requests, rfc3339(last))
+        for program, (requests, last) in sorted(counts.items(), key=lambda each: (-each[1][0], each[0]))
     ]
     keys = [_key(row.application, row.key, row.used, clients) for row in await state.usage() if row.key is not None]
     return ClientReport(state.first_day(DAYS).isoformat(), clients, keys)

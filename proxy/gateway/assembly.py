@@ -19,13 +19,13 @@ from proxy.config import changes
 from proxy.gateway import (
     access_tokens,
     applications,
-    callers,
     directory,
     pipeline,
     plan_knowledge,
     queries,
     rate_limit,
     readiness,
+    recording,
     stored_state,
 )
 from proxy.gateway import process as processes
@@ -42,8 +42,8 @@ from proxy.planning import listing, projection_cache
 from proxy.store import open as opening
 from proxy.store.protocol import Store
 from proxy.stores.protocols import Store as CoreStore
-from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import seen as seeing
 from proxy.upstream import batching, classify, http_post, policies, services
 
 T = TypeVar("T")
@@ -60,7 +60,8 @@ class Gateway:
     contents: dict[str, str]
     clock: clocks.Clock
     metrics: metering.Metrics
-    callers: caller_counts.CallerCounts
+    seen: seeing.SeenRequests
+    recorder: recording.Recorder
     mappings: loader.Mappings
     applications: applications.Applications
     store: Store
@@ -211,7 +212,7 @@ async def build(
     base.process.api_keys |= served.digests
     # Early: it is closed last, when everything that books has been closed.
     store, core = await _open_store(base), await _open_core_store(base)
-    await _start_recording(base, core)
+    recorder = await _start_recording(base, store)
     await _start_plan_notes(base, core, served)
     for application in served.applications.values():  # compiled before the first requests need it
         projections.match(model.Projection(features=application.features), known=application.known_features)
@@ -225,7 +226,8 @@ async def build(
         contents=contents,
         clock=base.clock,
         metrics=base.metrics,
-        callers=base.process.callers,
+        seen=base.process.seen,
+        recorder=recorder,
         mappings=mappings,
         applications=served,
         store=store,
@@ -315,17 +317,17 @@ async def _open_core_store(base: _Base) -> CoreStore:
     return await base.obtain(("core store", base.settings.store), open_store)
 
 
-async def _start_recording(base: _Base, store: CoreStore) -> None:
+async def _start_recording(base: _Base, store: Store) -> recording.Recorder:
     """Start to write who called. With `clients.days: 0` nothing is counted, and what was is deleted."""
     days = base.settings.clients.days
 
-    async def start(closing: AsyncExitStack) -> callers.CallerRecorder:
-        recorder = callers.CallerRecorder(base.process.callers, store, days, base.clock)
+    async def start(closing: AsyncExitStack) -> recording.Recorder:
+        recorder = recording.Recorder(base.process.seen, store, days, base.clock)
         closing.push_async_callback(recorder.close)
         recorder.start()
         return recorder
 
-    await base.obtain(("callers", base.settings.store, days), start)
+    return await base.obtain(("recording", base.settings.store, days), start)
 
 
 async def _start_plan_notes(base: _Base, store: CoreStore, served: applications.Applications) -> None:

@@ -12,8 +12,8 @@ from proxy import config, redaction
 from proxy.kit import clock as clocks
 from proxy.stores import open as opening
 from proxy.stores.protocols import CacheStore, Store
-from proxy.telemetry import callers as caller_counts
 from proxy.telemetry import metrics as metering
+from proxy.telemetry import seen as seeing
 from proxy.upstream import session
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Environment:
 
 
 class ProcessState:
-    """Environment, clock, metrics and counts of callers of a process, and the resources that the gateways before and
+    """Environment, clock, metrics and counts of requests of a process, and the resources that the gateways before and
     after a reload share.
 
     `name` tells it from other processes of the store, `ended` are the names of processes that have died, whose
@@ -83,5 +83,5 @@ class ProcessState:
         self.metrics = metering.Metrics(clock)
         self.api_keys: set[config.Digest] = set()
         self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
-        self.callers = caller_counts.CallerCounts(self.redaction)
+        self.seen = seeing.SeenRequests(self.redaction)
         self.shared = SharedResources()

@@ -16,12 +16,11 @@ from proxy.gateway.quota import accounts, reservations, usage
 from proxy.gateway.quota.usage import UsageRow
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
-from proxy.store.protocol import Store
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Seen, Store
 from proxy.stores import open as core_opening
 from proxy.stores import sqlite_schema, trial
 from proxy.stores.protocols import Store as CoreStore
 from proxy.telemetry import metrics
-from proxy.telemetry.callers import CallerCount, UnknownKey
 from proxy.upstream.auth import identity, token_requests, token_store
 
 Book = Callable[[int, int], Awaitable[None]]
@@ -120,19 +119,29 @@ class StoredState:
         await clearing.note_clearing(self._core, None)
         return deleted
 
-    async def callers(self, days: int) -> list[CallerCount]:
-        """Return who called in so many days (UTC), today among them."""
-        return await self._core.callers((self.first_day(days) - date(1970, 1, 1)).days)
+    async def clients(self, days: int) -> list[Seen]:
+        """Return who called in so many days (UTC), today among them, the last one first."""
+        return await self._store.seen(CLIENT, (self.first_day(days) - date(1970, 1, 1)).days)
 
     def first_day(self, days: int) -> date:
         """Return the first of so many days (UTC), today among them."""
         return datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(days - 1)
 
-    async def unknown_keys(self) -> list[UnknownKey]:
-        """Return API keys that programs send and no application has, the last one first."""
+    async def unknown_keys(self) -> list[Seen]:
+        """Return API keys that programs send and no application has, the last one first, with the address and the
+        User-Agent of their last request."""
         applications = self._settings.applications.values()
         known = {key.key.reveal() for application in applications for key in application.apikeys}
-        return [each for each in await self._core.unknown_keys() if each.digest not in known]
+        keys: dict[str, Seen] = {}
+        for row in await self._store.seen(UNKNOWN_KEY, 0):
+            if row.key not in known:
+                last = keys.setdefault(row.key, row._replace(requests=0))
+                keys[row.key] = last._replace(requests=last.requests + row.requests)
+        return list(keys.values())
+
+    async def failures(self) -> list[Seen]:
+        """Return failures, the last one first."""
+        return await self._store.seen(FAILURE, 0)
 
     async def token(self, application: str) -> token_store.StoredToken | None:
         """Return the access token of an application and its expiry; None if there is none, or it has expired."""

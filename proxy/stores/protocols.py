@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from proxy.telemetry.callers import CallerCount, UnknownKey
-
 # The length of its name says what kind a period is, so that a store needs no other field.
 DAY = 10  # characters of the name of a day, such as 2026-11-21
 MONTH = 7  # of a month, such as 2026-11
@@ -200,28 +198,6 @@ class NoteStore(Protocol):
         """Delete an owner's note of a kind."""
 
 
-class CallerStore(Protocol):
-    """Callers: their requests by day (in days since 1970, UTC), and API keys that no application has."""
-
-    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
-        """Add counts, and unknown API keys, of which the last KEYS_MAX stay, and of each address the last
-        ADDRESS_KEYS_MAX.
-
-        A batch that is sent again within BATCH_SECONDS, because its confirmation was lost, is added once."""
-
-    async def callers(self, first_day: int) -> list[CallerCount]:
-        """Return the counts of this day and later ones, in no particular order."""
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        """Return the unknown API keys, the last one first."""
-
-    async def prune_callers(self, first_day: int) -> None:
-        """Delete counts of earlier days, and unknown API keys that were last seen before this day."""
-
-
-BATCH_SECONDS = 3_600.0  # that a store remembers a batch of callers
-
-
 class CacheRecord(NamedTuple):
     """Entry of the shared cache. `key` is a digest of 16 bytes, `application` a name that entries are counted and
     deleted by; `stored` and `until` are when it was stored and when it is deleted. By its `aliases`, other keys, it is
@@ -295,7 +271,6 @@ class Store(
     LedgerStore,
     ExhaustedQuotaStore,
     NoteStore,
-    CallerStore,
     Protocol,
 ):
     """One store for all purposes."""

@@ -21,7 +21,6 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.stores.protocols import (
-    BATCH_SECONDS,
     CACHE_SHARE,
     DAY,
     MONTH,
@@ -34,7 +33,6 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import ADDRESS_KEYS_MAX, DAY_SECONDS, KEYS_MAX, Caller, CallerCount, UnknownKey
 
 PREFIX = "{v3bridge}:core:"
 # Seconds that the last settlement of a dead owner is remembered, so that it is not booked twice.
@@ -44,7 +42,6 @@ RESPONSE_SECONDS = 5.0
 TIME = 17  # characters of a time in an entry of the cache, such as 1700000000.000000
 
 _LATER = 60  # seconds that Redis keeps expired entries, so that small differences between clocks do not matter
-_CALLERS_LIFE = 400 * 86_400  # seconds; longer than counts of callers are retained at most
 
 
 class RedisStore:
@@ -137,36 +134,6 @@ class RedisStore:
 
     async def drop_note(self, kind: str, owner: str) -> None:
         await _response(self._redis.hdel(f"{PREFIX}notes:{kind}", owner))
-
-    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
-        written = (
-            [(each.day, msgspec.json.encode(tuple(each.caller)).decode(), each.requests, each.last) for each in counts],
-            [tuple(each) for each in unknown],
-        )
-        values = int(BATCH_SECONDS), _CALLERS_LIFE, msgspec.json.encode(written), KEYS_MAX, ADDRESS_KEYS_MAX
-        await self._script("add_callers", f"caller_batch:{batch}", PREFIX, *values)
-
-    async def callers(self, first_day: int) -> list[CallerCount]:
-        recorded = sorted(map(int, await _response(self._redis.smembers(f"{PREFIX}caller_days"))))
-        # One command for each day, not a script: that would block every other client of this Redis.
-        stored = [
-            (day, await _response(self._redis.hgetall(f"{PREFIX}callers:{day}")))
-            for day in recorded
-            if day >= first_day
-        ]
-        return [
-            CallerCount(day, Caller(*msgspec.json.decode(caller)), *map(int, numbers.split()))
-            for day, counted in stored
-            for caller, numbers in counted.items()
-        ]
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}unknown_keys"))
-        keys = [UnknownKey(digest, *msgspec.json.decode(text)) for digest, text in stored.items()]
-        return sorted(keys, key=lambda each: (-each.last, each.digest))
-
-    async def prune_callers(self, first_day: int) -> None:
-        await self._script("prune_callers", "", first_day, first_day * DAY_SECONDS)
 
     async def aclose(self) -> None:
         await self._redis.aclose()

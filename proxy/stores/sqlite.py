@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.stores import journal, sqlite_callers, sqlite_schema
+from proxy.stores import journal, sqlite_schema
 from proxy.stores.protocols import (
     DAY,
     MONTH,
@@ -27,7 +27,6 @@ from proxy.stores.protocols import (
     ReservationRecord,
     Settlement,
 )
-from proxy.telemetry.callers import CallerCount, UnknownKey
 
 R = TypeVar("R")
 Connection = sqlite3.Connection
@@ -104,25 +103,6 @@ class SqlStore:
 
     async def drop_note(self, kind: str, owner: str) -> None:
         await self._change("DELETE FROM notes WHERE kind = ? AND owner = ?", kind, owner)
-
-    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
-        now = self._now()
-
-        def work(rows: Connection) -> None:
-            if sqlite_callers.is_new_batch(rows, batch, now):
-                sqlite_callers.add_callers(rows, counts)
-                sqlite_callers.add_unknown_keys(rows, unknown)
-
-        await self._write(work)
-
-    async def callers(self, first_day: int) -> list[CallerCount]:
-        return await self._transaction("BEGIN", partial(sqlite_callers.callers, first_day=first_day))
-
-    async def unknown_keys(self) -> list[UnknownKey]:
-        return [UnknownKey(*row) for row in await self._read("SELECT * FROM unknown_keys ORDER BY last DESC, digest")]
-
-    async def prune_callers(self, first_day: int) -> None:
-        await self._write(partial(sqlite_callers.prune, first_day=first_day))
 
     def _now(self) -> float:
         return self._clock.now()

@@ -13,7 +13,7 @@ import msgspec
 
 from proxy import errors
 
-VERSION = 12
+VERSION = 13
 MAGIC = b"SQLite format 3\0"  # the first bytes of a file
 LIBRARY = (3, 38)  # of SQLite: the first with ->>
 BUSY_SECONDS = 5.0  # that a writer waits for another process's transaction
@@ -23,7 +23,6 @@ _PAUSE = 0.1  # seconds between two of them
 _FULL = ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")  # the second: no room for the file beside it
 
 _SCHEMA = """
-CREATE TABLE once (key TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE owners (name TEXT PRIMARY KEY, until REAL NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE ledger (account TEXT NOT NULL, period TEXT NOT NULL, used INTEGER NOT NULL, uncertain INTEGER NOT NULL,
     PRIMARY KEY (account, period)) WITHOUT ROWID;
@@ -34,11 +33,6 @@ CREATE TABLE reserved (account TEXT NOT NULL, period TEXT NOT NULL, id TEXT NOT 
 CREATE INDEX reserved_by_id ON reserved (id);
 CREATE TABLE exhausted_quotas (account TEXT PRIMARY KEY, until REAL NOT NULL, reason TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE notes (kind TEXT NOT NULL, owner TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (kind, owner));
-CREATE TABLE callers (day INTEGER NOT NULL, application TEXT NOT NULL, key TEXT NOT NULL, endpoint TEXT NOT NULL,
-    user_agent TEXT NOT NULL, unsupported TEXT NOT NULL, requests INTEGER NOT NULL, last INTEGER NOT NULL,
-    PRIMARY KEY (day, application, key, endpoint, user_agent, unsupported)) WITHOUT ROWID;
-CREATE TABLE unknown_keys (digest TEXT PRIMARY KEY, address TEXT NOT NULL, user_agent TEXT NOT NULL,
-    first INTEGER NOT NULL, last INTEGER NOT NULL, requests INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -194,8 +188,7 @@ def other_version(version: int) -> str:
     """Return the reason for refusing a file of another schema, and what starting with a new one loses."""
     return (
         f"was made by another version of v3bridge (its schema is {version}, that of this one {VERSION}); use that "
-        "version, or move the file away: then the used and uncertain parts of the running period and the record of "
-        "callers are lost"
+        "version, or move the file away: then the used and uncertain parts of the running period are lost"
     )
 
 

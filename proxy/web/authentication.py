@@ -15,8 +15,8 @@ from proxy import config, errors
 from proxy.gateway.core import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window, Windows
-from proxy.telemetry.callers import CallerCounts
 from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.seen import SeenRequests
 from proxy.web.client_address import ClientAddress, ClientAddressResolver
 
 WINDOW_SECONDS = 60.0  # of the limit
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 class Authenticator:
-    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `callers` count
+    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `seen` counts
     API keys that no application has; None: nobody is recorded."""
 
     def __init__(
@@ -37,14 +37,14 @@ class Authenticator:
         limit: int,
         addresses: ClientAddressResolver,
         metrics: Metrics,
-        callers: CallerCounts | None,
+        seen: SeenRequests | None,
     ) -> None:
         self._applications = applications
         self._limit = limit
         self._addresses = addresses
         self._clock = clock = metrics.clock
         self._metrics = metrics
-        self._callers = callers
+        self._seen = seen
         self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
         self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
         self._recent = _RecentKeys(clock)
@@ -108,11 +108,11 @@ class Authenticator:
 
     def _record_unknown(self, request: web.BaseRequest, apikey: str | None) -> None:
         """Count a request that is refused because no application has its API key."""
-        if self._callers is not None and apikey:
+        if self._seen is not None and apikey:
             address = self._addresses.from_request(request).address
             agent = request.headers.get(hdrs.USER_AGENT, "")
             digest = config.digest(apikey).reveal()
-            self._callers.add_unknown(apikey, digest, address, agent, self._clock.now())
+            self._seen.add_unknown(apikey, digest, address, agent, self._clock.now())
 
     def _wait(self, group: str) -> float:
         """Seconds until an address is no longer refused; 0.0 if it is not refused."""

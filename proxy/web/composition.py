@@ -31,23 +31,20 @@ class ClientHandler(NamedTuple):
 def compose(
     gateway: Gateway,
     ids: request_ids.RequestIds,
-    failures: middleware.Failures,
     monitoring: operator_endpoints.Monitoring,
 ) -> ClientHandler:
     """Build the parts in the order in which they use each other."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
-    callers = gateway.callers if settings.clients.days else None
+    seen = gateway.seen if settings.clients.days else None
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(
-        gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics, callers
+        gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics, seen
     )
     # New with every reload: an entry knows its client, and is made again from cached results.
     responses = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
     gateway.cache.clear_responses = responses.clear
     paths = routing.Routes()
-    requests = middleware.RequestMiddleware(
-        paths, metrics, clock, addresses, ids=ids, failures=failures, callers=callers
-    )
+    requests = middleware.RequestMiddleware(paths, metrics, clock, addresses, ids=ids, seen=seen)
     v3_routes = routes.V3Routes(gateway.pipeline, authenticator, gateway.mappings, cache=responses, metrics=metrics)
     v3_routes.add_to(paths)
     view = gateway.mappings.views[wrapper.MATCH.object]

@@ -4,20 +4,17 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 """
 
 import re
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
 import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.wording import rfc3339
-from proxy.telemetry.callers import CallerCounts
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
+from proxy.telemetry.seen import FailureDetail, SeenRequests
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operator_endpoints, routing
@@ -35,8 +32,6 @@ ErrorRenderer = Callable[[errors.BridgeError, web.BaseRequest], web.Response]
 ERRORS: web.RequestKey[ErrorRenderer] = web.RequestKey("errors")
 # Of a response that has been rendered although it failed: logged and counted as if it had been raised.
 FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
-
-FAILURES_MAX = 50
 
 
 class RequestFields(NamedTuple):
@@ -74,36 +69,6 @@ class RequestFields(NamedTuple):
         return {name: value for name, value in named.items() if value is not None}
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """Request whose response was an error: at which time (RFC 3339), its id in the log, and the fields of its line."""
-
-    at: str
-    request: str
-    method: str
-    route: str
-    status: int
-    ms: float
-    address: str
-    application: str | None
-    key: str | None
-    error: str
-
-
-class Failures(deque[Failure]):
-    """The last failures. Requests without a valid API key count only if the service itself failed: anybody can send
-    any number of them."""
-
-    def __init__(self) -> None:
-        super().__init__(maxlen=FAILURES_MAX)
-
-    def add(self, fields: RequestFields, seconds: float, now: float) -> None:
-        method, route, status, address, application, key, _, _, error, _ = fields
-        if key is not None or status >= 500:
-            at, ms = rfc3339(now), round(seconds * 1000, 1)
-            place = at, REQUEST_ID.get(), method, route, status, ms, address
-            self.append(Failure(*place, application, key, error or ""))
-
-
 class RequestMiddleware:
     """Handles every request of a configuration, by its routes."""
 
@@ -115,16 +80,14 @@ class RequestMiddleware:
         addresses: ClientAddressResolver,
         *,
         ids: RequestIds,
-        failures: Failures,
-        callers: CallerCounts | None,
+        seen: SeenRequests | None,
     ) -> None:
         self._routes = routes
         self._metrics = metrics
         self._addresses = addresses
         self._clock = clock
         self._ids = ids
-        self._failures = failures
-        self._callers = callers
+        self._seen = seen
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -165,22 +128,30 @@ class RequestMiddleware:
         fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
         write = log.debug if fields.is_check else log.info
         write("request completed", **fields.of_event(round(seconds * 1000, 1)))
-        if not fields.is_check:
-            now = self._clock.now()
-            if fields.error is not None:
-                self._failures.add(fields, seconds, now)
-            if self._callers is not None:
-                agent, metadata = request.headers.get(hdrs.USER_AGENT, ""), request.get(METADATA)
-                self._callers.add(
-                    now,
-                    route,
-                    agent,
-                    application=fields.application,
-                    key=fields.key,
-                    target=request.raw_path,
-                    unsupported=metadata.ignored if metadata is not None else (),
-                    error=kind,
-                )
+        if self._seen is not None and not fields.is_check:
+            self._keep(self._seen, request, fields, kind, seconds)
+
+    def _keep(
+        self, seen: SeenRequests, request: web.BaseRequest, fields: RequestFields, kind: str | None, seconds: float
+    ) -> None:
+        """Keep a request for the record. Failures without a valid API key only if the service itself failed: anybody
+        can send any number of them."""
+        now, application, key = self._clock.now(), fields.application, fields.key
+        if fields.error is not None and (key is not None or fields.status >= 500):
+            ms = round(seconds * 1000, 1)
+            detail = FailureDetail(REQUEST_ID.get(), fields.method, fields.status, ms, fields.error)
+            seen.add_failure(now, fields.route, application, key, detail)
+        metadata = request.get(METADATA)
+        seen.add_client(
+            now,
+            fields.route,
+            request.headers.get(hdrs.USER_AGENT, ""),
+            application=application,
+            key=key,
+            target=request.raw_path,
+            unsupported=metadata.ignored if metadata is not None else (),
+            error=kind,
+        )
 
     def _client_error(self, error: Exception) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""

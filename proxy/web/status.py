@@ -1,10 +1,9 @@
 """The operators' port: `/status`, the state of the service as JSON, beside liveness, readiness and metrics.
 
-What comes from the store is of all workers and machines: usage, clients and unknown API keys. Readiness, circuit
-breakers, tokens and failures are those of the worker that responds.
+What comes from the store is of all workers and machines: usage, clients, unknown API keys and failures. Readiness,
+circuit breakers and tokens are those of the worker that responds.
 """
 
-import heapq
 import hmac
 import os
 from typing import NamedTuple
@@ -19,12 +18,13 @@ from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.gateway.core import Gateway, StoredState, UsageRow
 from proxy.kit.wording import rfc3339
+from proxy.telemetry.seen import FailureDetail
 from proxy.web import operator_endpoints, routing
-from proxy.web.middleware import Failure, Failures
 from proxy.web.operator_endpoints import FailedCheck, Monitoring
 
 PATH = "/status"
 CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
+_decode_detail = msgspec.json.Decoder(FailureDetail).decode
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -54,17 +54,27 @@ class UnknownApiKey(msgspec.Struct, frozen=True):
     fingerprint: str
     address: str
     user_agent: str
-    first_seen: str
     last_seen: str
     requests: int
 
 
+class Failure(FailureDetail, frozen=True):
+    """Request whose response was an error, and when; application and key are empty without a valid API key."""
+
+    at: str
+    route: str
+    application: str
+    key: str
+
+
 class Stored(msgspec.Struct, frozen=True):
-    """What the store has: usage by application and API key, the clients that called last, unknown API keys."""
+    """What the store has: usage by application and API key, the clients that called last, unknown API keys, the last
+    failures."""
 
     usage: list[UsageRow] = []
     clients: list[ClientSeen] = []
     unknown_keys: list[UnknownApiKey] = []
+    failures: list[Failure] = []
 
 
 class Status(Stored, frozen=True, kw_only=True):
@@ -77,17 +87,14 @@ class Status(Stored, frozen=True, kw_only=True):
     uptime_seconds: float
     breakers: dict[str, str]
     tokens: list[Token]
-    failures: list[Failure]
     store_failure: str | None
 
 
 class ServiceState(NamedTuple):
-    """What the status shows: the gateway of a configuration, its readiness, and of this process the last failures and
-    when it started."""
+    """What the status shows: the gateway of a configuration, its readiness, and when this process started."""
 
     gateway: Gateway
     monitoring: Monitoring
-    failures: Failures
     started: float
 
 
@@ -136,20 +143,28 @@ async def read(service: ServiceState) -> Status:
             Token(name, None if age is None else round(age, 1), refusal.message if refusal else None)
             for name, age, refusal in gateway.tokens()
         ],
-        failures=[*reversed(service.failures)],
         store_failure=store_failure,
     )
 
 
 async def _stored(state: StoredState) -> Stored:
     """Read the store. Raises StoreUnavailable."""
-    last = heapq.nlargest(CLIENTS_MAX, await state.callers(CLIENT_DAYS), key=lambda each: each.last)
-    clients = [ClientSeen(*each.caller, rfc3339(each.last)) for each in last]
+    clients = [ClientSeen(*each[2:7], rfc3339(each.last)) for each in (await state.clients(CLIENT_DAYS))[:CLIENTS_MAX]]
     unknown = [
-        UnknownApiKey(digest[:FINGERPRINT], address, agent, rfc3339(first), rfc3339(last), requests)
-        for digest, address, agent, first, last, requests in await state.unknown_keys()
+        UnknownApiKey(each.key[:FINGERPRINT], each.endpoint, each.user_agent, rfc3339(each.last), each.requests)
+        for each in await state.unknown_keys()
     ]
-    return Stored(await state.usage(), clients, unknown)
+    failures = [
+        Failure(
+            **msgspec.to_builtins(_decode_detail(each.detail)),
+            at=rfc3339(each.last),
+            route=each.endpoint,
+            application=each.application,
+            key=each.key,
+        )
+        for each in await state.failures()
+    ]
+    return Stored(await state.usage(), clients, unknown, failures)
 
 
 def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) -> None:

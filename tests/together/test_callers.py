@@ -9,14 +9,22 @@ from together.environment import StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.stores.redis import RedisStore
-from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import DAY_SECONDS, OTHERS, CallerCount
+from proxy.store import open as opening
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Seen
+from proxy.telemetry.seen import OTHERS
 
 SN74 = target({"mpn": "SN74S74N"})
 DAY = int(clock.ManualClock().now() // DAY_SECONDS)
 
-Stored = Callable[[], Awaitable[list[CallerCount]]]
+Stored = Callable[[], Awaitable[list[Seen]]]
+
+
+async def clients(url: str, time: clock.ManualClock) -> list[Seen]:
+    store = await opening.open_store(config.StoreUrl(url), time, worker="test", cache_bytes=2**20)
+    try:
+        return await store.seen(CLIENT, DAY)
+    finally:
+        await store.aclose()
 
 
 @pytest.fixture
@@ -28,12 +36,8 @@ def store_file(tmp_path: Path) -> Path:
 def stored(store_file: Path, time: clock.ManualClock) -> Stored:
     """Reads the store; after the service has ended, everything is in it."""
 
-    async def read() -> list[CallerCount]:
-        store = await SqliteStore.open(store_file.with_name(f"{store_file.name}.core"), time)
-        try:
-            return await store.callers(0)
-        finally:
-            await store.aclose()
+    async def read() -> list[Seen]:
+        return await clients(f"sqlite:{store_file}", time)
 
     return read
 
@@ -50,7 +54,7 @@ async def test_requests_of_every_dialect_are_counted_with_what_they_lose(
         query = {"query": "{ __typename }"}
         async with proxy.session.post(f"{proxy.url}/graphql", json=query, headers=own) as response:
             assert response.status == 200
-    counts = {(each.key, each.endpoint, bool(each.unsupported)): number for _, each, number, _ in await stored()}
+    counts = {(each.key, each.endpoint, bool(each.detail)): each.requests for each in await stored()}
     assert counts == {
         ("1", "parts/match", False): 3,
         ("", "parts/search", False): 1,
@@ -69,7 +73,7 @@ async def test_hostile_user_agents_are_stored_as_bounded_text_without_the_key(
             assert (await environment.raw(path, b"User-Agent: " + agent)).status == 200
         for number in range(120):
             assert (await environment.raw(path, b"User-Agent: agent/%d" % number)).status == 200
-    names = {count.caller.user_agent: count.requests for count in await stored()}
+    names = {count.user_agent: count.requests for count in await stored()}
     assert {"<b>", "erp (key …)"} < names.keys()
     assert max(map(len, names)) == 200
     assert all(name.isprintable() for name in names)
@@ -104,6 +108,4 @@ async def test_two_services_on_one_redis_add_up(
     async with start(store=redis_server.url) as one, start(store=redis_server.url) as other:
         for environment in (one, other, one):
             await environment.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
-    store = RedisStore(redis_server.url, time)
-    assert [count.requests for count in await store.callers(DAY)] == [3]
-    await store.aclose()
+    assert [count.requests for count in await clients(redis_server.url, time)] == [3]

@@ -13,7 +13,8 @@ from together.environment import target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.web import middleware
+from proxy.store.protocol import UNKNOWN_KEY, Seen
+from proxy.telemetry.seen import FAILURES_MAX
 
 TOKEN = config.Secret(running_admin.TOKEN)
 BEARER = {"Authorization": f"Bearer {running_admin.TOKEN}"}
@@ -64,8 +65,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
     async with serve() as admin:
         await ask(admin, User_Agent="erp/1")
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
-        gateway = admin.gateway
-        await gateway.core.add_callers("1", *gateway.callers.take())
+        await admin.gateway.recorder.write()
         shown = await admin.status()
     clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
@@ -77,22 +77,20 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
 
 
 async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
-    async with serve() as admin:
-        await ask(admin, "A_NEW_KEY")
-        _, unknown = admin.gateway.callers.take()
+    row = Seen(UNKNOWN_KEY, 19_675, "", config.digest("A_NEW_KEY").reveal(), "::1", "", "", 1, 0.0)
     async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
-        await admin.gateway.core.add_callers("1", [], unknown)
-        assert (await admin.status())["unknown_keys"] == []
+        await admin.gateway.store.add_seen("1", [row, row._replace(key="other")], 0)
+        assert [each["fingerprint"] for each in (await admin.status())["unknown_keys"]] == ["othe"]
 
 
 async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) -> None:
     upstream.respond_with(ScriptedResponse(b"broken", 500))
     async with serve() as admin:
-        numbers = range(middleware.FAILURES_MAX + 1)
+        numbers = range(FAILURES_MAX + 1)
         codes = [await ask(admin, X_Request_Id=f"failing-{number}") for number in numbers]
+        await admin.gateway.recorder.write()
         failures = (await admin.status())["failures"]
-    assert len(failures) == middleware.FAILURES_MAX
-    assert [failures[0]["request"], failures[-1]["request"]] == [f"failing-{middleware.FAILURES_MAX}", "failing-1"]
+    assert {each["request"] for each in failures} == {f"failing-{number}" for number in range(1, FAILURES_MAX + 1)}
     expected = {"application": "demo", "key": "1", "status": codes[-1], "route": "/v3/parts/match", "method": "GET"}
     assert failures[0].items() >= expected.items()
     assert running_proxy.KEY not in json.dumps(failures)

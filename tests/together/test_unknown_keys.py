@@ -8,12 +8,13 @@ from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.stores.sqlite import SqliteStore
-from proxy.telemetry.callers import UnknownKey
+from proxy.store import open as opening
+from proxy.store.protocol import UNKNOWN_KEY, Seen
 
 QUERY = {"mpn": "SN74S74N"}
 OLD, OTHER = "an-old-key-of-erp", "4b1d"
-START = int(clock.ManualClock().now())
+START = clock.ManualClock().now()
+DAY = int(START // 86_400)
 PROXIES = {"trusted_proxies": (config.Network("127.0.0.0/8"),)}
 
 
@@ -30,10 +31,10 @@ async def graphql(environment: ProxyEnvironment, key: str) -> int:
     return response.status
 
 
-async def stored(file: Path, time: clock.ManualClock) -> list[UnknownKey]:
-    store = await SqliteStore.open(file.with_name(f"{file.name}.core"), time)
+async def stored(file: Path, time: clock.ManualClock) -> list[Seen]:
+    store = await opening.open_store(config.StoreUrl(f"sqlite:{file}"), time, worker="test", cache_bytes=2**20)
     try:
-        return await store.unknown_keys()
+        return await store.seen(UNKNOWN_KEY, 0)
     finally:
         await store.aclose()
 
@@ -56,8 +57,8 @@ async def test_unknown_keys_are_recorded_with_their_last_program(
         assert await send(environment, "EXAMPLE_KEY") == 200
         assert await send(environment, "") == 400
     assert await stored(file, time) == [
-        UnknownKey(digest(OTHER), "127.0.0.1", "gql/3", START + 61, START + 61, 1),
-        UnknownKey(digest(OLD), "192.0.2.2", "erp/1 …", START, START + 60, 2),
+        Seen(UNKNOWN_KEY, DAY, "", digest(OTHER), "127.0.0.1", "gql/3", "", 1, START + 61),
+        Seen(UNKNOWN_KEY, DAY, "", digest(OLD), "192.0.2.2", "erp/1 …", "", 2, START + 60),
     ]
     assert OLD.encode() not in file.read_bytes()
 

@@ -5,13 +5,13 @@ from proxy.cli import client_report
 from proxy.cli.client_report import ClientRow, KeyRow
 from proxy.gateway.core import StoredState
 from proxy.kit import clock
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Seen
 from proxy.store.sqlite import SqliteStore
 from proxy.stores.open import MemoryStore
 from proxy.stores.protocols import LedgerEntry
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount
 
-ERP = Caller("demo", "erp", "parts/match", "bom/1", "sortby (ignored)")
-OLD = Caller("", "", "parts/search", "curl/8", "")
+ERP = ("demo", "erp", "parts/match", "bom/1", "sortby (ignored)")
+OLD = ("", "", "parts/search", "curl/8", "")
 APPLICATIONS = {
     "demo": config.ApplicationSettings(
         apikeys=(
@@ -24,22 +24,22 @@ APPLICATIONS = {
 
 async def test_programs_and_keys_of_the_last_days() -> None:
     time = clock.ManualClock()
-    store, today = MemoryStore(time), int(time.now() // DAY_SECONDS)
+    core, today = MemoryStore(time), int(time.now() // DAY_SECONDS)
     start = today * DAY_SECONDS
-    counts = [
-        CallerCount(today, ERP, 5, start + 7),
-        CallerCount(today - 29, ERP, 2, start),
-        CallerCount(today - 30, ERP, 100, start),
-        CallerCount(today, OLD, 9, start),
+    rows = [
+        Seen(CLIENT, today, *ERP, 5, start + 7),
+        Seen(CLIENT, today - 29, *ERP, 2, start),
+        Seen(CLIENT, today - 30, *ERP, 100, start),
+        Seen(CLIENT, today, *OLD, 9, start),
     ]
-    await store.add_callers("1", counts)
-    await store.set_usage(LedgerEntry("demo/erp", "2023-11"), 12)
-    report = await client_report.read(
-        StoredState(await SqliteStore.open(None, time, "", 1), store, config.Config(applications=APPLICATIONS), time)
-    )
+    store = await SqliteStore.open(None, time, "", 1)
+    await store.add_seen("1", rows, 0)
+    await core.set_usage(LedgerEntry("demo/erp", "2023-11"), 12)
+    report = await client_report.read(StoredState(store, core, config.Config(applications=APPLICATIONS), time))
     assert report.first_day == "2023-10-16"
     assert report.clients == [
         ClientRow(*OLD, 9, "2023-11-14T00:00:00Z"),
         ClientRow(*ERP, 7, "2023-11-14T00:00:07Z"),
     ]
     assert report.keys == [KeyRow("demo", "erp", 12, 7, "2023-11-14T00:00:07Z"), KeyRow("demo", "unused", 0, 0, None)]
+    await store.aclose()

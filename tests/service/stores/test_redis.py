@@ -13,7 +13,6 @@ from proxy import errors
 from proxy.kit import clock
 from proxy.stores.protocols import CacheRecord, ExhaustedQuota
 from proxy.stores.redis import RedisCache, RedisStore
-from proxy.telemetry.callers import Caller, CallerCount
 
 SECRET = "passw0rd-PLANTED"
 
@@ -38,15 +37,11 @@ async def test_every_key_has_the_hash_tag_and_an_expiry_if_temporary(
     await store.reserve([claim("a", 5), claim("b", 5)])
     await store.settle(settlement(1, (NOVEMBER, 5, 0), claims="a"))
     await store.mark_exhausted(ExhaustedQuota("demo", manual_clock.now() + 99, "spent"))
-    await store.add_callers("1", [CallerCount(19_675, Caller("demo", "erp", "parts/match", "curl/8", ""), 1, 2)])
     lives = {key.removeprefix("{v3bridge}:core:"): inside.ttl(key) for key in inside.scan_iter()}
     ending = {key: seconds for key, seconds in lives.items() if seconds >= 0}
-    # All of them end with the time that they are retained for, whether a service prunes them or not.
-    counts = {"caller_days", "callers:19675"}
-    assert {400 * 86_400 - 60 < ending.pop(key) <= 400 * 86_400 for key in counts} == {True}
-    assert set(ending) == {"settled:worker", "caller_batch:1"}
+    assert set(ending) == {"settled:worker"}
     assert ending["settled:worker"] > 6 * 86_400
-    assert set(lives) - set(ending) - counts == {
+    assert set(lives) - set(ending) == {
         *("ledger:demo 2023-11", "entries", "owners", "reservations:worker", "exhausted_quotas")
     }
 

@@ -13,8 +13,10 @@ from support.running_commands import Run, run_in_this_process
 from together.cli.conftest import UseStore
 
 from proxy.gateway.quota.exhaustion import NEVER
+from proxy.kit import clock
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Seen
+from proxy.store.sqlite import SqliteStore
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
-from proxy.telemetry.callers import DAY_SECONDS, Caller, CallerCount
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -160,11 +162,16 @@ def test_mistake_in_a_number_of_the_portal_is_named(run_command: Run, config_fil
 
 
 def test_clients_are_listed_with_what_they_lose_and_unused_keys(
-    run_command: Run, config_file: str, spent: None, use_store: UseStore
+    run_command: Run, config_file: str, spent: None, tmp_path: Path
 ) -> None:
-    now = int(time.time())
-    caller = Caller("shop", "erp", "parts/match", "bom/1", "sortby (ignored)")
-    use_store(lambda store: store.add_callers("1", [CallerCount(now // DAY_SECONDS, caller, 5, now)]))
+    async def record() -> None:
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock(), "test", 2**20)
+        day = int(time.time() // DAY_SECONDS)
+        row = Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "sortby (ignored)", 5, time.time())
+        await store.add_seen("1", [row], day)
+        await store.aclose()
+
+    asyncio.run(record())
     report = json.loads(run_command("usage", "--config", config_file, "--clients", "--json").stdout)
     assert [(row["user_agent"], row["unsupported"], row["requests"]) for row in report["clients"]] == [
         ("bom/1", "sortby (ignored)", 5)

@@ -1,27 +1,33 @@
-"""Recording of callers: written at intervals and at the end, kept while the store is unavailable."""
+"""Recording of requests: written at intervals and at the end, kept while the store is unavailable."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from support import log_lines
 
 from proxy import errors
-from proxy.gateway import callers
+from proxy.gateway import recording
 from proxy.kit import clock
-from proxy.stores.open import MemoryStore
-from proxy.telemetry.callers import DAY_SECONDS, CallerCount, CallerCounts, UnknownKey
+from proxy.store.protocol import CLIENT, DAY_SECONDS
+from proxy.store.sqlite import SqliteStore
+from proxy.telemetry.seen import SeenRequests
 
 
-class UnreliableStore(MemoryStore):
+class UnreliableStore:
     """A store that fails while `fails`, before or after the work is done."""
 
     fails = ""
 
-    async def add_callers(self, batch: str, counts: Sequence[CallerCount], unknown: Sequence[UnknownKey] = ()) -> None:
+    def __init__(self, store: SqliteStore) -> None:
+        self.seen = store.seen
+        self._add_seen = store.add_seen
+
+    async def add_seen(self, *arguments: Any) -> None:
         if self.fails == "before":
             raise errors.StoreUnavailable("not there")
-        await super().add_callers(batch, counts, unknown)
+        await self._add_seen(*arguments)
         if self.fails == "after":
             raise errors.StoreUnavailable("the confirmation was lost")
 
@@ -32,27 +38,29 @@ def time() -> clock.ManualClock:
 
 
 @pytest.fixture
-def store(time: clock.ManualClock) -> UnreliableStore:
-    return UnreliableStore(time)
+async def store(time: clock.ManualClock) -> AsyncIterator[UnreliableStore]:
+    opened = await SqliteStore.open(None, time, "worker", 2**20)
+    yield UnreliableStore(opened)
+    await opened.aclose()
 
 
 class Counting:
     """Counts, and the recorder that writes them."""
 
-    def __init__(self, store: MemoryStore, time: clock.ManualClock, days: int = 396, interval: float = 3600.0) -> None:
+    def __init__(self, store: Any, time: clock.ManualClock, days: int = 396) -> None:
         self._time = time
-        self.counts = CallerCounts()
-        self.recorder = callers.CallerRecorder(self.counts, store, days, time, interval=interval)
+        self.counts = SeenRequests()
+        self.recorder = recording.Recorder(self.counts, store, days, time, interval=3600.0)
 
     def request(self, number: int = 1) -> None:
         """Count some requests, now."""
         for _ in range(number):
-            self.counts.add(self._time.now(), "/v3/parts/match", "curl/8", application="demo", key="erp")
+            self.counts.add_client(self._time.now(), "/v3/parts/match", "curl/8", application="demo", key="erp")
 
 
-async def requests(store: MemoryStore) -> dict[int, int]:
+async def requests(store: UnreliableStore) -> dict[int, int]:
     """Requests of each day in the store."""
-    return {count.day: count.requests for count in await store.callers(0)}
+    return {count.day: count.requests for count in await store.seen(CLIENT, 0)}
 
 
 @pytest.mark.parametrize("failure", ["before", "after"])
@@ -69,21 +77,6 @@ async def test_counts_wait_for_a_store_that_is_unavailable_and_are_added_once(
     store.fails = ""
     await counting.recorder.write()
     assert list((await requests(store)).values()) == [6]
-
-
-async def test_many_counts_are_written_in_parts_each_once(store: UnreliableStore, time: clock.ManualClock) -> None:
-    counting, total = Counting(store, time), 2 * callers.BATCH_MAX + 1
-    for number in range(total):
-        counting.counts.add(time.now(), "/v3/parts/match", f"bom/{number}", application="demo", key=str(number // 50))
-    store.fails = "after"
-    for _ in range(2):  # the first part is stored, its confirmation is lost
-        with pytest.raises(errors.StoreUnavailable):
-            await counting.recorder.write()
-    assert len(await store.callers(0)) == callers.BATCH_MAX
-    store.fails = ""
-    await counting.recorder.write()
-    stored = await store.callers(0)
-    assert (len(stored), {count.requests for count in stored}) == (total, {1})
 
 
 async def test_counts_that_cannot_be_written_at_the_end_are_logged(

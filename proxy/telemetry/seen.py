@@ -1,0 +1,174 @@
+"""Requests that this process has seen and not yet recorded in the store: who still calls, and what they lose; API keys
+that no application has; failures.
+
+Texts of clients are bounded: of an API key and day only so many callers are counted separately, so that a program that
+sends a new User-Agent with each request fills neither the memory nor the store.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+import cachetools
+import msgspec
+
+from proxy.kit.wording import printable
+from proxy.model import GRAPHQL_PATHS, WRAPPER
+from proxy.redaction import Redaction
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES
+
+DAY_SECONDS = 86_400
+OTHERS = "(others)"  # the user agent of callers beyond the limits
+CALLERS_MAX = 100  # of an API key and day, in one process
+UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
+PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
+TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a request
+FAILURES_MAX = 50  # that wait; the oldest go
+# Of API keys that no application has. Anybody can send any number of them.
+KEYS_MAX = 500  # that wait
+ADDRESS_KEYS_MAX = 20  # of one address and day: one program that guesses does not replace those of others
+ADDRESSES_MAX = 1_000  # whose keys are known
+
+# Refusals for want of a valid API key; the last is that of an address that sent too many wrong ones.
+_KEY_ERRORS = frozenset({"ForbiddenKey", "MissingKey", "TooManyRequests"})
+_ENDPOINTS = {
+    f"{prefix}{endpoint.path}{slash}": endpoint.path.removeprefix("/")
+    for endpoint in ENDPOINTS
+    for prefix in PREFIXES
+    for slash in ("", "/")
+} | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER) for slash in ("", "/")}
+
+
+class SeenRequest(NamedTuple):
+    """What the store records of a request: requests with equal values are counted together.
+
+    `endpoint` is one such as `parts/match`, of an unknown key the client's address, of a failure its route. `detail`
+    has parameters that were ignored and fields that had no source, between commas; of a failure FailureDetail. Names
+    are empty where the API key is missing or unknown; the user agent is empty where none was sent.
+    """
+
+    kind: Literal["client", "unknown key", "failure"]
+    day: int  # since 1970, UTC
+    application: str
+    key: str
+    endpoint: str
+    user_agent: str
+    detail: str
+
+
+class FailureDetail(msgspec.Struct, frozen=True):
+    """What a person needs of a failed request: its id in the log, and fields of its line."""
+
+    request: str
+    method: str
+    status: int
+    ms: float
+    error: str
+
+
+class Counted(NamedTuple):
+    """Requests with equal values, and the time of the last one."""
+
+    request: SeenRequest
+    requests: int
+    last: float
+
+
+class SeenRequests:
+    """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients."""
+
+    def __init__(self, keys: Redaction | None = None) -> None:
+        self._redaction = keys or Redaction()
+        self._clients: dict[SeenRequest, Counted] = {}
+        self._unknown: dict[str, Counted] = {}
+        self._failures: deque[Counted] = deque(maxlen=FAILURES_MAX)
+        self._day = 0
+        self._callers: dict[tuple[str, str], set[SeenRequest]] = defaultdict(set)  # of the day
+        self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
+        self._shown: cachetools.LRUCache[str, str] = cachetools.LRUCache(1_000)
+
+    def add_client(
+        self,
+        at: float,
+        route: str,
+        user_agent: str,
+        *,
+        application: str | None,
+        key: str | None,
+        target: str = "",
+        unsupported: tuple[str, ...] = (),
+        error: str | None = None,
+    ) -> None:
+        """Count a request of a client. One that was refused before its API key was read has none. API keys in `target`
+        are hidden, whether an application has them or not."""
+        endpoint = _ENDPOINTS.get(route)
+        if endpoint is None or (key is None and error not in _KEY_ERRORS):
+            return
+        hidden = self._redaction.including(target) if unsupported or key is None else None
+        uses = _shown(hidden, ", ".join(unsupported)) if hidden and unsupported else ""
+        agent = self._agent(user_agent) if key is not None or hidden is None else _shown(hidden, user_agent)
+        request = SeenRequest("client", self._begin(at), application or "", key or "", endpoint, agent, uses)
+        counted = self._clients.get(request)
+        if counted is None:
+            request = self._bounded(request)
+            counted = self._clients.get(request, Counted(request, 0, 0.0))
+        self._clients[request] = Counted(request, counted.requests + 1, max(counted.last, at))
+
+    def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
+        """Count a request with an API key that no application has. Nothing is kept of the key itself."""
+        day, known = self._begin(at), self._unknown.get(digest)
+        keys = self._keys.setdefault(address, set())
+        # A flood: the requests are among those without a valid API key.
+        if known is None and (len(self._unknown) >= KEYS_MAX or (digest not in keys and len(keys) >= ADDRESS_KEYS_MAX)):
+            return
+        keys.add(digest)
+        # The User-Agent stays: to hide keys in each would take longer than the refusal.
+        agent = known.request.user_agent if known else _shown(self._redaction.hiding({apikey}), user_agent)
+        request = SeenRequest("unknown key", day, "", digest, address, agent, "")
+        self._unknown[digest] = Counted(request, known.requests + 1 if known else 1, at)
+
+    def add_failure(
+        self, at: float, route: str, application: str | None, key: str | None, detail: FailureDetail
+    ) -> None:
+        """Keep a failed request."""
+        text = msgspec.json.encode(detail).decode()
+        request = SeenRequest("failure", self._begin(at), application or "", key or "", route, "", text)
+        self._failures.append(Counted(request, 1, at))
+
+    def take(self) -> Iterator[Counted]:
+        """Yield all that was seen, and begin again with nothing."""
+        for counts in (self._clients, self._unknown):
+            yield from counts.values()
+            counts.clear()
+        yield from self._failures
+        self._failures.clear()
+
+    def _begin(self, at: float) -> int:
+        """Return the day of a time; forget the callers of the one before."""
+        day = int(at // DAY_SECONDS)
+        if day != self._day:
+            self._day = day
+            self._callers.clear()
+            self._keys.clear()
+        return day
+
+    def _agent(self, sent: str) -> str:
+        """Return a User-Agent as it is shown. The same few are sent again and again."""
+        shown = self._shown.get(sent)
+        if shown is None:
+            shown = self._shown[sent] = _shown(self._redaction, sent)
+        return shown
+
+    def _bounded(self, request: SeenRequest) -> SeenRequest:
+        """Return what the request of a caller that has no count yet is counted as."""
+        callers = self._callers[request.application, request.key]
+        limit = CALLERS_MAX if request.key else UNKNOWN_MAX
+        if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
+            return request._replace(user_agent=OTHERS, detail="")
+        callers.add(request)
+        return request
+
+
+def _shown(redaction: Redaction, sent: str) -> str:
+    """Return a text without API keys and control characters, shortened."""
+    return printable(redaction.text(sent))[:TEXT_MAX]

@@ -1,0 +1,124 @@
+"""Callers of a process: which requests are counted, as whose, and how many callers are told apart."""
+
+from typing import Any
+
+from proxy.telemetry.seen import (
+    ADDRESS_KEYS_MAX,
+    CALLERS_MAX,
+    DAY_SECONDS,
+    FAILURES_MAX,
+    KEYS_MAX,
+    OTHERS,
+    PENDING_MAX,
+    UNKNOWN_MAX,
+    Counted,
+    FailureDetail,
+    SeenRequest,
+    SeenRequests,
+)
+
+DAY = 19_675
+MIDNIGHT = float(DAY * DAY_SECONDS)
+MATCH = SeenRequest("client", DAY, "demo", "erp", "parts/match", "curl/8", "")
+
+
+def add(
+    counts: SeenRequests,
+    at: float = MIDNIGHT,
+    route: str = "/v3/parts/match",
+    user_agent: str = "curl/8",
+    **fields: Any,
+) -> None:
+    counts.add_client(at, route, user_agent, **{"application": "demo", "key": "erp", **fields})
+
+
+def add_unknown(counts: SeenRequests, user_agent: str = "curl/8", error: str = "ForbiddenKey") -> None:
+    add(counts, user_agent=user_agent, application=None, key=None, error=error)
+
+
+def taken(counts: SeenRequests) -> list[Counted]:
+    taken = list(counts.take())
+    assert list(counts.take()) == []
+    return taken
+
+
+def test_both_prefixes_and_a_trailing_slash_are_one_endpoint() -> None:
+    counts = SeenRequests()
+    for at, route in enumerate(("/v3/parts/{uid}", "/api/v3/parts/{uid}", "/v3/parts/{uid}/")):
+        add(counts, MIDNIGHT + at, route)
+    assert taken(counts) == [Counted(MATCH._replace(endpoint="parts/{uid}"), 3, MIDNIGHT + 2)]
+
+
+def test_days_and_unsupported_uses_are_told_apart() -> None:
+    counts = SeenRequests()
+    add(counts, MIDNIGHT - 1)
+    add(counts, unsupported=("sortby (ignored)", "show[]=x (no source)"))
+    uses = MATCH._replace(detail="sortby (ignored), show[]=x (no source)")
+    assert taken(counts) == [
+        Counted(MATCH._replace(day=DAY - 1), 1, MIDNIGHT - 1),
+        Counted(uses, 1, MIDNIGHT),
+    ]
+
+
+def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
+    counts = SeenRequests()
+    for error in ("ForbiddenKey", "MissingKey", "TooManyRequests"):
+        add_unknown(counts, error=error)
+    assert taken(counts) == [Counted(MATCH._replace(application="", key=""), 3, MIDNIGHT)]
+
+
+def test_what_says_nothing_of_a_client_is_not_counted() -> None:
+    counts = SeenRequests()
+    for error in ("TooManyConnections", "MethodNotAllowed"):
+        add_unknown(counts, error=error)
+    for route in ("unknown", "/", "/v3/openapi.json"):
+        add(counts, route=route)
+    assert taken(counts) == []
+
+
+def test_callers_of_a_key_and_day_are_bounded() -> None:
+    counts = SeenRequests()
+    for _ in range(2):  # also over several writes of a day
+        for number in range(3 * CALLERS_MAX):
+            add(counts, user_agent=f"agent/{number}")
+        add(counts, key="other")
+        agents = {each.request.user_agent: each.requests for each in taken(counts) if each.request.key == "erp"}
+        assert (len(agents), agents[OTHERS]) == (CALLERS_MAX + 1, 2 * CALLERS_MAX)
+    add(counts, MIDNIGHT + DAY_SECONDS, user_agent="agent/250")
+    assert taken(counts)[0].request.user_agent == "agent/250"
+
+
+def test_fewer_callers_are_told_apart_without_a_key() -> None:
+    counts = SeenRequests()
+    for number in range(100):
+        add_unknown(counts, f"agent/{number}")
+    days = taken(counts)
+    assert (len(days), days[-1].request.user_agent, days[-1].requests) == (UNKNOWN_MAX + 1, OTHERS, 100 - UNKNOWN_MAX)
+
+
+def test_memory_is_bounded_while_nothing_is_taken() -> None:
+    counts = SeenRequests()
+    total = PENDING_MAX * 2
+    for number in range(total):
+        add(counts, key=str(number // CALLERS_MAX), user_agent=f"agent/{number}")
+    for number in range(2 * KEYS_MAX):
+        counts.add_unknown(str(number), str(number), f"::{number}", "", MIDNIGHT)
+        counts.add_failure(
+            MIDNIGHT, "/v3/parts/match", None, None, FailureDetail(str(number), "GET", 500, 1.0, "", "X")
+        )
+    kinds: dict[str, list[Counted]] = {"client": [], "unknown key": [], "failure": []}
+    for each in taken(counts):
+        kinds[each.request.kind].append(each)
+    assert len(kinds["client"]) <= PENDING_MAX + total // CALLERS_MAX
+    assert sum(each.requests for each in kinds["client"]) == total
+    assert len(kinds["unknown key"]) == KEYS_MAX
+    assert len(kinds["failure"]) == FAILURES_MAX
+    assert f'"{2 * KEYS_MAX - 1}"' in kinds["failure"][-1].request.detail
+
+
+def test_keys_of_one_address_and_day_are_bounded() -> None:
+    counts = SeenRequests()
+    for day in (0, 1):
+        for number in range(2 * ADDRESS_KEYS_MAX):
+            counts.add_unknown(f"{day} {number}", f"{day} {number}", "::1", "", MIDNIGHT + day * DAY_SECONDS)
+        assert len(taken(counts)) == ADDRESS_KEYS_MAX
