@@ -103,9 +103,7 @@ def test_memory_is_bounded_while_nothing_is_taken() -> None:
         add(counts, key=str(number // CALLERS_MAX), user_agent=f"agent/{number}")
     for number in range(2 * KEYS_MAX):
         counts.add_unknown(str(number), str(number), f"::{number}", "", MIDNIGHT)
-        counts.add_failure(
-            MIDNIGHT, "/v3/parts/match", None, None, FailureDetail(str(number), "GET", 500, 1.0, "", "X")
-        )
+        counts.add_failure(MIDNIGHT, "/v3/parts/match", None, None, FailureDetail(str(number), "GET", 500, 1.0, "X"))
     kinds: dict[str, list[Counted]] = {"client": [], "unknown key": [], "failure": []}
     for each in taken(counts):
         kinds[each.request.kind].append(each)
