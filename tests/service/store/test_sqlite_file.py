@@ -93,25 +93,40 @@ async def test_process_that_is_alone_ends_what_a_killed_one_had_reserved(file: P
     await alone.store.aclose()
 
 
-async def test_processes_that_open_and_close_the_file_lose_no_booking(client: Client, file: Path) -> None:
-    reader = await run(
-        """
-    for _ in range(100):
-        store = await opened()
-        await store.usage()
-        await store.aclose()
-""",
-        file,
+USAGE = """
+import sys
+from proxy.cli.main import program
+
+command = program()
+for _ in range(100):
+    command(["usage", "--config", sys.argv[1], "--json"], standalone_mode=False)
+"""
+
+
+async def test_command_beside_a_process_that_opens_and_reloads_loses_no_booking(
+    client: Client, file: Path, time: ManualClock
+) -> None:
+    configuration = file.with_name("own.yaml")
+    configuration.write_text(
+        "upstream: {graphql_url: http://127.0.0.1:1/, token_url: http://127.0.0.1:1/}\n"
+        f"store: sqlite:{file}\napplications: {{shop: {{client_id: i, client_secret: s, apikeys: [KEY]}}}}\n"
+    )
+    command = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", USAGE, str(configuration)), stdout=asyncio.subprocess.DEVNULL
     )
     booked = 0
-    while reader.returncode is None:
-        await client.begin(str(booked), "a")
-        await client.finish(str(booked))
-        booked += 1
-        await asyncio.sleep(0)
-    assert reader.returncode == 0
-    seen = await run("    print([tuple(row) for row in await (await opened()).usage()])", file)
-    output, _ = await seen.communicate()
+    while command.returncode is None:
+        again = Client(await SqliteStore.open(file, time, f"reloaded {booked}", CACHE_BYTES), time)
+        for each in (client, again):
+            await each.begin(str(booked), "a")
+            await each.finish(str(booked))
+            booked += 1
+        await again.store.aclose()
+        await asyncio.sleep(0.005)
+    assert command.returncode == 0
+    assert await client.counts() == (booked, 0, 0)
+    reader = await run("    print([tuple(row) for row in await (await opened()).usage()])", file)
+    output, _ = await reader.communicate()
     assert output.decode().strip() == str([("erp", "2023-11", booked, 0, 0)])
 
 
