@@ -11,7 +11,7 @@ import jwt
 
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 
 LIFETIME = 86_400  # seconds of a token, as of the upstream's (contract graphql.md §4)
 PERIOD = 604_800  # seconds for which a key signs

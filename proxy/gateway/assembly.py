@@ -40,7 +40,7 @@ from proxy.kit.periodic import PeriodicTask
 from proxy.mapping import loader, tables
 from proxy.planning import listing, projection_cache
 from proxy.store import open as opening
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.stores.protocols import Store as CoreStore
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import seen as seeing
@@ -104,7 +104,8 @@ class Gateway:
     def readiness(self) -> dict[str, FailureReason]:
         """Return the conditions of readiness by name, as functions that return why one is not met."""
         owners = [application.credentials for application in self.applications.applications.values()]
-        return readiness.checks(owners, (self.core, self.store), self.services, self.clock)
+        writes = self.core.check_writable, lambda: self.store.put_value("writable", "", 1.0)
+        return readiness.checks(owners, writes, self.services, self.clock)
 
     def breakers(self) -> dict[str, str]:
         """Return the state of the circuit breaker of each service of the upstream."""

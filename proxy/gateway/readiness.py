@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from proxy import errors
 from proxy.kit.clock import Clock
@@ -13,26 +12,22 @@ from proxy.upstream.services import UpstreamServices
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
 
-class Writable(Protocol):
-    """Store whose writability is a condition."""
-
-    async def check_writable(self) -> None:
-        """Raise StoreUnavailable where it cannot be written to."""
-
-
 FailureReason = Callable[[], Awaitable[str | None]]  # None: the condition is met
 
 
 def checks(
-    credentials: Sequence[Credentials], stores: Sequence[Writable], services: UpstreamServices, clock: Clock
+    credentials: Sequence[Credentials],
+    writes: Sequence[Callable[[], Awaitable[object]]],
+    services: UpstreamServices,
+    clock: Clock,
 ) -> dict[str, FailureReason]:
-    """Return the checks of all conditions by name."""
+    """Return the checks of all conditions by name. `writes` raise StoreUnavailable where a store cannot be written."""
     tokens = {f"token {owner.name}": _token_check(services, owner) for owner in credentials}
     probe = _GraphQLProbe(services, credentials, clock)
 
     async def check_stores() -> None:
-        for store in stores:
-            await store.check_writable()
+        for write in writes:
+            await write()
 
     return {"store": _failure_of(check_stores), "graphql": probe.failure, **tokens}
 

@@ -11,7 +11,8 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
-from proxy.store.protocol import DAY_SECONDS, Seen, Store
+from proxy.store.protocol import DAY_SECONDS, Seen
+from proxy.store.store import Store
 from proxy.telemetry.seen import SeenRequests
 
 INTERVAL_SECONDS = 10.0  # between two writes

@@ -16,7 +16,8 @@ from proxy.gateway.quota import accounts, reservations, usage
 from proxy.gateway.quota.usage import UsageRow
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Seen, Store
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Seen
+from proxy.store.store import Store
 from proxy.stores import open as core_opening
 from proxy.stores import sqlite_schema, trial
 from proxy.stores.protocols import Store as CoreStore

@@ -4,8 +4,8 @@ from proxy import config, errors
 from proxy.config import store_place
 from proxy.kit import extras
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Store
 from proxy.store.sqlite import SqliteStore
+from proxy.store.store import Store
 
 
 async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_bytes: int) -> Store:

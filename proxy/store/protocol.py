@@ -10,15 +10,14 @@ Every operation raises errors.StoreUnavailable where the store cannot be used; t
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from proxy import errors
-from proxy.kit.windows import Window
 
+DAY_SECONDS = 86_400
 LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
-DAY_SECONDS = 86_400
 DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
 SEEN_MAX = {CLIENT: 0, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest; 0: all
@@ -171,64 +170,3 @@ class Seen(NamedTuple):
     detail: str
     requests: int
     last: float
-
-
-class Store(Protocol):
-    """The store. `worker` is the name of the process that opened it: reservations are made in its name."""
-
-    async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        """Reserve, in one transaction for all; return the outcome of each want. A want of no parts always fits."""
-
-    async def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        """Return what `begin` would, and change nothing. Also to wait for busy wants: read again until none is."""
-
-    async def finish(self, finishes: Sequence[Finish]) -> None:
-        """Book usage, store results and end reservations, in one transaction. May come after the deadline, twice, or
-        without its `begin`."""
-
-    async def sweep(self) -> None:
-        """Move open reservations past their deadline to uncertain usage; delete what is out of date. Once a minute."""
-
-    async def end_worker(self, worker: str) -> None:
-        """Move the reservations of a process that has died to uncertain usage, at once."""
-
-    async def usage(self) -> list[Usage]:
-        """Return every account and period with usage, by both."""
-
-    async def set_usage(self, account: Account, used: int) -> None:
-        """Replace used parts and end uncertain ones, as the vendor's portal shows them; in Redis, begin a new epoch
-        for the account after a loss of data."""
-
-    async def forget(self, scope: str | None) -> int:
-        """Delete the results and parts of a scope, or all; return how many parts. Raises the number of `forgotten`."""
-
-    async def forgotten(self) -> int:
-        """Return how often something was forgotten, so that memories of results are dropped with it."""
-
-    async def value(self, key: str) -> str | None:
-        """Return a small value; None where there is none or it has ended."""
-
-    async def values(self, prefix: str) -> dict[str, str]:
-        """Return the values whose keys begin with this."""
-
-    async def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        """Keep a value for so long. With `absent` only where there is none, or where the same value is there (a lease
-        that its owner extends); return whether it is kept."""
-
-    async def drop_value(self, key: str, value: str | None = None) -> None:
-        """Delete a value; with `value` only if it is that one."""
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
-
-    async def add_seen(self, id: str, rows: Sequence[Seen], first_day: int) -> None:
-        """Add requests, once for each id, and delete what was seen on days before the first one."""
-
-    async def seen(self, kind: str, first_day: int) -> list[Seen]:
-        """Return what was seen of a kind on this day and later ones, the last one first."""
-
-    async def check_writable(self) -> None:
-        """Write to the store. Raises StoreUnavailable."""
-
-    async def aclose(self) -> None:
-        """Close connections and files, and end what is still reserved by this process."""

@@ -1,15 +1,16 @@
 """Store in Redis: for several machines. The only module that uses the redis package.
 
-Every operation of `redis.lua` raises a counter, and the process sends the highest that it has seen. Where Redis has
-less, data were lost or rolled back, and a new epoch begins: no parts are reserved for an account until its own
-`set_usage`, and what was begun before is not booked.
+A transaction reads rows, decides, and writes by one script (redis.lua), which refuses where a row has changed
+meanwhile; then it begins anew. The script counts its writes, and the process sends the highest number that it has seen.
+Where Redis has less, data were lost or rolled back, and a new epoch begins: no parts are reserved for an account until
+its own `set_usage`, and what was begun before is not booked.
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import redis.asyncio as client
@@ -19,25 +20,31 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.windows import Window
-from proxy.store import protocol
-from proxy.store.protocol import Account, Begin, Finish, Outcome, Result, Seen, Usage
+from proxy.store.protocol import Usage
+from proxy.store.rows import TABLES, Key, Kind, PartRow, ResultRow, Row, Transaction, Value
+from proxy.store.store import Store
 
+R = TypeVar("R")
+
+VERSION = 1
 PREFIX = "{v3bridge}:"
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
-LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
-_decode_hits = msgspec.json.Decoder(tuple[protocol.Hit, ...]).decode
+ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
+STAMP_BYTES = 8
 
 
-class RedisStore:
-    """Store at a `redis://`, `rediss://` or `unix://` address, which may contain a password (protocol.Store).
+class _ChangedError(Exception):
+    """A row has changed since it was read, or a new epoch has begun."""
+
+
+class RedisStore(Store):
+    """Store at a `redis://`, `rediss://` or `unix://` address, which may contain a password. Made by `open`.
 
     `now` is for tests: the time instead of Redis' own."""
 
-    def __init__(
-        self, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | str] = lambda: ""
-    ) -> None:
+    def __init__(self, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | None]) -> None:
+        super().__init__(worker, cache_bytes)
         try:
             # Sent again once, for a connection that had been idle and is gone.
             retry = Retry(NoBackoff(), 1)
@@ -49,117 +56,122 @@ class RedisStore:
             raise errors.ConfigError("store: is not an address that Redis clients understand") from None
         self._script = self._redis.register_script(SCRIPT)
         self._clock = clock
-        self._worker = worker
-        self._cache_bytes = cache_bytes
         self._now = now
-        self._seen = (0, 0)  # epoch and counter
+        self._last = (0, 0)  # epoch and counter
 
     @classmethod
     async def open(
-        cls, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | str] = lambda: ""
+        cls, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | None] = lambda: None
     ) -> "RedisStore":
         """Open the store, and check that Redis keeps what it confirms. Raises ConfigError, StoreUnavailable."""
         store = cls(url, clock, worker, cache_bytes, now)
         try:
-            _check(await _response(store._redis.info()))
-            await store._call("open", list(protocol.SEEN_MAX))
+            _check(await response(store._redis.info()))
+            await store._take_over()
+            await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
         except BaseException:
             await store._redis.aclose()
             raise
         return store
 
-    async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        return await self._begin(begins, is_quote=False)
-
-    async def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        return await self._begin(begins, is_quote=True)
-
-    async def finish(self, finishes: Sequence[Finish]) -> None:
-        now = self._clock.now()
-        await self._call("finish", [_finish_values(finish, now) for finish in finishes], protocol.FRESH_SECONDS)
-
-    async def sweep(self) -> None:
-        await self.end_worker("")
-
-    async def end_worker(self, worker: str) -> None:
-        first = datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(protocol.DAYS_KEPT)
-        await self._call("sweep", worker, first.isoformat(), protocol.STORED_SECONDS)
-
-    async def usage(self) -> list[Usage]:
-        async with self._redis.pipeline(transaction=True) as pipeline:
-            for kind in ("used", "uncertain", "reserved"):
-                pipeline.hgetall(PREFIX + kind)
-            kinds = await _response(pipeline.execute())
-        rows = [
-            Usage(*entry.decode().split(" "), *(int(counts.get(entry, 0)) for counts in kinds))
-            for entry in sorted({entry for counts in kinds for entry in counts})
-        ]
-        return [row for row in rows if any(row[2:])]
-
-    async def set_usage(self, account: Account, used: int) -> None:
-        await self._call("set_usage", account.account, _entry(account), used)
-
-    async def forget(self, scope: str | None) -> int:
-        return int(await self._call("forget", scope))
-
-    async def forgotten(self) -> int:
-        return int(await self._call("forgotten"))
-
-    async def value(self, key: str) -> str | None:
-        return (await self.values(key)).get(key)
-
-    async def values(self, prefix: str) -> dict[str, str]:
-        return dict(await self._call("values", prefix))
-
-    async def put_value(self, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        return bool(await self._call("put_value", key, value, seconds, absent))
-
-    async def drop_value(self, key: str, value: str | None = None) -> None:
-        await self._call("drop_value", key, value)
-
-    async def take(self, key: str, windows: Sequence[Window]) -> float:
-        return float(await self._call("take", key, windows))
-
-    async def add_seen(self, id: str, rows: Sequence[Seen], first_day: int) -> None:
-        added = [
-            {"kind": row.kind, "name": _text(row[1:7]), "requests": row.requests, "last": row.last} for row in rows
-        ]
-        await self._call("add_seen", id, added, first_day * protocol.DAY_SECONDS, list(protocol.SEEN_MAX.items()))
-
-    async def seen(self, kind: str, first_day: int) -> list[Seen]:
-        stored = await _response(self._redis.hgetall(f"{PREFIX}seen:{kind}"))
-        rows = [
-            Seen(kind, *msgspec.json.decode(name), *msgspec.msgpack.decode(counted)) for name, counted in stored.items()
-        ]
-        return sorted((row for row in rows if row.day >= first_day), key=lambda row: -row.last)
-
-    async def check_writable(self) -> None:
-        await self.forgotten()  # writes, as every operation does
+    async def _take_over(self) -> None:
+        """Let data of another version be usage and reservations alone."""
+        state = f"{PREFIX}state"
+        if await response(self._redis.hget(state, "version")) != str(VERSION).encode():
+            await response(self._redis.delete(*(PREFIX + key for key in ("part", "result", "ages", "seen"))))
+            await response(self._redis.hset(state, mapping={"version": VERSION, "bytes": 0}))
 
     async def aclose(self) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
             await self.end_worker(self._worker)
         await self._redis.aclose()
 
-    async def _begin(self, begins: Sequence[Begin], *, is_quote: bool) -> list[list[Outcome]]:
-        now = self._clock.now()
-        values = [_begin_values(begin, now) for begin in begins]
-        rows, bodies = await self._call_for_bodies("begin", self._worker, values, is_quote)
-        return [
-            [_outcome(begin, want.key, outcome, bodies, now) for want, outcome in zip(begin.wants, row, strict=True)]
-            for begin, row in zip(begins, rows, strict=True)
-        ]
+    async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
+        for _ in range(ATTEMPTS):
+            transaction = _RedisTransaction(self, self._last[0])
+            with contextlib.suppress(_ChangedError):
+                result = await work(transaction)
+                if is_kept:
+                    await transaction.write()
+                return result
+        raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
-    async def _call(self, operation: str, *values: Any) -> Any:
-        return (await self._call_for_bodies(operation, *values))[0]
+    async def call(self, reads: list[Any], *changes: Any) -> tuple[float, float, list[Any]]:
+        """Read rows, or write. Return the time, how much it is ahead of the clock, and the rows."""
+        expected, additions, writes = changes or ([], [], [])
+        stamp = secrets.token_hex(STAMP_BYTES // 2)
+        values = [*self._last, reads, expected, additions, writes, stamp, self._cache_bytes, self._now()]
+        reply = await response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
+        epoch, counter, now, is_done, rows = reply
+        self._last = max(self._last, (epoch, counter))
+        if not is_done:
+            raise _ChangedError
+        return float(now), float(now) - self._clock.now(), rows
 
-    async def _call_for_bodies(self, operation: str, *values: Any) -> tuple[Any, Iterator[bytes]]:
-        """Call an operation of the script; return its result, and the bodies that belong to it."""
-        arguments = operation, msgspec.msgpack.encode(values), *self._seen, self._cache_bytes, self._now()
-        row, *bodies = await _response(self._script(keys=[PREFIX], args=arguments))
-        epoch, counter, result = msgspec.msgpack.decode(row)
-        self._seen = max(self._seen, (epoch, counter))
-        return result, iter(bodies)
+    async def names_by_age(self, oldest: float, latest: float) -> list[list[str]]:
+        """Return the names of parts and results that were fetched before or after these times."""
+        ages = f"{PREFIX}ages"
+        names = await response(self._redis.zrangebyscore(ages, "-inf", oldest))
+        names += await response(self._redis.zrangebyscore(ages, latest, "+inf"))
+        return [name.decode().split(" ", 1) for name in names]
+
+
+class _RedisTransaction(Transaction):
+    def __init__(self, store: RedisStore, epoch: int) -> None:
+        super().__init__(0.0, epoch)
+        self._store = store
+        self._stamps: dict[tuple[Kind, Key], str | bool] = {}
+
+    async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
+        rows = [(kind, key) for kind, keys in wanted for key in keys if (kind, key) not in self._rows]
+        if not rows and self.now:
+            return
+        self.now, self.ahead, found = await self._store.call([_name(*row) for row in rows])
+        for (kind, key), raw in zip(rows, found, strict=True):
+            self._keep(kind, key, raw)
+
+    async def all(self, kind: type[Row], first: str | None = None) -> list[Row]:
+        beginning = b"[" if first is None else msgspec.json.encode([first])[:-1]
+        self.now, self.ahead, (found,) = await self._store.call([(TABLES[kind][0],)])
+        fields = zip(found[::2], found[1::2], strict=True)
+        rows = [(tuple(msgspec.json.decode(field)), raw) for field, raw in fields if field.startswith(beginning)]
+        return [self._keep(kind, key, raw) for key, raw in rows]
+
+    def _keep(self, kind: Kind, key: Key, raw: bytes | None) -> Any:
+        """Keep a row as it was read first, and return it."""
+        row = raw and kind._make(msgspec.msgpack.decode(raw[STAMP_BYTES:]))
+        if (kind, key) not in self._stamps:
+            self._stamps[kind, key] = raw[:STAMP_BYTES].decode() if raw else False
+            self._rows[kind, key] = row
+        return row
+
+    async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
+        names = await self._store.names_by_age(oldest, latest)
+        keys = [(PartRow if table == "part" else ResultRow, *msgspec.json.decode(field)) for table, field in names]
+        keys = [key for key in keys if scope in (None, key[1])]
+        for key in keys:
+            self.drop(*key)
+        return sum(key[0] is PartRow for key in keys)
+
+    async def write(self) -> None:
+        """Write what is changed if it is still as it was read, and so are results, which others may have fetched."""
+        if self._changed:
+            relied = [row for row in self._stamps if row in self._changed or row[0] is ResultRow]
+            expected = [(*_name(*row), self._stamps[row]) for row in relied]
+            additions = [(_name(Usage, addition[:2])[1], *addition[2:]) for addition in self._additions]
+            await self._store.call([], expected, additions, [self._change_of(*row) for row in self._changed])
+
+    def _change_of(self, kind: Kind, key: Key) -> tuple[Any, ...]:
+        """Return the row to write: its name and text, and when it was fetched or the milliseconds until it ends."""
+        row = self._rows[kind, key]
+        if row is None:
+            return (*_name(kind, key), False)
+        text = msgspec.msgpack.encode(row)
+        order = row.fetched if kind in (PartRow, ResultRow) else None
+        if kind is Value:
+            order = max(1, round((row.until - self.now) * 1000))
+        # Redis' MessagePack knows no bytes: this is a text.
+        return (*_name(kind, key), msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order)
 
 
 def _check(info: dict[str, Any]) -> None:
@@ -173,89 +185,11 @@ def _check(info: dict[str, Any]) -> None:
             )
 
 
-def _begin_values(begin: Begin, now: float) -> dict[str, Any]:
-    age = now - begin.fresh_from
-    return {
-        "id": begin.id,
-        "selection": begin.selection._asdict(),
-        "seconds": begin.seconds,
-        "age": age,
-        "empty_age": min(age, protocol.EMPTY_SECONDS),
-        "accounts": [{**account._asdict(), "entry": _entry(account)} for account in begin.accounts],
-        "entries": [_entry(account) for account in begin.accounts],
-        "wants": [
-            {
-                "name": f"result:{begin.scope} {want.key}",
-                "end": want.end,
-                "parts": want.parts,
-                "uid": None if want.uid is None else f"part:{begin.scope} {want.uid}",
-                "id": None if want.part_id is None else f"{begin.scope} {want.part_id}",
-            }
-            for want in begin.wants
-        ],
-    }
+def _name(kind: Kind, key: Key) -> tuple[str, str]:
+    return TABLES[kind][0], msgspec.json.encode(key).decode()
 
 
-def _finish_values(finish: Finish, now: float) -> dict[str, Any]:
-    return {
-        "id": finish.id,
-        "entries": [_entry(account) for account in finish.accounts],
-        "used": finish.used,
-        "uncertain": finish.uncertain,
-        "results": [_result_values(finish, result, now) for result in finish.results],
-    }
-
-
-def _result_values(finish: Finish, result: Result, now: float) -> dict[str, Any]:
-    """Return a result as rows of its parts and of itself."""
-    scope, name, details = finish.scope, f"result:{finish.scope} {result.key}", result.details or b""
-    ids = [None if id is None else f"{scope} {id}" for id in result.part_ids or [None] * len(result.items)]
-    parts = [f"part:{scope} {item.uid}" for item in result.items]
-    row = {"asked": result.asked, "hits": result.hits, "items": _text(result.items), "parts": parts}
-    rows = [(part, {**finish.selection._asdict(), "id": id}) for part, id in zip(parts, ids, strict=True)]
-    bodies = [*result.bodies, details]
-    return {
-        "name": name,
-        "age": max(0.0, now - result.fetched) if result.fetched else 0.0,
-        "size": sum(map(len, bodies)),
-        "kept": [
-            {"name": name, "row": row, "body": _raw(body)}
-            for (name, row), body in zip([*rows, (name, row)], bodies, strict=True)
-        ],
-    }
-
-
-def _outcome(begin: Begin, key: str, values: Any, bodies: Iterator[bytes], now: float) -> Outcome:
-    match values:
-        case "busy", *_:
-            return protocol.Busy()
-        case "refused", place, left:
-            return protocol.Refused(begin.accounts[place - 1], left)
-        case "lost", *_:
-            return errors.StoreUnavailable(LOST)
-        case kind, (age, asked, hits, items, ids):
-            details = next(bodies) or None
-            parts = tuple(next(bodies) for _ in ids)
-            part_ids = tuple(id.partition(" ")[2] if id else None for id in ids)
-            result = Result(key, asked, hits, _decode_hits(items), parts, part_ids, details, now - age)
-            return protocol.Found(result) if kind == "found" else protocol.Reserved(result)
-    return protocol.Reserved(None)
-
-
-def _entry(account: Account) -> str:
-    return f"{account.account} {account.period}"
-
-
-def _text(values: Any) -> str:
-    return msgspec.json.encode(values).decode()
-
-
-def _raw(body: bytes) -> msgspec.Raw:
-    """Return bytes as a text in MessagePack: Redis knows no other."""
-    return msgspec.Raw(b"\xdb" + len(body).to_bytes(4, "big") + body)
-
-
-async def _response(awaited: Awaitable[Any]) -> Any:
+async def response(awaited: Awaitable[Any]) -> Any:
     """Await Redis, and convert its errors. Their text may name an address, so it is left out."""
     try:
         return await awaited

@@ -11,7 +11,7 @@ import aiohttp
 
 from proxy import config
 from proxy.kit import clock as clocks
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.telemetry import metrics as metering
 from proxy.upstream import classify, graphql, policies, stalls
 from proxy.upstream.auth import identity, token_cache, token_requests

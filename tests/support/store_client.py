@@ -13,9 +13,9 @@ from proxy.store.protocol import (
     Outcome,
     Result,
     Selection,
-    Store,
     Want,
 )
+from proxy.store.store import Store
 
 NOVEMBER = Account("erp", "2023-11", 100)
 SELECTION = Selection("fields", 0b11)

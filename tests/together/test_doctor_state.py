@@ -17,7 +17,7 @@ from proxy import config
 from proxy.gateway.quota import accounts
 from proxy.kit import clock
 from proxy.store import open as opening
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.stores import open as core_opening
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.protocols import Store as CoreStore

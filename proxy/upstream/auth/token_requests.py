@@ -17,7 +17,7 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 from proxy.upstream.auth import backoff, identity, token_store

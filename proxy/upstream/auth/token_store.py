@@ -16,7 +16,7 @@ import structlog
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit import windows
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.upstream.auth.identity import Credentials
 
 R = TypeVar("R")

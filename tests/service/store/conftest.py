@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from proxy.kit import clock
-from proxy.store.protocol import Store
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
+from proxy.store.store import Store
 
 CACHE_BYTES = 2_000_000
 NOW = 1_701_342_000.0  # 2023-11-30 11:00 UTC

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from unittest import mock
 
 from proxy import errors
-from proxy.store.protocol import Store
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
+from proxy.store.store import Store
 
 CACHE_BYTES = 2**20  # more than a test stores
 FORK = multiprocessing.get_context("fork")

@@ -14,7 +14,7 @@ from proxy.store import open as opening
 async def open_and_close(url: str, time: ManualClock, config_file: Path, environ: Any = None) -> None:
     place = store_place.parse(url, config_file, environ or {})
     store = await opening.open_store(place, time, worker="one", cache_bytes=10**6)
-    await store.check_writable()
+    await store.put_value("a", "", 1)
     await store.aclose()
 
 

@@ -120,9 +120,9 @@ async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_ser
     others = Account("crm", "2023-11", 100)
     free_key = Account("key", "2023-11")
     await one_process.begin([begin("a", "k", time=time), begin("b", "l", time=time, accounts=[others])])
-    await other.forgotten()
+    await other.put_value("a", "", 1)
     for _ in range(5):
-        await one_process.forgotten()  # the processes have seen different numbers
+        await one_process.put_value("a", "", 1)  # the processes have seen different numbers
     redis_server.empty()
     for store in (other, one_process):
         with pytest.raises(errors.StoreUnavailable, match="usage --set"):
@@ -150,7 +150,7 @@ async def test_a_process_that_starts_after_a_loss_knows_of_it(
 ) -> None:
     store = await open_store()
     redis_server.empty()
-    await store.forgotten()
+    await store.put_value("a", "", 1)
     later = await open_store()
     assert isinstance(await one(later, begin("a", "k", time=time)), errors.StoreUnavailable)
     await later.set_usage(NOVEMBER, 1)
@@ -264,7 +264,7 @@ async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClo
     await store.finish([finish("a", result("k", "u"))])
     await store.put_value("lease", "worker", 10.0)
     assert {key[: len("{v3bridge}:")] for key in inside.scan_iter()} == {"{v3bridge}:"}
-    assert 0 < inside.ttl("{v3bridge}:done:a") <= 60
+    assert 0 < inside.ttl('{v3bridge}:value:["done a"]') <= 60
 
 
 @pytest.mark.parametrize(

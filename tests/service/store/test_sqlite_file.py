@@ -18,8 +18,9 @@ from support.store_client import NOVEMBER, Client, result
 from proxy import errors
 from proxy.kit.clock import ManualClock
 from proxy.store import sqlite_file
-from proxy.store.protocol import Reserved, Store
+from proxy.store.protocol import Reserved
 from proxy.store.sqlite import SqliteStore
+from proxy.store.store import Store
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def _retarget(file: Path) -> None:
 async def test_file_that_was_changed_is_not_used(client: Client, file: Path, change: Any, said: str) -> None:
     await client.begin("x", "a")
     change(file)
-    for work in (client.begin("y", "b"), client.finish("x"), client.store.usage(), client.store.check_writable()):
+    for work in (client.begin("y", "b"), client.finish("x"), client.store.usage(), client.store.put_value("a", "", 1)):
         with pytest.raises(errors.StoreUnavailable, match=said):
             await work
 
@@ -219,7 +220,7 @@ async def test_usage_is_booked_where_the_results_do_not_fit_the_disk(client: Cli
 async def test_full_disk_changes_nothing_and_is_passing(client: Client, file: Path) -> None:
     await client.begin("x", "a")
     with room(file, 0):
-        for work in (client.begin("y", "b"), client.finish("x", result("a", "u")), client.store.check_writable()):
+        for work in (client.begin("y", "b"), client.finish("x", result("a", "u")), client.store.put_value("a", "", 1)):
             with pytest.raises(errors.StoreUnavailable, match="cannot be used"):
                 await work
         assert await client.counts() == (0, 0, 1)

@@ -9,7 +9,7 @@ import aiohttp
 import aioresponses
 
 from proxy import config, errors
-from proxy.store.protocol import Store
+from proxy.store.store import Store
 from proxy.upstream.auth import identity
 
 URL = "https://identity.example/connect/token"

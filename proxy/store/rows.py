@@ -1,0 +1,134 @@
+"""Rows that the store keeps, and a transaction over them: what SQLite and Redis have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from proxy.store.protocol import Seen, Usage
+
+Row = TypeVar("Row", bound=NamedTuple)
+Kind = type[NamedTuple]
+Key = tuple[Any, ...]
+Pair = tuple[str, str]  # account and period
+
+
+class Reservation(NamedTuple):
+    """Reservation that is open, or expired and counted as uncertain usage. In JSON: `keys` of its scope that it has
+    reserved, and `accounts` with their periods."""
+
+    id: str
+    worker: str
+    scope: str
+    keys: str
+    accounts: str
+    parts: int
+    deadline: float
+    is_open: bool
+
+
+class BusyKey(NamedTuple):
+    """Query key, and the reservation that took it last: the key is busy while that is open."""
+
+    scope: str
+    key: str
+    reservation: str
+
+
+class ResultRow(NamedTuple):
+    scope: str
+    key: str
+    fetched: float
+    asked: int
+    hits: int
+    items: str
+    details: bytes | None
+
+
+class PartRow(NamedTuple):
+    scope: str
+    uid: str
+    fetched: float
+    id: str | None
+    digest: str
+    features: int
+    body: bytes
+
+
+class Value(NamedTuple):
+    key: str
+    value: str
+    since: float
+    until: float
+
+
+# Tables, and how many of their columns, the fields of a row, are the key.
+TABLES: dict[Kind, tuple[str, int]] = {
+    Usage: ("usage", 2),
+    Reservation: ("reservation", 1),
+    BusyKey: ("busy", 2),
+    ResultRow: ("result", 2),
+    PartRow: ("part", 2),
+    Value: ("value", 1),
+    Seen: ("seen", 7),
+}
+
+
+def json_text(values: Iterable[Any]) -> str:
+    return msgspec.json.encode(list(values)).decode()
+
+
+class Transaction(ABC):
+    """Rows by kind and key, as they were read and are changed; what is changed is written at the end.
+
+    `now` is known after the first `read`; it is `ahead` of this process's clock. `epoch`: how often data were lost.
+    """
+
+    def __init__(self, now: float, epoch: int) -> None:
+        self.now, self.ahead, self.epoch = now, 0.0, epoch
+        self._rows: dict[tuple[Kind, Key], Any] = {}
+        self._changed: set[tuple[Kind, Key]] = set()
+        self._additions: list[tuple[str, str, int, int, int, int | None]] = []
+
+    @abstractmethod
+    async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
+        """Read rows by their keys, for `get`."""
+
+    @abstractmethod
+    async def all(self, kind: type[Row], first: str | None = None) -> list[Row]:
+        """Return all rows of a kind that are stored, or those whose key begins with this value."""
+
+    @abstractmethod
+    async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
+        """Drop results and parts, of a scope or all, that were fetched before or after these times, and values that
+        have ended; return how many parts."""
+
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        row: Row | None = self._rows.get((kind, key))
+        return row
+
+    def put(self, row: NamedTuple) -> None:
+        self._change(type(row), row[: TABLES[type(row)][1]], row)
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self._change(kind, key, None)
+
+    def _change(self, kind: Kind, key: Key, row: tuple[Any, ...] | None) -> None:
+        self._rows[kind, key] = row
+        self._changed.add((kind, key))
+
+    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
+        """Add to usage. What is reserved beyond `limit`, because others have reserved meanwhile, is not written."""
+        old = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
+        new = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain, reserved=old.reserved + reserved)
+        self._rows[Usage, pair] = new
+        self._additions.append((*pair, used, uncertain, reserved, limit))
+
+    def text(self, key: str) -> str | None:
+        """Return a value, also one that has ended but is still stored."""
+        value = self.get(Value, key)
+        return value.value if value else None
+
+    def put_value(self, key: str, value: str, seconds: float) -> None:
+        self.put(Value(key, value, self.now, self.now + seconds))
