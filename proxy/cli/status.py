@@ -1,4 +1,5 @@
-"""`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it."""
+"""`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it; what the store has,
+also while it does not run."""
 
 import json
 import os
@@ -7,16 +8,17 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proxy import errors
-from proxy.cli import option_fields, shown
+from proxy import config, errors
+from proxy.cli import option_fields, shown, used_store
 from proxy.config import loader
-from proxy.kit import shipped
+from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -35,16 +37,23 @@ def status(
         typer.Option("--check", help="Print only what needs an operator, a line each; the exit code is 1 then."),
     ] = False,
 ) -> None:
-    """Print the state of the running service: ready or why not, parts used and left, upstream, who calls, failures.
+    """Print the state of the service: ready or why not, parts used and left, upstream, who calls, failures.
 
-    The exit code is 0, 1 if it is not ready, and 2 if no service was found.
+    The exit code is 0, 1 if it is not ready, and 2 if no service responds: then only what its store has is printed.
     """
     settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
     admin = option_fields.with_admin_port(settings, admin_port).admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
     url = f"http://[{admin.host}]:{admin.port}" if ":" in admin.host else f"http://{admin.host}:{admin.port}"
-    found = _read(url, admin.token.reveal() if admin.token else "")
+    try:
+        found = _read(url, admin.token.reveal() if admin.token else "")
+    except _NoServiceError as error:
+        stored = event_loop.run(_read_store(settings))
+        if stored is None:
+            raise
+        reason = {"check": "service", "reason": error.message}
+        found = {"ready": False, "reasons": [reason], "breakers": {}, "tokens": [], "store_failure": None, **stored}
     if check:
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
@@ -54,7 +63,11 @@ def status(
     else:
         _show(url, found)
     if not found["ready"]:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if "pid" in found else 2)
+
+
+class _NoServiceError(errors.ConfigError):
+    """Nothing responds at the operators' port."""
 
 
 def _read(url: str, token: str) -> Status:
@@ -70,10 +83,30 @@ def _read(url: str, token: str) -> Status:
         raise errors.ConfigError(f"{url}/status cannot be read: {reason}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise errors.ConfigError(
+        raise _NoServiceError(
             f"no service responds at {url}/status: {reason}; name its configuration with --config, or its operators' "
             "port with --admin-port"
         ) from error
+    return read
+
+
+async def _read_store(settings: config.Config) -> Status | None:
+    """Return what the store of a service that does not run has; None if it is not there. Raises ConfigError."""
+    from proxy.gateway.core import StoredState
+    from proxy.web import status as web_status
+
+    if used_store.without_records(settings) is not None:
+        return None
+    state = await StoredState.open_existing(settings, clock.SystemClock())
+    if state is None:
+        return None
+    try:
+        stored = await web_status.read_stored(state)
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error.message}") from error
+    finally:
+        await state.aclose()
+    read: Status = msgspec.to_builtins(stored)
     return read
 
 
@@ -103,8 +136,8 @@ def reasons(read: Status) -> Iterator[str]:
 def _show(url: str, read: Status) -> None:
     console = shown.table_console()
     state = ("ready", "green") if read["ready"] else ("not ready", "red")
-    running = f", operators' port {url}, version {read['version']}, up {duration(read['uptime_seconds'])}"
-    console.print(Text.assemble(state, running))
+    running = f", version {read['version']}, up {duration(read['uptime_seconds'])}" if "pid" in read else ""
+    console.print(Text.assemble(state, f", operators' port {url}{running}"))
     for reason in read["reasons"]:
         console.print(shown.visible(f"  {reason['check']}: {reason['reason']}", "red"))
     _show_upstream(console, read)

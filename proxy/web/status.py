@@ -128,7 +128,7 @@ async def read(service: ServiceState) -> Status:
     reasons = await operator_endpoints.failed_checks(service.monitoring.checks)
     now = gateway.clock.now()
     try:
-        stored = await _stored(gateway.state)
+        stored = await read_stored(gateway.state)
     except errors.StoreUnavailable as error:
         store_failure = error.message
     return Status(
@@ -147,7 +147,7 @@ async def read(service: ServiceState) -> Status:
     )
 
 
-async def _stored(state: StoredState) -> Stored:
+async def read_stored(state: StoredState) -> Stored:
     """Read the store. Raises StoreUnavailable."""
     clients = [ClientSeen(*each[2:7], rfc3339(each.last)) for each in (await state.clients(CLIENT_DAYS))[:CLIENTS_MAX]]
     unknown = [
