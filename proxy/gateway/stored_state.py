@@ -31,7 +31,9 @@ Book = Callable[[int, int], Awaitable[None]]
 class StoredState:
     """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used."""
 
-    def __init__(self, store: Store | None, core: CoreStore, settings: config.Config, clock: Clock) -> None:
+    def __init__(
+        self, store: Store | errors.ConfigError, core: CoreStore, settings: config.Config, clock: Clock
+    ) -> None:
         self._opened = store
         self._core = core
         self._settings = settings
@@ -42,13 +44,14 @@ class StoredState:
         """Open the store, to be closed by the caller; `reads_only`: also on a full disk. Raises ConfigError."""
         core = await core_opening.open_store(settings.store, clock, reads_only=reads_only)
         worker, cache_bytes = secrets.token_hex(8), settings.cache.shared_bytes
-        store: Store | None = None
+        store: Store | errors.ConfigError
         try:
             store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
-        except errors.ConfigError:
+        except errors.ConfigError as error:
             if not reads_only:
                 await core.aclose()
                 raise
+            store = error
         return cls(store, core, settings, clock)
 
     @classmethod
@@ -61,16 +64,14 @@ class StoredState:
         return await cls.open(settings, clock)
 
     async def aclose(self) -> None:
-        if self._opened is not None:
+        if not isinstance(self._opened, errors.ConfigError):
             await self._opened.aclose()
         await self._core.aclose()
 
     @property
     def _store(self) -> Store:
-        if self._opened is None:
-            raise errors.StoreUnavailable(
-                "the store cannot be opened for reading only; free its disk, or mount it writable"
-            )
+        if isinstance(self._opened, errors.ConfigError):
+            raise self._opened
         return self._opened
 
     async def usage(self, *, logins: bool = False) -> list[UsageRow]:

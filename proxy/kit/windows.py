@@ -1,7 +1,7 @@
 """Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
 
-Used by the token client. Exact, because it keeps the time of each request; in
-memory, for one process.
+Used by the token client and the rate limits of API keys. Exact, because it keeps the time of each request; in memory,
+for one process.
 """
 
 from collections import deque

@@ -93,7 +93,9 @@ async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_chang
             assert source.parts_spent == billed(sandbox)
             spent.append(source.parts_spent)
     assert spent == [1, 0, 1]
-    assert sorted(path.name for path in (tmp_path / "v3bridge" / "sheet").glob("*.cache")) == ["sandbox.sqlite.cache"]
+    assert sorted(path.name for path in (tmp_path / "v3bridge" / "sheet").glob("*.cache")) == [
+        "sandbox.sqlite.core.cache"
+    ]
 
 
 async def test_source_is_more_patient_than_a_service_and_sends_nothing_twice(
