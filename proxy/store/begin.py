@@ -22,37 +22,33 @@ async def begin(transaction: Transaction, begins: Sequence[Begin], worker: str) 
 async def _read(transaction: Transaction, begins: Sequence[Begin]) -> None:
     wants = [(begin.scope, want) for begin in begins for want in begin.wants]
     keys = [(scope, want.key) for scope, want in wants]
-    accounts = {account[:2] for begin in begins for account in begin.accounts}
+    accounts = {account for begin in begins for account in begin.accounts}
     values = {f"done {begin.id}" for begin in begins}
     values.update(f"part {scope} {want.part_id}" for scope, want in wants if want.part_id is not None)
     if transaction.epoch:
-        values.update(f"epoch {account}" for account, _ in accounts)
+        values.update(f"epoch {account.account}" for account in accounts)
     await transaction.read(
         (Reservation, [(begin.id,) for begin in begins]),
         (BusyKey, keys),
         (ResultRow, keys),
         (Value, [(value,) for value in values]),
-        (Usage, accounts),
+        (Usage, {account[:2] for account in accounts if account.limit is not None}),
     )
     busy = {(row.reservation,) for key in keys if (row := transaction.get(BusyKey, *key)) is not None}
-    parts = {(scope, uid) for scope, want in wants for uid in _uids(transaction, scope, want)}
-    if busy or parts:
-        await transaction.read((Reservation, busy), (PartRow, parts))
+    candidates = [row for scope, want in wants for row in _candidates(transaction, scope, want)]
+    parts = {(row.scope, hit.uid) for row in candidates for hit in _hits.decode(row.items)}
+    await transaction.read((Reservation, busy), (PartRow, parts))
 
 
-def _uids(transaction: Transaction, scope: str, want: Want) -> Iterator[str]:
-    """Yield the uids of all parts that may serve a want."""
-    if (uid := _uid(transaction, scope, want)) is not None:
-        yield uid
+def _candidates(transaction: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
+    """Yield what may serve a want: a result of the part that it names, and the stored result of its key."""
+    uid = want.uid
+    if want.part_id is not None:
+        uid = uid or transaction.text(f"part {scope} {want.part_id}")
+    if uid is not None:
+        yield ResultRow(scope, want.key, transaction.now, want.end, 1, json_text([Hit(uid)]), None)
     if (row := transaction.get(ResultRow, scope, want.key)) is not None:
-        yield from (hit.uid for hit in _hits.decode(row.items))
-
-
-def _uid(transaction: Transaction, scope: str, want: Want) -> str | None:
-    """Return the uid of the part that a want names."""
-    if want.uid is not None or want.part_id is None:
-        return want.uid
-    return transaction.text(f"part {scope} {want.part_id}")
+        yield row
 
 
 def _begin(transaction: Transaction, begin: Begin, worker: str) -> list[Outcome]:
@@ -106,26 +102,17 @@ def _refusal(transaction: Transaction, begin: Begin, parts: int) -> Refused | er
 
 
 def _stored(transaction: Transaction, begin: Begin, want: Want) -> Result | None:
-    """Return the part that a want names, else the result of its key if that is fresh and has all its parts."""
-    scope, ahead, fresh_from = begin.scope, transaction.ahead, begin.fresh_from + transaction.ahead
-
-    def part(uid: str) -> PartRow | None:
-        row = transaction.get(PartRow, scope, uid)
-        is_fresh = row is not None and fresh_from <= row.fetched <= transaction.now
-        return row if row and is_fresh and Selection(row.digest, row.features).serves(begin.selection) else None
-
-    uid = _uid(transaction, scope, want)
-    if uid is not None and (named := part(uid)) is not None:
-        fetched = named.fetched - ahead
-        return Result(want.key, want.end, 1, (Hit(uid),), (named.body,), (named.id,), None, fetched)
-    row = transaction.get(ResultRow, scope, want.key)
-    if row is None:
-        return None
-    items = _hits.decode(row.items)
-    parts = [found for hit in items if (found := part(hit.uid)) is not None]
-    oldest_allowed = fresh_from if items else max(fresh_from, transaction.now - protocol.EMPTY_SECONDS)
-    if len(parts) < len(items) or not oldest_allowed <= row.fetched <= transaction.now:
-        return None
-    bodies, ids = tuple(found.body for found in parts), tuple(found.id for found in parts)
-    fetched = min([row.fetched, *(found.fetched for found in parts)]) - ahead
-    return Result(want.key, row.asked, row.hits, items, bodies, ids, row.details, fetched)
+    """Return the first candidate that is fresh and has all its parts."""
+    now, ahead = transaction.now, transaction.ahead
+    for row in _candidates(transaction, begin.scope, want):
+        items = _hits.decode(row.items)
+        fresh_from = begin.fresh_from + ahead if items else max(begin.fresh_from + ahead, now - protocol.EMPTY_SECONDS)
+        parts = [part for hit in items if (part := transaction.get(PartRow, begin.scope, hit.uid)) is not None]
+        is_whole = len(parts) == len(items) and all(
+            Selection(part.digest, part.features).serves(begin.selection) for part in parts
+        )
+        times = [row.fetched, *(part.fetched for part in parts)]
+        if is_whole and fresh_from <= min(times) and max(times) <= now:
+            bodies, ids = tuple(part.body for part in parts), tuple(part.id for part in parts)
+            return Result(want.key, row.asked, row.hits, items, bodies, ids, row.details, min(times) - ahead)
+    return None

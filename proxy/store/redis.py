@@ -26,8 +26,10 @@ from proxy.store.store import Store
 
 R = TypeVar("R")
 
-VERSION = 1
+VERSION = b"1"
 PREFIX = "{v3bridge}:"
+AGES = f"{PREFIX}ages"
+DROPPED = [f"{PREFIX}{key}" for key in ("part", "result", "ages", "seen")]  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
@@ -66,20 +68,15 @@ class RedisStore(Store):
         """Open the store, and check that Redis keeps what it confirms. Raises ConfigError, StoreUnavailable."""
         store = cls(url, clock, worker, cache_bytes, now)
         try:
-            _check(await response(store._redis.info()))
-            await store._take_over()
+            _check(await _response(store._redis.info()))
+            if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
+                await _response(store._redis.delete(*DROPPED))
+                await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
             await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
         except BaseException:
             await store._redis.aclose()
             raise
         return store
-
-    async def _take_over(self) -> None:
-        """Let data of another version be usage and reservations alone."""
-        state = f"{PREFIX}state"
-        if await response(self._redis.hget(state, "version")) != str(VERSION).encode():
-            await response(self._redis.delete(*(PREFIX + key for key in ("part", "result", "ages", "seen"))))
-            await response(self._redis.hset(state, mapping={"version": VERSION, "bytes": 0}))
 
     async def aclose(self) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
@@ -101,19 +98,16 @@ class RedisStore(Store):
         expected, additions, writes = changes or ([], [], [])
         stamp = secrets.token_hex(STAMP_BYTES // 2)
         values = [*self._last, reads, expected, additions, writes, stamp, self._cache_bytes, self._now()]
-        reply = await response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
+        reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
         epoch, counter, now, is_done, rows = reply
         self._last = max(self._last, (epoch, counter))
         if not is_done:
             raise _ChangedError
         return float(now), float(now) - self._clock.now(), rows
 
-    async def names_by_age(self, oldest: float, latest: float) -> list[list[str]]:
-        """Return the names of parts and results that were fetched before or after these times."""
-        ages = f"{PREFIX}ages"
-        names = await response(self._redis.zrangebyscore(ages, "-inf", oldest))
-        names += await response(self._redis.zrangebyscore(ages, latest, "+inf"))
-        return [name.decode().split(" ", 1) for name in names]
+    async def names_by_age(self, first: float | str, last: float | str) -> list[list[bytes]]:
+        """Return tables and fields of the parts and results that were fetched between two times."""
+        return [name.split(b" ", 1) for name in await _response(self._redis.zrangebyscore(AGES, first, last))]
 
 
 class _RedisTransaction(Transaction):
@@ -146,12 +140,12 @@ class _RedisTransaction(Transaction):
         return row
 
     async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
-        names = await self._store.names_by_age(oldest, latest)
-        keys = [(PartRow if table == "part" else ResultRow, *msgspec.json.decode(field)) for table, field in names]
-        keys = [key for key in keys if scope in (None, key[1])]
-        for key in keys:
-            self.drop(*key)
-        return sum(key[0] is PartRow for key in keys)
+        names = await self._store.names_by_age("-inf", oldest) + await self._store.names_by_age(latest, "+inf")
+        rows = [(PartRow if table == b"part" else ResultRow, *msgspec.json.decode(field)) for table, field in names]
+        rows = [row for row in rows if scope in (None, row[1])]
+        for row in rows:
+            self.drop(*row)
+        return sum(row[0] is PartRow for row in rows)
 
     async def write(self) -> None:
         """Write what is changed if it is still as it was read, and so are results, which others may have fetched."""
@@ -189,7 +183,7 @@ def _name(kind: Kind, key: Key) -> tuple[str, str]:
     return TABLES[kind][0], msgspec.json.encode(key).decode()
 
 
-async def response(awaited: Awaitable[Any]) -> Any:
+async def _response(awaited: Awaitable[Any]) -> Any:
     """Await Redis, and convert its errors. Their text may name an address, so it is left out."""
     try:
         return await awaited

@@ -120,9 +120,9 @@ class Transaction(ABC):
 
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
         """Add to usage. What is reserved beyond `limit`, because others have reserved meanwhile, is not written."""
-        old = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
-        new = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain, reserved=old.reserved + reserved)
-        self._rows[Usage, pair] = new
+        if (Usage, pair) in self._rows:
+            old = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
+            self._rows[Usage, pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved + reserved)
         self._additions.append((*pair, used, uncertain, reserved, limit))
 
     def text(self, key: str) -> str | None:

@@ -2,10 +2,9 @@
 # ruff: noqa: S608 - only names of tables and columns are put into statements
 
 import contextlib
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
@@ -112,15 +111,14 @@ class _SqliteTransaction(Transaction):
 
     def write(self) -> bool:
         """Write what is changed, and return whether parts are."""
-        many = self._database.rows.executemany
-        many(_ADD_USAGE, [addition[:5] for addition in self._additions])
-        rows, keys = defaultdict[Kind, list[Any]](list), defaultdict[Kind, list[Key]](list)
+        size = 0
+        self._database.rows.executemany(_ADD_USAGE, [addition[:5] for addition in self._additions])
         for kind, key in self._changed:
             row = self._rows[kind, key]
-            (keys[kind] if row is None else rows[kind]).append(row or key)
-        for kind in keys:
-            many(_DROP[kind], keys[kind])
-        for kind in rows:
-            many(_PUT[kind], rows[kind])
-        self._database.written += WRITTEN_BYTES * bool(self._changed) + sum(len(part.body) for part in rows[PartRow])
-        return bool(rows[PartRow])
+            if row is None:
+                self._execute(_DROP[kind], key)
+            else:
+                self._execute(_PUT[kind], row)
+                size += len(row.body) if kind is PartRow else 0
+        self._database.written += size + WRITTEN_BYTES * bool(self._changed)
+        return size > 0

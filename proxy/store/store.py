@@ -146,15 +146,15 @@ class Store(ABC):
         for row in rows:
             old = transaction.get(Seen, *row[:7]) or row._replace(requests=0)
             transaction.put(row._replace(requests=old.requests + row.requests, last=max(old.last, row.last)))
-        for kind in {row.kind for row in rows if protocol.SEEN_MAX[row.kind]}:
-            newest = {row[:7]: row.last for row in (*await transaction.all(Seen, kind), *rows) if row.kind == kind}
-            for key in sorted(newest, key=newest.__getitem__)[: -protocol.SEEN_MAX[kind]]:
-                transaction.drop(Seen, *key)
-        if transaction.text("first day") != str(first_day):
+        is_new = transaction.text("first day") != str(first_day)
+        if is_new:
             transaction.put_value("first day", str(first_day), protocol.DAY_SECONDS)
-            for row in await transaction.all(Seen):
-                if row.day < first_day:
-                    transaction.drop(Seen, *row[:7])
+        for kind, most in protocol.SEEN_MAX.items():
+            if is_new or (most and any(row.kind == kind for row in rows)):
+                stored = {row[:7]: row for row in (*await transaction.all(Seen, kind), *rows) if row.kind == kind}
+                for place, row in enumerate(sorted(stored.values(), key=lambda row: -row.last)):
+                    if row.day < first_day or place >= most > 0:
+                        transaction.drop(Seen, *row[:7])
 
     @_transaction
     async def seen(self, transaction: Transaction, kind: str, first_day: int) -> list[Seen]:
