@@ -1,5 +1,6 @@
 """Contract of the store: the same tests for every implementation. Reservations, usage and results."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -234,6 +235,20 @@ async def test_processes_share_limits_keys_results_and_values(open_shared: Any, 
     assert await two.stored("a")
     await two.store.put_value("token", "t", 9)
     assert await one.store.value("token") == "t"
+
+
+async def test_what_processes_do_at_once_is_done_once(open_shared: Any, time: ManualClock) -> None:
+    clients = [Client(await open_shared(), time) for _ in range(4)]
+    small = Account("erp", "2023-11", 3)
+    begins = (client.begin(str(number), "a", str(number), accounts=(small,)) for number, client in enumerate(clients))
+    common, own = zip(*await asyncio.gather(*begins), strict=True)
+    assert sorted(map(str, kinds(common))) == sorted(map(str, [Reserved, Busy, Busy, Busy]))
+    assert kinds(own).count(Reserved) == 2
+    assert await clients[0].counts() == (0, 0, 3)
+    await asyncio.gather(*(client.finish(str(number)) for client in clients for number in range(4)))
+    assert await clients[0].counts() == (4, 0, 0)
+    kept = await asyncio.gather(*(client.store.put_value("lease", str(client), 9, absent=True) for client in clients))
+    assert kept.count(True) == 1
 
 
 async def test_results_are_those_of_a_scope(client: Client) -> None:

@@ -160,11 +160,12 @@ async def test_a_process_that_starts_after_a_loss_knows_of_it(
 
 
 class Cut:
-    """A way to Redis that is cut `times` times as soon as Redis has run a script, before its reply comes back."""
+    """A way to Redis that is cut as soon as Redis has run a script, before its reply comes back: `times` times, after
+    `whole` scripts whose replies came back."""
 
     def __init__(self, redis: str) -> None:
         self._redis = redis
-        self.times = 0
+        self.times = self.whole = 0
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_redis, to_redis = await asyncio.open_unix_connection(self._redis)
@@ -172,8 +173,10 @@ class Cut:
             to_redis.write(request)
             reply = await from_redis.read(2**16)
             if self.times and b"EVALSHA" in request:
-                self.times -= 1
-                break
+                if self.whole == 0:
+                    self.times -= 1
+                    break
+                self.whole -= 1
             writer.write(reply)
         to_redis.close()
         writer.close()
@@ -187,9 +190,10 @@ async def cut(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[Cut]:
     server.close()
 
 
+@pytest.mark.parametrize("whole", [0, 1], ids=["reads", "writes"])
 @pytest.mark.parametrize("times", [1, 2])
 async def test_what_is_sent_again_after_a_lost_reply_changes_nothing(
-    cut: Cut, tmp_path: Path, time: ManualClock, times: int
+    cut: Cut, tmp_path: Path, time: ManualClock, times: int, whole: int
 ) -> None:
     store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
     begun = begin("a", Want("k", 3), "l", time=time)
@@ -201,7 +205,7 @@ async def test_what_is_sent_again_after_a_lost_reply_changes_nothing(
         await store.finish([finish("a", result("k", "u", "v", asked=3), used=2)])
 
     for call, expected in ((sent, (0, 0, 4)), (ended, (2, 0, 0))):
-        cut.times = times  # the library sends once more by itself
+        cut.times, cut.whole = times, whole  # the library sends once more by itself
         with contextlib.nullcontext() if times == 1 else pytest.raises(errors.StoreUnavailable):
             await call()
         assert cut.times == 0
