@@ -35,17 +35,6 @@ class Process:
         self.ids = request_ids.RequestIds(self.core.redaction)
         self.started = clock.now()
         self.measuring = PeriodicTask("metrics of this process", self.core.metrics.measure, MEASURE_SECONDS)
-        self.report(loaded=self.started)
-
-    def report(self, *, loaded: float | None, counts: bool = False) -> None:
-        """Show the result of a reload, or of the start: when the configuration was loaded, None if it has mistakes. Of
-        several workers one `counts` it."""
-        metrics, outcome = self.core.metrics, "failed" if loaded is None else "reloaded"
-        metrics.last_reload_successful.set(float(loaded is not None))
-        if loaded is not None:
-            metrics.last_reload_success.set(loaded)
-        if counts:
-            metrics.configuration_reloads.labels(outcome).inc()
 
 
 @dataclass(frozen=True, slots=True)

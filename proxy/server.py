@@ -1,184 +1,250 @@
 """Parent of the service's processes: a worker for each set of listening sockets, and the embedded sandbox.
 
-It has no event loop, no threads and no state of the service. What is imported before the fork takes memory once.
+It has no event loop, no threads and no state of the service. It waits in one place: for signals, and for the pipes of
+its children, which bring reports and end with them. What is imported before the fork takes memory once.
 """
 
-import asyncio
 import gc
+import json
+import math
 import os
+import secrets
+import selectors
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import NamedTuple
+from contextlib import suppress
+from typing import NoReturn
 
-import msgspec
 import structlog
 
-from proxy import app, children, config, errors, sockets, worker
+from proxy import app, config, errors, worker
 from proxy.config import changes
-from proxy.kit import event_loop, hangup, service_manager
+from proxy.kit import hangup
+from proxy.telemetry import log as logging
+from proxy.telemetry import log_queue, multiprocess
 
-Addresses = dict[str, str | int]  # of the sandbox, by name
+STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off
+BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended early is replaced
+REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
+SEND_SECONDS = 5.0  # that the parent waits for a child that does not read
+STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
+
+Main = Callable[[worker.Place, config.Config, socket.socket], None]  # what a process does with its pipe
 
 log = structlog.get_logger()
 
 
-class Source(NamedTuple):
-    """Where the configuration comes from, and what the command line does for the parent.
+class Child:
+    """A process in a place, forked when it is `due`; `pid` is 0 until then.
 
-    `sandbox` serves the embedded sandbox at a port, 0 for a free one, and yields its addresses, `port` among them;
-    `connect` adds them to a configuration. `started` is called when all workers serve, `reloaded` with the outcome of a
-    reload.
+    It has to report or to end until `deadline`. `exit` says how it has ended.
     """
 
-    read: Callable[[], config.Config]
-    configure_log: Callable[[config.LogSettings], None]
-    sandbox: Callable[[int], AbstractAsyncContextManager[Addresses]]
-    connect: Callable[[config.Config, Addresses], config.Config]
-    started: Callable[[], None]
-    reloaded: Callable[[str], None]
+    def __init__(self, place: worker.Place, main: Main, retry_in: float = 0.0) -> None:
+        self.place, self.main, self.retry_in = place._replace(name=secrets.token_hex(8)), main, retry_in
+        self.kind = "worker" if place.number else "sandbox"
+        self.due, self.deadline = time.monotonic() + retry_in, math.inf
+        self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
+        self.pipe, self.pipe_of_child = socket.socketpair()
+        self.pipe.settimeout(SEND_SECONDS)
+        self.sockets = {self.pipe, self.pipe_of_child, *place.opened.public, *place.opened.operators}
+
+    def hear(self) -> None:
+        """Read a report, or the end of the process."""
+        report = b""
+        with suppress(ConnectionError):
+            report = self.pipe.recv(65_536)
+        self.deadline = math.inf
+        if not report:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            self.exit = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            if self.mistake and not self.serves:
+                self.exit = self.mistake
+            return
+        self.mistake = json.loads(report)
+        if not self.serves and not self.mistake:
+            self.serves = True
+            log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
+
+    def successor(self) -> "Child":
+        """Return the next process of the place. It ends the reservations of those that have died since one served."""
+        is_steady = time.monotonic() - self.due >= STEADY_SECONDS
+        retry_in = 0.0 if is_steady else min(BACKOFF_MAX, self.retry_in * 2.0 or BACKOFF_FIRST)
+        ended = (self.place.name,) if self.serves else (*self.place.ended, self.place.name)
+        return Child(self.place._replace(ended=ended), self.main, retry_in)
 
 
 class Server:
-    """The parent, with a worker for each of `opened`. `folders` are private to the service, and empty."""
+    """The parent of the workers, and perhaps of the embedded sandbox.
+
+    `read` reads the configuration, `resolve` returns what workers are given of it. `announce` is told the states
+    "started", when all children serve, "reloading", then "reloaded" or "failed", and "stopping".
+    """
 
     def __init__(
         self,
         settings: config.Config,
-        source: Source,
-        opened: Sequence[sockets.WorkerSockets],
-        folders: Sequence[Path],
-        manager: service_manager.ServiceManager = service_manager.NONE,
+        children: Sequence[Child],
+        *,
+        read: Callable[[], config.Config],
+        resolve: Callable[[config.Config], config.Config],
+        announce: Callable[[str], None],
     ) -> None:
-        self._settings, self._source, self._opened = settings, source, opened
-        self._folders, self._manager = folders, manager
-        self._loaded, self._failed = time.time(), False
-        self._pid = os.getpid()
-        self._workers = [children.Child("worker", number, self._run_worker) for number in range(1, len(opened) + 1)]
-        self._sandbox: list[children.Child] = []
-        if settings.upstream == "sandbox":
-            self._sandbox.append(children.Child("sandbox", 0, self._run_sandbox))
-        self._children = children.Children([*self._sandbox, *self._workers])
+        self._settings, self._children = settings, list(children)
+        self._read, self._resolve, self._announce = read, resolve, announce
         self._terminal_is_gone = hangup.watch_terminal()
-        self._announce: Callable[[], None] | None = source.started  # once all follow their orders
+        self._signals: list[int] = []
+        self._selector = selectors.DefaultSelector()
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
-        app.check(self._settings)
-        self._children.watch_signals()
+        app.check(self._resolve(self._settings))
+        self._watch_signals()
         gc.freeze()  # a collection in a child would copy all memory that it shares with the parent
         try:
-            while not self._is_stopped():
-                self._turn()
+            self._start()
+            while not self._is_told_to_stop():
+                is_hung_up = signal.SIGHUP in self._signals
+                if is_hung_up and self._terminal_is_gone():
+                    break
+                if is_hung_up and not self._awaits_reports():
+                    self._reload()
+                else:
+                    self._replace_ended()
             log.info("service stopping", stop_seconds=self._settings.listen.stop_seconds)
-            self._manager.stopping("finishing requests")
+            self._announce("stopping")
         finally:
-            was_told_again = self._end()
+            code = self._end()
         log.info("service stopped")
-        return int(was_told_again)
+        return code
 
-    def _is_stopped(self) -> bool:
-        signals = self._children.signals
-        return not children.STOP_SIGNALS.isdisjoint(signals) or (signal.SIGHUP in signals and self._terminal_is_gone())
+    def _watch_signals(self) -> None:
+        wakeup, self._waking = socket.socketpair()
+        self._waking.setblocking(False)
+        signal.set_wakeup_fd(self._waking.fileno(), warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)  # its number comes out of the other end
+        self._selector.register(wakeup, selectors.EVENT_READ, lambda: self._signals.extend(wakeup.recv(4096)))
 
-    def _turn(self) -> None:
-        """Wait for something to happen, and act on it."""
-        knows_sandbox = all(child.result for child in self._sandbox)
-        self._children.start(self._children.places if knows_sandbox else self._sandbox)
-        if not self._children.have_started or self._is_stopped():
-            return
-        if self._announce is not None and not any(child.orders for child in self._workers):
-            announce, self._announce = self._announce, None
-            announce()
-        if signal.SIGHUP in self._children.signals:
-            while signal.SIGHUP in self._children.signals:
-                self._children.signals.remove(signal.SIGHUP)
-            self._reload()
+    def _is_told_to_stop(self) -> bool:
+        return not STOP_SIGNALS.isdisjoint(self._signals)
 
-    def _end(self) -> bool:
-        """Let the workers finish their requests, and then end the sandbox; return whether a second signal came."""
-        for opened in self._opened:
-            for each in (*opened.public, *opened.operators):
-                each.close()  # so that new connections are refused, unless a service manager has the socket
-        seconds = self._settings.listen.stop_seconds + worker.KILL_AFTER
-        was_told_again = self._children.end(self._workers, seconds)
-        return self._children.end(self._sandbox, worker.KILL_AFTER) or was_told_again
+    def _start(self) -> None:
+        while not all(child.serves for child in self._children):
+            for child in self._wait():
+                reason = f"{child.kind} exited before it accepted connections ({child.exit})"
+                raise errors.ConfigError(child.mistake or reason)
+            if self._is_told_to_stop():
+                return
+        self._announce("started")
 
     def _reload(self) -> None:
         """Read and check the configuration, and hand it to the workers, or leave it as it is."""
-        self._manager.reloading()
-        settings: config.Config | None = None
-        waiting: list[str] = []
-        mistakes: list[str] = []
+        self._signals.clear()
+        self._announce("reloading")
         try:
-            settings, waiting = changes.with_unchangeable(self._settings, self._source.read())
-            app.check(self._resolved(settings))
-        except errors.StartError as error:
-            mistakes = error.message.splitlines()
-        except Exception as error:  # a bug: the running configuration goes on
-            log.error("internal error caught", exc_info=error)
-            mistakes = [f"internal error: {type(error).__name__}; see the log"]
-        if settings is None or mistakes:
-            settings, self._failed = None, True
-            log.error("configuration reload failed", mistakes=mistakes)
-        else:
-            self._settings, self._loaded, self._failed = settings, time.time(), False
-            self._source.configure_log(settings.log)
-        resolved = None if settings is None else self._resolved(settings)
-        for place, child in enumerate(each for each in self._workers if each.pid):
-            child.send(worker.Order(resolved, self._loaded, counts=place == 0).encode())
+            settings, waiting = changes.with_unchangeable(self._settings, self._read())
+            resolved = self._resolve(settings)
+            app.check(resolved)
+        except Exception as error:
+            log.error("configuration reload failed", mistakes=worker.mistake(error).splitlines())
+            self._announce("failed")
+            return
+        self._settings = settings
+        logging.configure(settings.log.level, settings.log.format, log_queue.unqueued(sys.stderr))
+        for child in self._children:
+            if child.pid and child.place.number:
+                with suppress(OSError):  # who does not read it does not report, either
+                    child.pipe.sendall(worker.order(resolved))
+                child.deadline = time.monotonic() + REPORT_SECONDS
+        while self._awaits_reports() and not self._is_told_to_stop():
+            self._replace_ended()
+        if self._is_told_to_stop():
+            return
+        is_refused = any(child.mistake for child in self._children)
+        if not is_refused:
+            log.info("configuration reloaded", waiting_for_restart=waiting)
+        self._announce("failed" if is_refused else "reloaded")
 
-        def announce() -> None:
-            if settings is not None:
-                log.info("configuration reloaded", waiting_for_restart=waiting)
-            self._source.reloaded("failed" if settings is None else "reloaded")
+    def _awaits_reports(self) -> bool:
+        return any(child.deadline < math.inf for child in self._children)
 
-        self._announce = announce
+    def _replace_ended(self) -> None:
+        """Wait for something to happen; successors take the places of children that have ended."""
+        for child in self._wait():
+            successor = child.successor()
+            log.error(f"{child.kind} exited", worker=child.place.number, exit=child.exit, retry_in=successor.retry_in)
+            self._children.append(successor)
 
-    def _resolved(self, settings: config.Config) -> config.Config:
-        """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
-        for child in self._sandbox:
-            settings = self._source.connect(settings, child.result)
-        if settings.store.reveal() == "memory:" and len(self._workers) > 1:
-            store = config.StoreUrl(f"sqlite:{self._folders[0] / 'state.sqlite'}")
-            settings = msgspec.structs.replace(settings, store=store)
-        return settings
+    def _wait(self) -> list[Child]:
+        """Start children that are due, kill those that are late, wait, and return those that have ended."""
+        for child in self._children:
+            if not child.pid and child.due <= time.monotonic():
+                self._fork(child)
+        until = min(child.deadline if child.pid else child.due for child in self._children)
+        for key, _ in self._selector.select(None if until == math.inf else max(0.0, until - time.monotonic())):
+            key.data()
+        for child in self._children:
+            if child.pid and child.deadline <= time.monotonic():
+                log.error("worker killed", worker=child.place.number, reason="it did not start, reload or stop in time")
+                child.deadline = math.inf
+                os.kill(child.pid, signal.SIGKILL)
+        ended = [child for child in self._children if child.exit]
+        for child in ended:
+            self._selector.unregister(child.pipe)
+            child.pipe.close()
+            self._children.remove(child)
+            multiprocess.mark_dead(str(child.place.number))
+        return ended
 
-    def _run_worker(self, child: children.Child, pipe: socket.socket) -> int:
-        own = self._opened[child.number - 1]
-        kept = {*own.public, *own.operators}
-        for opened in self._opened:
-            # Else connections in their queues would wait for ever once the parent has been killed.
-            for each in {*opened.public, *opened.operators} - kept:
+    def _fork(self, child: Child) -> None:
+        self._selector.register(child.pipe, selectors.EVENT_READ, child.hear)
+        try:
+            child.pid = os.fork()
+        except OSError as error:  # no more processes for now
+            child.exit = str(error)
+            return
+        if child.pid == 0:
+            self._become(child)
+        child.pipe_of_child.close()
+        child.deadline = time.monotonic() + REPORT_SECONDS
+
+    def _become(self, child: Child) -> NoReturn:
+        """Be a child, in a session of its own: Ctrl-C at a terminal reaches the parent only."""
+        code = 1
+        try:
+            os.setsid()
+            for number in (*STOP_SIGNALS, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # the parent reloads, and ends the pipe
+            # Else pipes would not end with the parent, and connections would wait in queues after its end.
+            others = set[socket.socket]().union(*(other.sockets for other in self._children)) - child.sockets
+            for each in (*others, child.pipe):
                 each.close()
-        start = worker.Start(
-            number=child.number,
-            name=child.name,
-            ended=tuple(child.ended),
-            settings=self._resolved(self._settings),
-            opened=own,
-            loaded=self._loaded,
-            failed=self._failed,
-            parent=self._pid,
-            folders=self._folders,
-        )
-        return worker.run(start, pipe)
+            child.main(child.place, self._resolve(self._settings), child.pipe_of_child)
+            code = 0
+        except Exception as error:
+            child.pipe_of_child.sendall(worker.report(worker.mistake(error)))
+        finally:
+            os._exit(code)
 
-    def _run_sandbox(self, child: children.Child, pipe: socket.socket) -> int:
-        for opened in self._opened:
-            for each in (*opened.public, *opened.operators):
-                each.close()
-        return event_loop.run(self._serve_sandbox(int(child.result.get("port", 0)), pipe))
-
-    async def _serve_sandbox(self, port: int, pipe: socket.socket) -> int:
-        """Serve until the pipe ends, whatever signals come: the workers finish their requests first."""
-        for number in children.STOP_SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, lambda: None)
-        async with self._source.sandbox(port) as addresses:
-            reader, writer = await asyncio.open_connection(sock=pipe)
-            writer.write(children.Report(result=addresses).line())
-            await reader.read()
-        return 0
+    def _end(self) -> int:
+        """Let the workers finish their requests, then end all; return 1 if a second signal cut that short."""
+        self._signals.clear()
+        for child in self._children:
+            for each in child.sockets - {child.pipe}:
+                each.close()  # so that new connections are refused, unless a service manager has the socket
+        self._children = [child for child in self._children if child.pid]
+        workers = [child for child in self._children if child.place.number]
+        for child in workers:
+            child.pipe.shutdown(socket.SHUT_WR)
+            child.deadline = time.monotonic() + self._settings.listen.stop_seconds + worker.KILL_AFTER
+        while not (all(child.exit for child in workers) or self._is_told_to_stop()):
+            self._wait()
+        for child in self._children:
+            os.kill(child.pid, signal.SIGKILL)
+        while self._children:
+            self._wait()
+        return int(self._is_told_to_stop())

@@ -6,9 +6,9 @@ of the service manager, which outlives the program, all workers accept; if there
 (ReusePort=yes), each worker gets one.
 """
 
-import os
 import socket
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Collection, MutableMapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -18,19 +18,9 @@ from proxy.kit import ports, service_manager
 
 HTTP, ADMIN = "http", "admin"
 UNIT = "deploy/v3bridge.socket has an example"
+OPERATORS_OPTIONS = "admin.port in the configuration, or --admin-port"
 
 Sockets = tuple[socket.socket, ...]
-
-
-class PortOwner(NamedTuple):
-    """What listens on a port, and how another is chosen, for error messages."""
-
-    service: str
-    options: str
-
-
-PUBLIC = PortOwner("", "--host or --port")
-OPERATORS = PortOwner("the operators' port ", "admin.port in the configuration, or --admin-port")
 
 
 class PassedSockets(NamedTuple):
@@ -52,14 +42,12 @@ def open_for_one(settings: config.Config) -> WorkerSockets:
     """Open the ports of a configuration for a service in one process. Raises ConfigError."""
     listen, admin = settings.listen, settings.admin
     (public,) = open_port(listen.host, listen.port)
-    (operators,) = open_port(admin.host, admin.port, owner=OPERATORS) if admin else [()]
+    (operators,) = open_port(admin.host, admin.port, for_operators=True) if admin else [()]
     return WorkerSockets(public, operators)
 
 
-def open_port(host: str, port: int, workers: int = 1, owner: PortOwner = PUBLIC) -> list[Sockets]:
+def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = False) -> list[Sockets]:
     """Return sockets for each worker, of all addresses of a host; port 0 is a free one. Raises ConfigError."""
-    if workers > 1 and not hasattr(socket, "SO_REUSEPORT"):
-        raise errors.ConfigError("listen.workers: more than 1 needs SO_REUSEPORT, which this system does not have")
     opened: list[Sockets] = []
     try:
         ports.check(host, port)  # another program may share its port, so that binding below would succeed
@@ -67,10 +55,9 @@ def open_port(host: str, port: int, workers: int = 1, owner: PortOwner = PUBLIC)
             opened.append(tuple(ports.listen(host, port, shared=workers > 1)))
             port = opened[0][0].getsockname()[1]
     except OSError as error:
-        # Event loops repeat the address in their reason.
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        service, options = ("the operators' port ", OPERATORS_OPTIONS) if for_operators else ("", "--host or --port")
         raise errors.ConfigError(
-            f"{owner.service}cannot listen on {host}:{port}: {reason}; choose another with {owner.options}"
+            f"{service}cannot listen on {host}:{port}: {error.strerror}; choose another with {options}"
         ) from error
     return opened
 
@@ -108,18 +95,16 @@ def take(environ: MutableMapping[str, str]) -> PassedSockets:
 
 def _opened(passed: service_manager.PassedSocket) -> socket.socket:
     """Return the socket of a file descriptor. Raises ConfigError for one that accepts no TCP connections."""
-    try:
+    with suppress(OSError):  # it is no socket
         opened = socket.socket(fileno=passed.descriptor)
-    except OSError as error:
-        raise errors.ConfigError(f"socket activation: file descriptor {passed.descriptor} is not a socket") from error
-    if opened.family not in (socket.AF_INET, socket.AF_INET6) or opened.type != socket.SOCK_STREAM:
-        mistake = "is no TCP socket; use ListenStream= with an address and a port"
-    elif not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-        mistake = "does not listen; its socket unit needs Accept=no"
-    else:
-        return opened
-    opened.close()
-    raise errors.ConfigError(f"socket activation: socket {passed.descriptor} ({passed.name}) {mistake}")
+        is_listening = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if is_listening and opened.family in (socket.AF_INET, socket.AF_INET6):
+            return opened
+        opened.close()
+    raise errors.ConfigError(
+        f"socket activation: file descriptor {passed.descriptor} ({passed.name}) is no listening TCP socket: its unit "
+        f"needs ListenStream= with an address and a port, and Accept=no ({UNIT})"
+    )
 
 
 def address(opened: socket.socket) -> tuple[str, int]:
@@ -132,45 +117,22 @@ def shown(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def apply(
-    settings: config.Config,
-    passed: PassedSockets,
-    *,
-    host: str | None = None,
-    port: int | None = None,
-    admin_port: int | None = None,
-) -> config.Config:
-    """Return the settings with the addresses of passed sockets. Host and ports are those of the command line.
-
-    Raises ConfigError if they contradict the socket, or if `admin` is off and has a socket.
-    """
+def apply(settings: config.Config, passed: PassedSockets, options: Collection[str] = ()) -> config.Config:
+    """Return the settings with the addresses of passed sockets. Raises ConfigError if the command line has `options`
+    for such an address, or if `admin` is off and has a socket."""
     if passed.http:
-        bound_host, bound_port = address(passed.http[0])
-        if port not in (None, bound_port) or (host is not None and not _includes(host, bound_host)):
-            raise _contradiction("--host or --port", passed.http)
-        listen = msgspec.structs.replace(settings.listen, host=bound_host, port=bound_port)
+        host, port = address(passed.http[0])
+        listen = msgspec.structs.replace(settings.listen, host=host, port=port)
         settings = msgspec.structs.replace(settings, listen=listen)
     if passed.admin:
         if settings.admin is False:
             raise errors.ConfigError(f"admin: false, but the service manager passes a socket named {ADMIN}")
-        bound_host, bound_port = address(passed.admin[0])
-        if admin_port not in (None, bound_port):
-            raise _contradiction("--admin-port", passed.admin)
-        admin = msgspec.structs.replace(settings.admin, host=bound_host, port=bound_port)
+        host, port = address(passed.admin[0])
+        admin = msgspec.structs.replace(settings.admin, host=host, port=port)
         settings = msgspec.structs.replace(settings, admin=admin)
+    for sockets, names in ((passed.http, {"host", "port"}), (passed.admin, {"admin-port"})):
+        for name in names.intersection(options) if sockets else ():
+            raise errors.ConfigError(
+                f"--{name}: the service manager has opened the socket; leave the option out, or change ListenStream="
+            )
     return settings
-
-
-def _contradiction(option: str, passed: Sequence[socket.socket]) -> errors.ConfigError:
-    return errors.ConfigError(
-        f"{option} contradicts the socket of the service manager, {shown(*address(passed[0]))}: leave it out, or "
-        "change ListenStream= of the socket unit"
-    )
-
-
-def _includes(host: str, bound_host: str) -> bool:
-    """Return whether a host name stands for an address."""
-    try:
-        return any(entry[0] == bound_host for *_, entry in ports.addresses(host))
-    except OSError:
-        return False

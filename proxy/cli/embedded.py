@@ -1,9 +1,9 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+import socket
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,60 +16,47 @@ if TYPE_CHECKING:
     import nexar_sandbox
 
 
-class SandboxAddresses(NamedTuple):
-    """Where a sandbox listens, and the client credentials for applications that have none."""
-
-    graphql_url: str
-    token_url: str
-    client_id: str
-    client_secret: str
-
-
 async def with_sandbox(
     settings: config.Config, stack: AsyncExitStack, chosen: "nexar_sandbox.SandboxSettings | None" = None
 ) -> "tuple[config.Config, nexar_sandbox.Sandbox]":
     """Start a sandbox; return the configuration with its addresses, and its default client credentials for
     applications that have none. Raises StartError if the extra sandbox is not installed."""
-    upstream = await stack.enter_async_context(_serve(chosen))
-    return connected(settings, _addresses(upstream)), upstream
+    upstream = await stack.enter_async_context(_sandbox("serve")(chosen or _sandbox("SandboxSettings")()))
+    return connected(settings, upstream.url), upstream
 
 
-@asynccontextmanager
-async def serving(port: int) -> AsyncIterator[dict[str, str | int]]:
-    """Serve a sandbox at a port while the block runs; yields its SandboxAddresses by name, and its port. Raises
-    StartError if the extra sandbox is not installed."""
-    async with _serve(port=port) as upstream:
-        yield {**_addresses(upstream)._asdict(), "port": upstream.port}
+def running(opened: socket.socket) -> "AbstractContextManager[nexar_sandbox.Sandbox]":
+    """Run a sandbox on a socket. Raises StartError if the extra sandbox is not installed."""
+    started: AbstractContextManager[nexar_sandbox.Sandbox] = _sandbox("running")(opened=opened)
+    return started
 
 
-def _serve(
-    chosen: "nexar_sandbox.SandboxSettings | None" = None, port: int = 0
-) -> "AbstractAsyncContextManager[nexar_sandbox.Sandbox]":
+def _sandbox(name: str) -> Any:
+    """Return what the sandbox names so, which imports what it needs."""
     try:
-        from nexar_sandbox import SandboxSettings, serve
+        import nexar_sandbox
+
+        return getattr(nexar_sandbox, name)
     except ModuleNotFoundError as error:
         raise errors.StartError(
             f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
             "to use a Nexar account instead: v3bridge init"
         ) from error
-    return serve(chosen or SandboxSettings(), port=port)
 
 
-def _addresses(upstream: "nexar_sandbox.Sandbox") -> SandboxAddresses:
-    account = upstream.default_application
-    return SandboxAddresses(upstream.graphql_url, upstream.token_url, account.client_id, account.client_secret)
-
-
-def connected(settings: config.Config, sandbox: SandboxAddresses) -> config.Config:
+def connected(settings: config.Config, url: str) -> config.Config:
+    """Return the configuration with the addresses of a sandbox, and its default client credentials for applications
+    that have none. Raises StartError if the extra sandbox is not installed."""
+    account = _sandbox("DEFAULT_APPLICATION")
     applications = {
         name: msgspec.structs.replace(
             entry,
-            client_id=entry.client_id or config.ClientId(sandbox.client_id),
-            client_secret=entry.client_secret or config.Secret(sandbox.client_secret),
+            client_id=entry.client_id or config.ClientId(account.client_id),
+            client_secret=entry.client_secret or config.Secret(account.client_secret),
         )
         for name, entry in settings.applications.items()
     }
-    addresses = config.UpstreamSettings(graphql_url=sandbox.graphql_url, token_url=sandbox.token_url)
+    addresses = config.UpstreamSettings(graphql_url=f"{url}/graphql", token_url=f"{url}/connect/token")
     store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 

@@ -1,9 +1,12 @@
 """`v3bridge serve`: the service in worker processes, with `upstream: sandbox` beside the embedded sandbox."""
 
 import os
+import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -17,9 +20,11 @@ from proxy.kit import service_manager, shipped
 from proxy.telemetry import multiprocess
 
 if TYPE_CHECKING:
-    from proxy import server
+    from proxy import worker
+    from proxy.telemetry import metrics
 
 EXAMPLE_KEY = "EXAMPLE_KEY"
+SANDBOX_HOST = "127.0.0.1"
 
 
 def serve(
@@ -43,7 +48,7 @@ def serve(
         settings = option_fields.with_admin_port(loader.load(file, os.environ), admin_port)
         listen = msgspec.structs.replace(settings.listen, **options)
         settings = msgspec.structs.replace(settings, listen=listen)
-        return sockets.apply(settings, passed, host=host, port=port, admin_port=admin_port)
+        return sockets.apply(settings, passed, [*options, *([] if admin_port is None else ["admin-port"])])
 
     settings = read()
     opened = _open(settings, passed)
@@ -57,10 +62,14 @@ def serve(
 
 
 class _Opened(NamedTuple):
-    """Sockets of each worker, and why the operators' port cannot be opened: the service runs without it."""
+    """Sockets of each worker, and of the embedded sandbox, if there is one, with their URLs; why the operators' port
+    cannot be opened: the service runs without it."""
 
     workers: list[sockets.WorkerSockets]
+    url: str
     admin_failure: str
+    sandbox: sockets.WorkerSockets | None
+    sandbox_url: str
 
 
 class _Start(NamedTuple):
@@ -85,7 +94,7 @@ def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
     listen, admin, failure = settings.listen, settings.admin, ""
     if admin and not passed.admin and admin.port and admin.port == listen.port:
         raise errors.ConfigError(
-            f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS.options}"
+            f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"
         )
     if passed.http:
         public = sockets.give_out(passed.http, listen.workers)
@@ -96,62 +105,102 @@ def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
         operators = sockets.give_out(passed.admin, listen.workers)
     elif admin:
         try:
-            operators = sockets.open_port(admin.host, admin.port, listen.workers, sockets.OPERATORS)
+            operators = sockets.open_port(admin.host, admin.port, listen.workers, for_operators=True)
         except errors.ConfigError as error:
             failure = error.message
-    return _Opened([sockets.WorkerSockets(*each) for each in zip(public, operators, strict=True)], failure)
+    workers = [sockets.WorkerSockets(*each) for each in zip(public, operators, strict=True)]
+    url, sandbox, sandbox_url = _url(listen.host, public[0]), None, ""
+    if settings.upstream == "sandbox":
+        sandbox = sockets.WorkerSockets(*sockets.open_port(SANDBOX_HOST, 0))
+        sandbox_url = _url(SANDBOX_HOST, sandbox.public)
+    return _Opened(workers, url, failure, sandbox, sandbox_url)
 
 
 def _run(start: _Start, folders: Sequence[Path]) -> int:
     """Run the service to its end; return the exit code."""
     import structlog
 
-    from proxy import server
-    from proxy.telemetry import log, log_queue
+    from proxy import server, worker
+    from proxy.telemetry import log, log_queue, metrics
 
-    stream, logger = log_queue.unqueued(sys.stderr), structlog.get_logger()
-
-    def configure_log(settings: config.LogSettings) -> None:
-        log.configure(settings.level, settings.format, stream)
-
-    settings = start.settings
-    configure_log(settings.log)
+    logger, settings = structlog.get_logger(), start.settings
+    log.configure(settings.log.level, settings.log.format, log_queue.unqueued(sys.stderr))
     if start.opened.admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
         logger.warning("admin port unavailable", reason=start.opened.admin_failure)
     for file in config.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-    url = _url(settings.listen.host, start.opened.workers[0].public)
-    admin_url = _url(settings.admin.host, start.opened.workers[0].operators) if settings.admin else ""
-
-    def report_reload(outcome: str) -> None:
-        start.manager.ready(f"serving at {url}; last reload: {outcome}")
-
-    source = server.Source(
-        start.read,
-        configure_log,
-        embedded.serving,
-        _connect,
-        started=lambda: _report_start(start, settings, url, admin_url),
-        reloaded=report_reload,
-    )
-    return server.Server(settings, source, start.opened.workers, folders, start.manager).run()
+    places = [worker.Place(number, each) for number, each in enumerate(start.opened.workers, 1)]
+    run_worker = partial(_run_worker, os.getpid(), folders)
+    children = [server.Child(place, run_worker) for place in places]
+    if start.opened.sandbox is not None:
+        children.append(server.Child(worker.Place(0, start.opened.sandbox), _run_sandbox))
+    return server.Server(
+        settings,
+        children,
+        read=start.read,
+        resolve=partial(_resolved, start.opened, folders[0]),
+        announce=partial(_announce, start, settings, metrics.Metrics()),
+    ).run()
 
 
-def _connect(settings: config.Config, addresses: "server.Addresses") -> config.Config:
-    fields = embedded.SandboxAddresses._fields
-    return embedded.connected(settings, embedded.SandboxAddresses(*(str(addresses[name]) for name in fields)))
+def _resolved(opened: _Opened, folder: Path, settings: config.Config) -> config.Config:
+    """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
+    if opened.sandbox is not None:
+        settings = embedded.connected(settings, opened.sandbox_url)
+    if settings.store.reveal() == "memory:" and len(opened.workers) > 1:
+        settings = msgspec.structs.replace(settings, store=config.StoreUrl(f"sqlite:{folder / 'state.sqlite'}"))
+    return settings
+
+
+def _run_worker(
+    parent: int, folders: Sequence[Path], place: "worker.Place", settings: config.Config, pipe: socket.socket
+) -> None:
+    """Serve; then remove the folders where the parent has been killed, which does it otherwise."""
+    from proxy import worker
+
+    worker.run(place, settings, pipe)
+    if os.getppid() != parent:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_sandbox(place: "worker.Place", _: config.Config, pipe: socket.socket) -> None:
+    """Serve the sandbox until the pipe ends."""
+    from proxy import worker
+
+    with embedded.running(place.opened.public[0]):
+        pipe.sendall(worker.report())
+        pipe.recv(1)
+
+
+def _announce(start: _Start, settings: config.Config, measured: "metrics.Metrics", state: str) -> None:
+    """Show the state of the service: to who started it, the service manager, and in the metrics."""
+    if state == "started":
+        _report_start(start, settings)
+    elif state == "reloading":
+        start.manager.reloading()
+    elif state == "stopping":
+        start.manager.stopping("finishing requests")
+    else:
+        start.manager.ready(f"serving at {start.opened.url}; last reload: {state}")
+        measured.configuration_reloads.labels(state).inc()
+    if state in ("started", "reloaded", "failed"):
+        measured.record_configuration(state != "failed")
 
 
 def _url(host: str, opened: sockets.Sockets) -> str:
     return f"http://{sockets.shown(host, sockets.address(opened[0])[1])}"
 
 
-def _report_start(start: _Start, settings: config.Config, url: str, admin_url: str) -> None:
+def _report_start(start: _Start, settings: config.Config) -> None:
     """Print and log where the service listens, and tell the service manager that it is ready."""
     import structlog
 
     logger = structlog.get_logger()
+    url, admin_url = start.opened.url, ""
+    if settings.admin:
+        admin_url = _url(settings.admin.host, start.opened.workers[0].operators)
     shown.service(url, _key(settings), settings.upstream == "sandbox")
     shown.operators_port(admin_url)
     for name, passed in zip((sockets.HTTP, sockets.ADMIN), start.passed, strict=True):

@@ -140,6 +140,12 @@ class Metrics(Collector):
             "Time at which the running configuration was loaded, in seconds since 1970",
         )
 
+    def record_configuration(self, is_loaded: bool) -> None:
+        """Show whether the last configuration, of the start or of a reload, is served."""
+        self.last_reload_successful.set(float(is_loaded))
+        if is_loaded:
+            self.last_reload_success.set(self.clock.now())
+
     async def measure(self) -> None:
         """Set the gauges that nothing else sets, and that of the lag by which the event loop is late."""
         due = asyncio.get_running_loop().time() + LAG_SECONDS

@@ -7,6 +7,7 @@ Composes the services first: what several of them share, then each of them. Path
 import asyncio
 import logging
 import random
+import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
@@ -121,9 +122,10 @@ async def serve(
     rng: random.Random | None = None,
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
+    opened: socket.socket | None = None,
 ) -> AsyncIterator[Sandbox]:
-    """Yield the sandbox on a socket, until the block ends. Port 0 is a free one. OSError for a port that is taken;
-    where it is a design service's, PortError."""
+    """Yield the sandbox on a socket, until the block ends: one that is `opened`, or its own (port 0: a free
+    one). OSError for a port that is taken; where it is a design service's, PortError."""
     services = _Services(
         settings or sandbox_settings.SandboxSettings(),
         clock or clocks.SystemClock(),
@@ -142,7 +144,8 @@ async def serve(
     )
     try:
         await runner.setup()
-        await web.TCPSite(runner, host, port).start()
+        site = web.SockSite(runner, opened) if opened else web.TCPSite(runner, host, port)
+        await site.start()
         bound = runner.addresses[0][1]
         host_in_url = f"[{host}]" if ":" in host else host
         url = f"http://{host_in_url}:{bound}"
@@ -159,6 +162,7 @@ def running(
     *,
     catalog: store.Catalog | None = None,
     key: keys.SigningKey | None = None,
+    opened: socket.socket | None = None,
 ) -> Iterator[Sandbox]:
     """Yield the sandbox, which serves until the block ends. Arguments and errors are those of `serve`."""
     started: Future[Sandbox] = Future()
@@ -166,7 +170,7 @@ def running(
     stop = asyncio.Event()
 
     async def serve_until_stopped() -> None:
-        async with serve(settings, host, port, catalog=catalog, key=key) as sandbox:
+        async with serve(settings, host, port, catalog=catalog, key=key, opened=opened) as sandbox:
             started.set_result(sandbox)
             await stop.wait()
 

@@ -1,0 +1,24 @@
+"""Places of processes: back-off, and the names whose reservations a successor ends. Processes: together/cli."""
+
+from contextlib import ExitStack
+
+from proxy import server, sockets, worker
+
+
+def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves() -> None:
+    with ExitStack() as stack:
+
+        def entered(child: server.Child) -> server.Child:
+            for each in child.sockets:
+                stack.enter_context(each)
+            return child
+
+        children = [entered(server.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run))]
+        for _ in range(9):
+            children.append(entered(children[-1].successor()))
+        delays = [child.retry_in for child in children]
+        assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[server.BACKOFF_MAX] * 3]
+        *dead, last = (child.place for child in children)
+        assert last.ended == tuple(place.name for place in dead)
+        children[-1].serves = True
+        assert entered(children[-1].successor()).place.ended == (last.name,)
