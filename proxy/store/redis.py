@@ -169,8 +169,9 @@ class _RedisTransaction(Transaction):
 
 
 def _check(info: dict[str, Any]) -> None:
-    """Raise ConfigError if Redis does not keep what it confirms."""
-    found = {"appendonly": "yes" if info["aof_enabled"] else "no", "maxmemory-policy": info["maxmemory_policy"]}
+    """Raise ConfigError if Redis does not keep what it confirms. A managed one may not say so."""
+    appendonly, policy = info.get("aof_enabled", 1), info.get("maxmemory_policy", "noeviction")
+    found = {"appendonly": "yes" if appendonly else "no", "maxmemory-policy": policy}
     for setting, needed in (("appendonly", "yes"), ("maxmemory-policy", "noeviction")):
         if found[setting] != needed:
             raise errors.ConfigError(
