@@ -76,7 +76,7 @@ class ProjectionCache:
         self.is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
-        self._features = frozenset({rule.feature for rule in rules if rule.feature})
+        self.features = frozenset({rule.feature for rule in rules if rule.feature})
         self._count = documents.multi_match("")
 
     def check(self, features: Iterable[str]) -> None:
@@ -199,17 +199,17 @@ class ProjectionCache:
         asked = frozenset({feature for feature, fields in self._gated().items() if part.fields & fields})
         if known is None or not self.is_whole:
             return Fetched(part.selection, part.fields, asked)
-        whole = self._whole(known & self._features | asked)
+        whole = self.whole(known & self.features | asked)
         if part.fields <= whole.fields:
             return whole
         return Fetched(f"{whole.selection} {part.selection}", whole.fields | part.fields, whole.features)
 
     def _gated(self) -> dict[str, frozenset[str]]:
         """Return the fields that each feature adds to a part."""
-        ungated = self._whole(NO_FEATURES).fields
-        return {feature: self._whole(frozenset({feature})).fields - ungated for feature in self._features}
+        ungated = self.whole(NO_FEATURES).fields
+        return {feature: self.whole(frozenset({feature})).fields - ungated for feature in self.features}
 
-    def _whole(self, features: frozenset[str]) -> Fetched:
+    def whole(self, features: frozenset[str]) -> Fetched:
         def make() -> Fetched:
             part = compiler.compile_object(self._mappings, PART, self._everything(features), self._needs(features))
             return Fetched(part.selection, part.fields, features)

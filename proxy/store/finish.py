@@ -34,11 +34,13 @@ async def _finish(transaction: Transaction, finish: Finish, cache_bytes: int) ->
         return  # begun before Redis lost data: part of the usage that is set
     _book(transaction, finish, reservation)
     own = await _remove(transaction, reservation) if reservation else set()
+    is_late = reservation is None or not reservation.is_open
     seconds = max(DONE_SECONDS, reservation.deadline - transaction.now if reservation else 0.0)
     transaction.put_value(f"done {finish.id}", "", seconds)
     for result in finish.results:
-        # After its deadline, others may have reserved a key.
-        if result.key in own and sum(map(len, result.bodies)) + len(result.details or b"") <= cache_bytes:
+        # After its deadline, others may have reserved a key. Before, a result may answer another key than was reserved.
+        size = sum(map(len, result.bodies)) + len(result.details or b"")
+        if (result.key in own or not is_late) and size <= cache_bytes:
             _store(transaction, finish, result)
 
 

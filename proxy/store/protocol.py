@@ -130,8 +130,8 @@ class Finish(NamedTuple):
 
     `accounts` are those of the present periods. Where a period has changed since `begin`, the parts are used in the
     later period and uncertain in the earlier one. Results that could not be stored do not keep the usage from being
-    booked. A part with fewer fields replaces none that is fresh. What comes after the deadline is stored only for keys
-    that nobody has reserved since, and without its `begin` nothing is.
+    booked; one may answer a key that was not reserved. A part with fewer fields replaces none that is fresh. What comes
+    after the deadline is stored only for keys that nobody has reserved since, and without its `begin` nothing is.
     """
 
     id: str

@@ -45,6 +45,8 @@ OFFENCES = [
     ("web", "import proxy.tools.compare.loader", LAYERS),  # but its report
     ("newpackage", "", LAYERS),
     ("doctor", "import proxy.store", DOOR),
+    ("cli", "import proxy.next", DOOR),
+    ("gateway", "import proxy.next", LAYERS),  # beside it
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("server", "import nexar_sandbox", SANDBOX),
@@ -75,6 +77,7 @@ INNER = [
     *(f"tools.compare.{name}" for name in ("loader", "redaction", "reports", "results", "uid_learning")),
     *(f"tools.compare.{name}" for name in ("judging", "running")),
     *(f"traffic.{name}" for name in ("bom_columns", "v3_request", "v3_response")),
+    *(f"next.{name}" for name in ("operations", "queries", "results")),
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",
     "nexar_sandbox.legacy_v3",

@@ -168,6 +168,12 @@ async def test_late_finish_stores_no_key_that_another_has_fetched_since(client: 
     assert stored.items[0].uid == "newer"
 
 
+async def test_result_may_answer_another_key_than_was_reserved(client: Client) -> None:
+    await client.begin("x", "a")
+    await client.finish("x", result("a", "u"), result("b", "u"))
+    assert isinstance(await client.begin("y", "b"), Found)
+
+
 @pytest.mark.parametrize("days", [1, 20])
 async def test_row_of_an_expired_reservation_stays_until_its_period_ends(
     client: Client, time: ManualClock, days: int

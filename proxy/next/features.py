@@ -1,0 +1,164 @@
+"""Features of applications' tiers, and the size of their batches: what parts are fetched with.
+
+The configuration says which features an application has; where it does not, all are selected, and the first operation
+is sent alone with one query. A feature that the tier turns out to lack is left out for a day, then one operation tries
+it again; until that has shown it, parts without it are still found. The store keeps this for all processes, and the
+size of batches that the upstream accepts.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from proxy import model
+from proxy.kit.clock import Clock
+from proxy.next.operations import Documents
+from proxy.next.quota import Application
+from proxy.planning.projection_cache import ProjectionCache
+from proxy.store import protocol
+from proxy.store.store import Store
+
+TIER = "tier "  # how the keys of what is kept begin; the application follows
+KEPT_SECONDS = 86_400.0
+TRIAL_SECONDS = 60.0  # between two operations that try a feature again
+
+_decode = msgspec.json.Decoder(tuple[float | None, frozenset[str], int]).decode
+
+log = structlog.get_logger()
+
+
+class Selected(NamedTuple):
+    """Selection set of whole parts with some features, as the store knows it, and its documents."""
+
+    selection: protocol.Selection
+    features: frozenset[str]
+    documents: Documents
+
+
+@dataclass(slots=True)
+class _Tier:
+    """What is known of an application: the features that it lacks, until when that is taken for granted (seconds since
+    1970), or None before an operation has shown any; the lock of the first operations, of which one is sent at a time;
+    how many parts an operation may have."""
+
+    lacking: frozenset[str] = frozenset()
+    until: float | None = None
+    parts_max: int = model.PARTS_MAX
+    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Features:
+    """Features that parts are fetched with, by application."""
+
+    def __init__(self, projections: ProjectionCache, store: Store, clock: Clock) -> None:
+        self._projections = projections
+        self._store = store
+        self._clock = clock
+        self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
+        self._digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
+        self._tiers: dict[str, _Tier] = {}
+        self._selected: dict[frozenset[str], Selected] = {}
+
+    def of(self, application: Application) -> frozenset[str]:
+        """Return the features that an application is known or taken to have."""
+        return self._configured(application) - self._tier(application).lacking
+
+    def selected(self, application: Application) -> Selected:
+        """Return what parts need to have for an application."""
+        return self._select(self.of(application))
+
+    def fetched(self, application: Application, without: frozenset[str]) -> Selected:
+        """Return what is selected of parts that are fetched, without some features."""
+        tier, now = self._tier(application), self._clock.now()
+        if tier.lacking and tier.until is not None and tier.until <= now:
+            tier.until = now + TRIAL_SECONDS
+            return self._select(self._configured(application) - without)
+        return self._select(self.of(application) - without)
+
+    def common(self, selected: Selected, other: Selected, lacking: frozenset[str]) -> Selected:
+        """Return what parts of both selections have, without the fields of features that the tier lacks: nulls."""
+        return self._select(selected.features & other.features - lacking)
+
+    def parts_max(self, application: Application) -> int:
+        """Return how many parts an operation may have."""
+        return self._tier(application).parts_max
+
+    def first(self, application: Application) -> asyncio.Lock | None:
+        """Return the lock of an application's first operations; None if its features are known."""
+        tier = self._tier(application)
+        return tier.first if application.features is None and tier.until is None else None
+
+    def named(self, errors: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
+        """Return the selected features at whose fields the paths of errors end."""
+        paths = [each.path for each in errors if isinstance(each.path, list)]
+        names = {path[-1] for path in paths if len(path) > 1 and isinstance(path[-1], str)}
+        return self._projections.features_named(names) & selected.features
+
+    def is_partial(self, errors: Sequence[model.GraphQLError], selected: Selected) -> bool:
+        """Return whether errors beside data are about anything but features that the tier lacks."""
+        return any(not self.named([each], selected) for each in errors)
+
+    async def keep(self, application: Application, selected: Selected, lacking: frozenset[str]) -> None:
+        """Keep that an operation has shown the features that were selected, but for some that the application lacks.
+        Raises StoreUnavailable; then this process knows it."""
+        tier = self._tier(application)
+        known = tier.lacking - selected.features | lacking
+        if known == tier.lacking and not lacking and tier.until is not None:
+            return
+        tier.lacking, tier.until = known, self._clock.now() + KEPT_SECONDS
+        if lacking:
+            log.warning("features lacking", application=application.credentials.name, features=sorted(lacking))
+        await self._put(application)
+
+    async def keep_parts_max(self, application: Application, parts: int) -> None:
+        """Keep how many parts an operation may have. Raises StoreUnavailable; then this process knows it."""
+        tier = self._tier(application)
+        if parts < tier.parts_max:
+            tier.parts_max = parts
+            log.warning("batches made smaller", application=application.credentials.name, parts=parts)
+            await self._put(application)
+
+    async def refresh(self, applications: Iterable[Application]) -> None:
+        """Learn what other processes know. Raises StoreUnavailable."""
+        for application in applications:
+            tier, text = self._tier(application), await self._store.value(f"{TIER}{_key(application)}")
+            if text is None:
+                tier.parts_max = model.PARTS_MAX
+                continue
+            until, lacking, tier.parts_max = _decode(text)
+            if until is not None and (tier.until is None or tier.until < until):
+                tier.lacking, tier.until = lacking, until
+
+    async def _put(self, application: Application) -> None:
+        tier = self._tier(application)
+        text = msgspec.json.encode((tier.until, sorted(tier.lacking), tier.parts_max)).decode()
+        # For longer, so that a process that starts then still finds the parts that have been fetched without them.
+        await self._store.put_value(f"{TIER}{_key(application)}", text, 2 * KEPT_SECONDS)
+
+    def _configured(self, application: Application) -> frozenset[str]:
+        features = self._projections.features
+        return features if application.features is None else features & application.features
+
+    def _tier(self, application: Application) -> _Tier:
+        key = _key(application)
+        if key not in self._tiers:
+            self._tiers[key] = _Tier()
+        return self._tiers[key]
+
+    def _select(self, features: frozenset[str]) -> Selected:
+        if features not in self._selected:
+            bits = sum(self._bits[name] for name in features)
+            documents = Documents(self._projections.whole(features).selection)
+            self._selected[features] = Selected(protocol.Selection(self._digest, bits), features, documents)
+        return self._selected[features]
+
+
+def _key(application: Application) -> str:
+    """Return the key of what is known of an application's features: another configuration has another."""
+    features = "unknown" if application.features is None else " ".join(sorted(application.features))
+    return f"{application.account} {features}"

@@ -1,0 +1,93 @@
+"""What the store is asked for: begins of queries for a client, quotes, and stale results."""
+
+import functools
+import random
+from collections.abc import Sequence
+
+from proxy import errors, model
+from proxy.kit.clock import Clock
+from proxy.next.features import Features, Selected
+from proxy.next.flights import Flight
+from proxy.next.queries import Query
+from proxy.next.quota import Application, Client, digest
+from proxy.next.results import Answer
+from proxy.next.turns import Gathered
+from proxy.store import protocol
+from proxy.store.protocol import Begin, Outcome
+from proxy.store.store import Store
+
+
+class Lookups:
+    """Look-ups of queries at the upstream at `address`; a reservation lasts `seconds`."""
+
+    def __init__(
+        self, store: Store, features: Features, clock: Clock, rng: random.Random, *, address: str, seconds: float
+    ) -> None:
+        self._features = features
+        self._address = address
+        self._seconds = seconds
+        self._clock = clock
+        self._rng = rng
+        self.quote: Gathered[Begin, list[Outcome]] = Gathered("quote", store.quote)
+
+    async def stale(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
+        """Return what was fetched within the last day for queries, whose upstream fails."""
+        selected = self._features.selected(client.application)
+        begin = self.begin(client, queries, selected, seconds=protocol.STORED_SECONDS)
+        try:
+            outcomes = await self.quote(begin) if queries else []
+        except errors.StoreUnavailable as error:
+            outcomes = [error] * len(queries)
+        return [
+            Answer(outcome.result, None, "stale", query.first, selected.features)
+            if isinstance(outcome, protocol.Found)
+            else None
+            for query, outcome in zip(queries, outcomes, strict=True)
+        ]
+
+    async def placed(self, flights: Sequence[Flight], begin: Begin, *, anew: bool) -> Begin:
+        """Return the begin with a list of its own for each query that begins behind what is stored of its list: what
+        lies between is not paid for."""
+        if not any(flight.query.start > flight.query.first for flight in flights):
+            return begin
+        for flight, outcome in zip(flights, await self.quote(begin), strict=True):
+            stored = getattr(outcome, "stored", None)
+            is_whole = anew and flight.query.end <= model.PARTS_MAX
+            is_known = isinstance(outcome, protocol.Found | protocol.Busy)
+            if not (is_known or is_whole) and flight.query.start > flight.query.first + (stored.asked if stored else 0):
+                flight.query = flight.query.as_list_of_its_own()
+        return begin._replace(wants=[flight.query.want for flight in flights])
+
+    def begin(
+        self,
+        client: Client,
+        queries: Sequence[Query],
+        selected: Selected,
+        *,
+        seconds: float = protocol.FRESH_SECONDS,
+        anew: bool = False,
+    ) -> Begin:
+        now = self._clock.now()
+        fresh_from = now + 1.0 if anew else now - seconds  # nothing stored is of the future
+        return Begin(
+            f"{self._rng.getrandbits(128):032x}",
+            self._scope(client.application),
+            selected.selection,
+            [query.want for query in queries],
+            client.accounts(now),
+            fresh_from,
+            self._seconds,
+        )
+
+    def key(self, client: Client, query: Query) -> tuple[str, str]:
+        """Return the place of a query among the flights."""
+        own = query.as_list_of_its_own() if query.start else query
+        return self._scope(client.application), own.key
+
+    def _scope(self, application: Application) -> str:
+        return _scope(self._address, application.account, application.country, application.currency)
+
+
+@functools.lru_cache(maxsize=1024)
+def _scope(*texts: str) -> str:
+    return digest("\0".join(texts))

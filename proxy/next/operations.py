@@ -1,0 +1,142 @@
+"""Operations of the upstream: from what is to be fetched of some lists to one GraphQL operation, and from its data to
+what was fetched of each. Pure.
+
+Parts are fetched whole: with one selection for each set of features, and stored as the upstream sent them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import errors, model
+from proxy.next.queries import Query
+from proxy.planning import documents
+from proxy.planning.operations import Document, EncodedOperation, FieldError, PartialData
+from proxy.store.protocol import Hit
+
+
+class Fetch(NamedTuple):
+    """Elements of a query's list that are to be fetched: `limit` of them, from `start`."""
+
+    query: Query
+    start: int
+    limit: int
+
+
+class Fetched(NamedTuple):
+    """What the upstream returned for a Fetch: parts as it sent them, and all hits; `error` is that of the query.
+
+    `reported` are the errors of a response with data that are about it; `lost` are elements that may have been billed
+    and are not there. `maker` is that of the first part.
+    """
+
+    hits: int
+    items: tuple[Hit, ...] = ()
+    bodies: tuple[bytes, ...] = ()
+    part_ids: tuple[str | None, ...] = ()
+    error: str | None = None
+    reported: tuple[model.GraphQLError, ...] = ()
+    lost: int = 0
+    maker: str | None = None
+
+
+class _Maker(msgspec.Struct):
+    name: str
+
+
+class _Identity(msgspec.Struct):
+    """What a part is stored by."""
+
+    v3uid: str
+    id: str | None = None
+    manufacturer: _Maker | None = None
+
+
+_UNKNOWN = _Identity("")
+_identify = msgspec.json.Decoder(_Identity).decode
+
+
+class Documents:
+    """Documents that fetch whole parts with one selection."""
+
+    def __init__(self, selection: str) -> None:
+        self._documents: dict[str, Document] = {
+            "supMultiMatch": documents.multi_match(selection),
+            "supParts": documents.parts(selection),
+            "supSearch": documents.found("supSearch", selection),
+            "supSearchMpn": documents.found("supSearchMpn", selection),
+        }
+
+    def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> EncodedOperation:
+        """Return the operation for fetches of one root field; a search comes alone."""
+        root, market = fetches[0].query.root, {"country": country, "currency": currency}
+        pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]
+        variables: dict[str, Any]
+        if root == "supMultiMatch":
+            variables = {"queries": pages, **market}
+        elif root == "supParts":
+            variables = {"ids": [each.query.criteria["id"] for each in fetches], **market}
+        else:
+            variables = {**pages[0], **market}
+        return self._documents[root].operation(variables, sum(each.limit for each in fetches))
+
+
+def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
+    """Read the data of a response. Raises UpstreamUnreadable if it is not about all fetches."""
+    data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
+    root = fetches[0].query.root
+    found = getattr(data, root)
+    if root == "supMultiMatch":
+        read_ = [_read(each.hits, each.parts, error=each.error) for each in found]
+    elif root == "supParts":
+        read_ = [_read_part(each) for each in found]
+    else:
+        results = found.results or []
+        read_ = [_read(found.hits, [each.part for each in results], results)]
+    if len(read_) != len(fetches):
+        raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
+    return [each._replace(reported=_about(reported, root, place, len(read_))) for place, each in enumerate(read_)]
+
+
+def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: str | None = None) -> Fetched:
+    bodies = tuple(map(bytes, parts))
+    known = list(map(_identity, bodies))
+    if results:
+        shown = zip(known, results, strict=True)
+        items = tuple(Hit(part.v3uid, each.akaMpn, each.description) for part, each in shown)
+    else:
+        items = tuple(Hit(part.v3uid) for part in known)
+    maker = known[0].manufacturer if known else None
+    lost = bodies.count(documents.NULL)
+    ids = tuple(part.id for part in known)
+    return Fetched(max(hits, 0), items, bodies, ids, error, (), lost, maker.name if maker else None)
+
+
+def _read_part(part: Any) -> Fetched:
+    if isinstance(part, FieldError):
+        return Fetched(0, error=part.message, lost=1)
+    return Fetched(0) if bytes(part) == documents.NULL else _read(1, [part])
+
+
+def _identity(body: bytes) -> _Identity:
+    try:
+        return _identify(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _UNKNOWN
+
+
+def _about(
+    reported: Sequence[model.GraphQLError], root: str, place: int, number: int
+) -> tuple[model.GraphQLError, ...]:
+    """Return the errors that are about one of several fetches: those at its path, and those that are about none."""
+    if not reported or number == 1:
+        return tuple(reported)
+    return tuple(each for each in reported if _place(each, root) in (place, None))
+
+
+def _place(error: model.GraphQLError, root: str) -> int | None:
+    path = error.path
+    if isinstance(path, list) and len(path) > 1 and path[0] == root and isinstance(path[1], int):
+        return path[1]
+    return None

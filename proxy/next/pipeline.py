@@ -1,0 +1,301 @@
+"""Pipeline of queries, from top to bottom:
+
+    own flights → begin → plan → send → map → finish
+
+`resolve` joins the flights of this process, and begins those that there are not. What is begun runs in a task of its
+own, so that a client that leaves loses nothing that was paid for. Nothing that can be billed is sent without a
+committed reservation, and one reservation covers one send; results are committed with their booking before they leave,
+or, where the store cannot take them, while the reservation counts in full: then `finish` is repeated, and until it is
+taken nothing is begun that costs parts.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Collection, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.next import queries as queries_
+from proxy.next.batches import Batches, Reserved, Send, Sent
+from proxy.next.bookings import Booking, Bookings
+from proxy.next.features import Features, Selected
+from proxy.next.flights import Again, Flight, Flights
+from proxy.next.lookups import Lookups
+from proxy.next.operations import Fetch
+from proxy.next.queries import Query
+from proxy.next.quota import Application, Client, ExhaustedQuotas
+from proxy.next.results import Answer, joined
+from proxy.next.turns import Gathered
+from proxy.next.waiting import Waiting
+from proxy.store import protocol
+from proxy.store.protocol import Begin, Outcome, Result
+from proxy.store.store import Store
+from proxy.telemetry.metrics import Metrics
+
+RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
+
+
+class Work(NamedTuple):
+    """Flights of a client whose queries fit in one operation, and how they are to be fetched: without others in the
+    operation; for the second time, without some features; as whole lists, whatever is stored of them."""
+
+    client: Client
+    flights: Sequence[Flight]
+    alone: bool = False
+    repeats: bool = False
+    without: frozenset[str] = frozenset()
+    anew: bool = False
+
+
+class Pipeline:
+    """Resolves queries. `address` is that of the upstream; an operation may take `seconds`."""
+
+    def __init__(
+        self,
+        store: Store,
+        send: Send,
+        features: Features,
+        *,
+        address: str,
+        seconds: float,
+        connections: int,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics,
+    ) -> None:
+        self._features = features
+        self._lookups = Lookups(store, features, clock, rng, address=address, seconds=seconds + RESERVATION_SECONDS)
+        self._seconds = seconds
+        self._clock = clock
+        self._metrics = metrics
+        self._flights = Flights()
+        self._batches = Batches(send, clock, connections)
+        self._exhausted = ExhaustedQuotas(store, clock)
+        self._bookings = Bookings(store, self._flights, clock)
+        self._waiting = Waiting(store)
+        self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", store.begin)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether what costs parts can be begun."""
+        return not self._bookings.is_behind
+
+    async def refresh(self, applications: Collection[Application]) -> None:
+        """Learn what other processes know of applications. At start, and once a second. Raises StoreUnavailable."""
+        await self._features.refresh(applications)
+        await self._exhausted.refresh(applications)
+
+    async def aclose(self) -> None:
+        """Wait for what is under way, and until all is booked."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._bookings.aclose()
+
+    async def resolve(self, client: Client, queries: Sequence[Query], deadline: float) -> list[Answer]:
+        """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds)."""
+        answers: list[Answer | None] = [None] * len(queries)
+        while missing := {place: queries[place] for place, answer in enumerate(answers) if answer is None}:
+            flights, own = self._join(client, missing)
+            seconds = deadline - self._clock.monotonic()
+            waited, late = await asyncio.wait({each.done for each in flights.values()}, timeout=max(0.0, seconds))
+            for place, flight in flights.items():
+                if flight.done in waited:
+                    key = self._lookups.key(client, queries[place])
+                    answers[place] = flight.answer(key, queries[place], client, is_own=flight in own)
+            if late or self._clock.monotonic() >= deadline:
+                error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
+                unanswered = [place for place, answer in enumerate(answers) if answer is None]
+                stale = await self._lookups.stale(client, [queries[place] for place in unanswered])
+                for place, answer in zip(unanswered, stale, strict=True):
+                    answers[place] = answer or Answer(None, error)
+        return [answer for answer in answers if answer is not None]
+
+    def _join(self, client: Client, queries: dict[int, Query]) -> tuple[dict[int, Flight], set[Flight]]:
+        """Return the flight that each query is to wait for, and those of them that were begun now.
+
+        A number with its maker waits for the same number alone, whose result may be its own.
+        """
+        flights: dict[int, Flight] = {}
+        begun: list[Flight] = []
+        for place, query in sorted(queries.items(), key=lambda item: item[1].general is not None):
+            key = self._lookups.key(client, query)
+            general = self._flights.under_way((key[0], query.general)) if query.general else None
+            flight = general or self._flights.find(key, query)
+            if flight is None:
+                flight = self._flights.begin(key, query, client)
+                begun.append(flight)
+            flights[place] = flight
+        self._start(Work(client, begun))
+        return flights, set(begun)
+
+    def _start(self, work: Work) -> None:
+        """Begin flights, each group that fits in an operation in a task of its own."""
+        by_key = {id(flight.query): flight for flight in work.flights}
+        parts_max = self._features.parts_max(work.client.application)
+        for group in queries_.grouped([flight.query for flight in work.flights], parts_max):
+            self._spawn(self._run(work._replace(flights=[by_key[id(query)] for query in group])))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work, name="flight")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, work: Work) -> None:
+        """End all flights, whatever happens. The first operations of an application have one query each."""
+        flights = work.flights
+        try:
+            while work.flights and (lock := self._features.first(work.client.application)):
+                async with lock:
+                    if self._features.first(work.client.application):
+                        first, work = work.flights[:1], work._replace(flights=work.flights[1:])
+                        await self._reserve(work._replace(flights=first, alone=True))
+            if work.flights:
+                await self._reserve(work)
+        except errors.BridgeError as error:
+            self._end(flights, Answer(None, error))
+        except BaseException:
+            self._end(flights, Answer(None, errors.ServerError("internal error")))
+            raise
+
+    async def _reserve(self, work: Work) -> None:
+        """Look up what is stored, and fetch what is not: own work first, then what others are fetching."""
+        client = work.client
+        wanted = self._features.selected(client.application)
+        begin = self._lookups.begin(client, [flight.query for flight in work.flights], wanted, anew=work.anew)
+        begin = await self._lookups.placed(work.flights, begin, anew=work.anew)
+        blocked = self._blocked(client.application)
+        try:
+            outcomes = await (self._lookups.quote(begin) if blocked else self._begin(begin))
+        except errors.StoreUnavailable:
+            if not blocked:  # it may have been reserved, without its confirmation
+                await self._bookings.book(Booking(client, begin))
+            raise
+        reserved: list[tuple[Flight, Result | None]] = []
+        for flight, want, outcome in zip(work.flights, begin.wants, outcomes, strict=True):
+            if isinstance(outcome, protocol.Found):
+                answer = Answer(outcome.result, first=flight.query.first, features=wanted.features)
+                self._end([flight], answer)
+            elif isinstance(outcome, protocol.Busy):
+                one = begin._replace(wants=[want])
+                self._spawn(self._wait(work._replace(flights=[flight]), one))
+            elif isinstance(outcome, errors.StoreUnavailable):
+                self._end([flight], Answer(None, outcome))
+            elif blocked:
+                self._end([flight], Again(blocked, client))
+            elif isinstance(outcome, protocol.Refused):
+                refusal = client.refusal(outcome, want.end * want.parts, self._clock.now())
+                self._end([flight], Again(refusal, client))
+            else:
+                reserved.append((flight, outcome.stored))
+        if reserved:
+            await self._fetch(work, begin, wanted, reserved)
+
+    async def _fetch(
+        self, work: Work, begin: Begin, wanted: Selected, reserved: Sequence[tuple[Flight, Result | None]]
+    ) -> None:
+        """Send one operation for what is reserved, and book what came of it."""
+        client, application = work.client, work.client.application
+        fetches = []
+        for flight, stored in reserved:
+            start = flight.query.first + (stored.asked if stored else 0)
+            fetches.append(Fetch(flight.query, start, flight.query.end - start))
+        selected = self._features.fetched(application, work.without)
+        until = self._clock.monotonic() + self._seconds
+        unit = Reserved(application, selected.documents, fetches, until)
+        work = work._replace(flights=[flight for flight, _ in reserved])
+        try:
+            sent = await self._batches.send(unit, self._features.parts_max(application), alone=work.alone)
+        except BaseException:
+            await self._bookings.book(Booking(client, begin, uncertain=unit.parts))
+            raise
+        if sent.error is not None:
+            await self._failed(work, begin, selected, unit.parts, sent)
+            return
+        beside = [error for each in sent.fetched for error in each.reported]
+        lacking = self._features.named(beside, selected)
+        # What is stored has what was wanted, perhaps no more.
+        other = wanted if any(stored for _, stored in reserved) else selected
+        common = self._features.common(selected, other, lacking)
+        ended = [
+            joined(
+                flight.query,
+                stored,
+                each,
+                common.features,
+                is_partial=self._features.is_partial(each.reported, selected),
+            )
+            for (flight, stored), each in zip(reserved, sent.fetched, strict=True)
+        ]
+        used, lost = (
+            sum(parts) for parts in zip(*((len(each.bodies), each.lost) for each in sent.fetched), strict=True)
+        )
+        self._metrics.parts.labels(application.credentials.name).inc(used)
+        results = [result for each in ended for result in each.results]
+        landed = [(flight, each.answer) for (flight, _), each in zip(reserved, ended, strict=True) if each.answer]
+        moved = [flight for (flight, _), each in zip(reserved, ended, strict=True) if each.answer is None]
+        booking = Booking(client, begin._replace(selection=common.selection), used, lost, results)
+        await self._bookings.book(booking._replace(flights=[flight for flight, _ in landed]))
+        for flight, answer in landed:
+            flight.end(answer)
+        if used:
+            await self._learn(self._features.keep(application, selected, lacking | work.without))
+        if moved:
+            await self._reserve(work._replace(flights=moved, anew=True))
+
+    async def _failed(self, work: Work, begin: Begin, selected: Selected, parts: int, sent: Sent) -> None:
+        """Book an operation without data, and end its flights, or begin them once more where that may help."""
+        error, application = sent.error, work.client.application
+        assert error is not None  # noqa: S101 - the caller has looked
+        await self._bookings.book(Booking(work.client, begin, uncertain=parts if sent.may_be_billed else 0))
+        if isinstance(error, errors.QuotaExhausted):
+            await self._learn(self._exhausted.mark(work.client, error))
+        elif isinstance(error, errors.OversizedOperation) and sent.queries > 1:
+            await self._learn(self._features.keep_parts_max(application, max(1, sent.parts // 2)))
+            self._start(work)
+            return
+        elif isinstance(error, errors.QueryRefused) and not work.repeats:
+            named = self._features.named(error.reported, selected)
+            if not named and sent.reservations > 1:
+                # The query of another caller may be the reason.
+                await self._reserve(work._replace(alone=True))
+                return
+            if without := named or selected.features:
+                await self._reserve(work._replace(alone=True, repeats=True, without=without))
+                return
+        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
+            self._end(work.flights, Again(error))
+        elif sent.is_outage:
+            stale = await self._lookups.stale(work.client, [flight.query for flight in work.flights])
+            for flight, answer in zip(work.flights, stale, strict=True):
+                if answer is not None:
+                    self._end([flight], answer)
+        self._end(work.flights, Answer(None, error))
+
+    async def _wait(self, work: Work, begin: Begin) -> None:
+        """Look a busy key up once more when it is free."""
+        try:
+            await self._waiting.until_free(begin)
+        except errors.StoreUnavailable as error:
+            self._end(work.flights, Answer(None, error))
+        else:
+            await self._run(work)
+
+    def _blocked(self, application: Application) -> errors.BridgeError | None:
+        """Return why nothing is begun that costs parts."""
+        if self._bookings.is_behind:
+            return errors.StoreUnavailable("usage of parts cannot be written at the moment", retry_after=1)
+        return self._exhausted.error(application)
+
+    async def _learn(self, keeping: Coroutine[Any, Any, None]) -> None:
+        """Keep what was learned for other processes, too, if the store takes it."""
+        with contextlib.suppress(errors.StoreUnavailable):
+            await keeping
+
+    def _end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
+        for flight in flights:
+            if not flight.done.done():
+                self._flights.remove(flight)
+                flight.end(outcome)

@@ -1,0 +1,175 @@
+"""Queries of the core: beginnings of lists of the upstream, by the key under which a list is stored. Pure.
+
+Dialects make queries of what their clients send, and read results by them. Two queries with the same key need the same
+list, whatever dialect, projection or page they come from.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from proxy.model import PartsMatchQuery
+from proxy.planning import exact_match, match
+from proxy.planning.operations import OperationResult
+from proxy.store.protocol import Result, Want
+
+Root = Literal["supMultiMatch", "supParts", "supSearch", "supSearchMpn"]
+
+_UID = re.compile(r"[0-9a-f]{16}")
+_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+_NUMBERS = ("mpn", "mpnOrSku", "sku")
+
+
+class Query(NamedTuple):
+    """Elements `start` to `end` of a list. The list is that of a root field and its arguments, which `criteria` are.
+
+    `general` is the key of the same query without its maker. `first` is the element that the stored list begins with.
+    """
+
+    root: Root
+    criteria: dict[str, Any]
+    key: str
+    start: int
+    end: int
+    general: str | None = None
+    first: int = 0
+
+    @property
+    def want(self) -> Want:
+        """What the store is asked for."""
+        if self.root != "supParts":
+            return Want(self.key, self.end - self.first)
+        text = self.criteria["id"]
+        return Want(self.key, 1, uid=text) if _UID.fullmatch(text) else Want(self.key, 1, part_id=text)
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The part numbers that it asks for."""
+        return frozenset(str(self.criteria[name]) for name in _NUMBERS if name in self.criteria)
+
+    def with_maker(self, name: str) -> "Query":
+        """Return the query for the same number of a maker."""
+        return _query(self.root, self.criteria | {"manufacturer": name}, self.start, self.end)
+
+    def as_list_of_its_own(self) -> "Query":
+        """Return the query for a list that begins with its first element: what lies before it is not paid for."""
+        return self._replace(key=f"{self.key} from {self.start}", first=self.start)
+
+    def is_covered(self, result: Result, first: int) -> bool:
+        """Return whether a result that begins with the element `first` has all of its elements that there are."""
+        return first <= self.start and (self.end <= first + result.asked or result.hits <= first + result.asked)
+
+
+def fold(number: str) -> str:
+    """Return a part number as it is sent and stored: without outer blanks, ASCII letters in upper case."""
+    return number.strip(" \t\r\n").translate(_UPPER)
+
+
+def matching(
+    start: int,
+    end: int,
+    *,
+    mpn: str | None = None,
+    mpn_or_sku: str | None = None,
+    sku: str | None = None,
+    manufacturer: str | None = None,
+    seller: str | None = None,
+) -> Query:
+    """Make the query of a supMultiMatch."""
+    criteria = {
+        "mpn": fold(mpn) if mpn else None,
+        "mpnOrSku": fold(mpn_or_sku) if mpn_or_sku else None,
+        "sku": sku,
+        "manufacturer": manufacturer,
+        "seller": seller,
+    }
+    query = _query("supMultiMatch", criteria, start, end)
+    if query.criteria.keys() != {"mpn", "manufacturer"}:
+        return query
+    return query._replace(general=_query(query.root, {"mpn": query.criteria["mpn"]}, 0, 1).key)
+
+
+def part(uid_or_id: str) -> Query:
+    """Make the query for a part by its uid or id."""
+    return _query("supParts", {"id": uid_or_id}, 0, 1)
+
+
+def search(root: Literal["supSearch", "supSearchMpn"], start: int, end: int, arguments: dict[str, Any]) -> Query:
+    """Make the query of a search with these arguments, beside those of its page and market."""
+    return _query(root, arguments, start, end)
+
+
+def is_general(query: Query) -> bool:
+    """Return whether a query is for a number alone: with one hit, its result is that of the number with its maker."""
+    return query.root == "supMultiMatch" and query.criteria.keys() == {"mpn"} and query.first == 0
+
+
+def grouped(queries: Iterable[Query], parts_max: int) -> Iterator[list[Query]]:
+    """Yield queries in groups that one operation can carry: of one root field, with no number twice, and at most so
+    many parts and queries. Searches come alone."""
+    groups: dict[Root, list[Query]] = {}
+    for query in queries:
+        group = groups.setdefault(query.root, [])
+        if group and not _fits(group, query, parts_max):
+            yield group
+            group = groups[query.root] = []
+        group.append(query)
+    yield from (group for group in groups.values() if group)
+
+
+def _fits(group: Sequence[Query], query: Query, parts_max: int) -> bool:
+    if query.root in ("supSearch", "supSearchMpn"):
+        return False
+    parts = sum(each.end - each.first for each in (*group, query))
+    return max(parts, len(group) + 1) <= parts_max and all(each.numbers.isdisjoint(query.numbers) for each in group)
+
+
+def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
+    given = {name: value for name, value in criteria.items() if value is not None and value != ""}
+    key = msgspec.json.encode(given, order="deterministic").decode()
+    return Query(root, given, f"{root} {key}", start, end)
+
+
+def of_match(query: PartsMatchQuery, exact_only: bool) -> Query:
+    """Return the query of the core for one of parts/match (contract v3-rest.md §4)."""
+    number = query.mpn or query.mpn_or_sku or ""
+    # Matches are filtered from candidates where they may not come first, whichever page is asked for.
+    is_ranged = match.is_ranged(query, exact_only)
+    start = query.start if is_ranged else 0
+    end = query.start + query.limit if is_ranged else max(match.CANDIDATES, query.start + query.limit)
+    if (query.q and not (number or query.sku)) or exact_match.WILDCARD in number:
+        named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
+        filters = {name: [value] for name, value in named.items() if value}
+        q = exact_match.literal(number) if number else query.q
+        return search("supSearchMpn" if number else "supSearch", start, end, {"q": q, "filters": filters or None})
+    return matching(
+        start,
+        end,
+        mpn=query.mpn,
+        mpn_or_sku=query.mpn_or_sku,
+        sku=query.sku,
+        manufacturer=query.brand,
+        seller=query.seller,
+    )
+
+
+def v3_matches(
+    query: PartsMatchQuery, exact_only: bool, result: Result, first: int, parts: Sequence[Any]
+) -> exact_match.FilteredMatches:
+    """Return what v3 shows for a query of a result that begins with the element `first`: `parts` are its elements as
+    decoded, None for one that cannot be."""
+    asked = of_match(query, exact_only)
+    page = slice(asked.start - first, asked.end - first)
+    elements = zip(result.items[page], result.bodies[page], parts[page], strict=True)
+    readable = [(hit.aka_mpn, body, decoded) for hit, body, decoded in elements if decoded is not None]
+    candidates = OperationResult(
+        [decoded for _, _, decoded in readable],
+        result.hits,
+        alternate_mpns=[aka for aka, _, _ in readable],
+        records=[body for _, body, _ in readable],
+    )
+    narrow = exact_match.filter_ranked if match.is_ranged(query, exact_only) else exact_match.filter_candidates
+    return narrow(query, candidates, exact_match.match_test(query, exact_only))

@@ -1,0 +1,128 @@
+"""One question is paid for once in a day, per application and market."""
+
+import asyncio
+
+from service.next.world import HOUR, Runs, Upstream, World, client, uid, uids
+
+from proxy.next.queries import Query, matching, part, search
+
+NUMBERS = [f"N{n}" for n in range(60)]
+ERP = client()
+BY_NUMBER = [matching(0, 3, mpn=number) for number in NUMBERS]
+
+
+def sixty() -> Upstream:
+    return Upstream({number: [uid(n)] for n, number in enumerate(NUMBERS)})
+
+
+def test_sixty_parts_cost_sixty_however_they_are_asked_for(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        forms = [
+            BY_NUMBER,
+            [matching(0, 1, mpn=f" {number.lower()} ") for number in NUMBERS],
+            [matching(0, 20, mpn=number, manufacturer="Maker") for number in NUMBERS],
+            [part(uid(n)) for n in range(60)],
+            [part(f"id of {uid(n)}") for n in range(60)],
+        ]
+        for wait in (0.0, 360.0, 22 * HOUR):
+            await asyncio.sleep(wait)
+            for form in forms:
+                answers = await world.resolve(process, ERP, form)
+                assert [uids(answer) for answer in answers] == [[uid(n)] for n in range(60)]
+                process = world.process()  # a restart
+        assert world.upstream.billed["erp"] == 60
+        await asyncio.sleep(3 * HOUR)
+        await world.resolve(process, ERP, BY_NUMBER)
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 120
+
+    runs(sixty(), main)
+
+
+def test_the_number_with_its_maker_first_is_paid_twice(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        await world.resolve(process, ERP, [matching(0, 3, mpn=number, manufacturer="Maker") for number in NUMBERS])
+        await world.resolve(process, ERP, BY_NUMBER)
+        assert world.upstream.billed["erp"] == 120
+
+    runs(sixty(), main)
+
+
+def test_a_number_and_the_same_with_its_maker_in_one_request_are_paid_once(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        forms = [matching(0, 3, mpn="N1", manufacturer="Maker"), matching(0, 3, mpn="n1"), matching(0, 3, mpn="N1")]
+        answers = await world.resolve(world.process(), ERP, forms)
+        assert [uids(answer) for answer in answers] == [[uid(1)]] * 3
+        assert world.upstream.billed["erp"] == 1
+
+    runs(sixty(), main)
+
+
+def test_another_market_or_application_pays_for_its_own(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        for each in (ERP, client(country="DE"), client(client_id="shop"), client("another key")):
+            await world.resolve(process, each, BY_NUMBER[:1])
+        assert world.upstream.billed == {"erp": 2, "shop": 1}
+
+    runs(sixty(), main)
+
+
+def test_callers_at_the_same_time_share_one_operation(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        same = [world.resolve(process, ERP, BY_NUMBER[:1]) for _ in range(6)]
+        others = [world.resolve(process, ERP, [query]) for query in BY_NUMBER[1:20]]
+        answers = await asyncio.gather(*same, *others)
+        assert [each.source for (each,) in answers] == ["miss"] + 5 * ["shared"] + 19 * ["miss"]
+        assert len(world.upstream.operations) == 1
+        assert world.upstream.billed["erp"] == sum(each.parts for (each,) in answers) == 20
+
+    runs(sixty(), main)
+
+
+def test_a_slow_upstream_is_asked_once_by_all_processes(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.seconds = 13.0
+        processes = [world.process(), world.process()] * 3
+        callers = [world.resolve(process, ERP, BY_NUMBER[:1]) for process in processes]
+        answers = await asyncio.gather(*callers)
+        assert [uids(each) for (each,) in answers] == [[uid(0)]] * 6
+        assert world.upstream.billed["erp"] == 1
+
+    runs(sixty(), main)
+
+
+def pages(*pairs: tuple[int, int]) -> list[Query]:
+    return [search("supSearch", start, end, {"q": "LIST"}) for start, end in pairs]
+
+
+def test_a_page_costs_what_is_missing_of_its_list(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        for query, parts in zip(
+            pages((0, 10), (0, 5), (10, 20), (0, 20), (500, 510), (505, 515)), (10, 0, 10, 0, 10, 10), strict=True
+        ):
+            (answer,) = await world.resolve(process, ERP, [query])
+            shown = slice(query.start - answer.first, query.end - answer.first)
+            assert uids(answer)[shown] == [uid(n) for n in range(query.start, query.end)]
+            assert answer.parts == parts
+        assert world.upstream.billed["erp"] == 40
+
+    runs(Upstream({"LIST": [uid(n) for n in range(1_000)]}), main)
+
+
+def test_a_list_that_grew_or_moved_is_fetched_anew(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, listed = world.process(), world.upstream.lists["LIST"]
+        await world.resolve(process, ERP, pages((0, 10)))
+        listed.insert(5, uid(99))
+        (answer,) = await world.resolve(process, ERP, pages((10, 20)))
+        assert uids(answer) == listed[:20]
+        listed.insert(0, listed.pop())
+        (answer,) = await world.resolve(process, ERP, pages((20, 30)))
+        assert uids(answer) == listed[:30]
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20) + (10 + 30)
+
+    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)

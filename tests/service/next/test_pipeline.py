@@ -1,0 +1,223 @@
+"""What the pipeline does where something is refused, fails, is late or is gone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from service.next.world import ALL, HOUR, REFUSED, SECONDS, BrokenStore, Runs, Upstream, World, client, uid, uids
+
+from proxy import errors
+from proxy.next.queries import matching, part
+
+NUMBERS = [f"N{n}" for n in range(40)]
+ERP = client()
+QUERIES = [matching(0, 3, mpn=number) for number in NUMBERS]
+ONE = QUERIES[:1]
+FAULT = errors.UpstreamFault("failed")
+CUT = errors.UpstreamUnreadable("cut", may_be_billed=True)
+
+
+def upstream(**options: Any) -> Upstream:
+    return Upstream({number: [uid(n)] for n, number in enumerate(NUMBERS)}, **options)
+
+
+def test_queries_that_do_not_fit_a_limit_are_refused_one_by_one(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        answers = await world.resolve(process, client(limit=7), QUERIES[:3])
+        assert [uids(answer) for answer in answers[:2]] == [[uid(0)], [uid(1)]]
+        assert str(answers[2].error) == (
+            "app/key has 1 of 7 parts left (2026-12), and this request may cost 3; it is reset on 2027-01-01"
+        )
+        assert [answer.error for answer in await world.resolve(process, client(limit=7), QUERIES[:3])] == [None] * 3
+
+    runs(upstream(), main)
+
+
+def test_a_refusal_by_one_account_is_none_for_others(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        poor, rich = client("poor", 0), client("rich", 10)
+        (refused,), (served,) = await asyncio.gather(
+            world.resolve(process, poor, ONE), world.resolve(process, rich, ONE)
+        )
+        assert isinstance(refused.error, errors.QuotaExhausted)
+        assert (uids(served), served.parts) == ([uid(0)], 1)
+        assert uids((await world.resolve(process, poor, ONE))[0]) == [uid(0)]  # it is free now
+
+    runs(upstream(), main)
+
+
+def test_a_client_that_leaves_or_has_no_time_loses_nothing(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.seconds = 13.0
+        process = world.process()
+        leaving = asyncio.create_task(world.resolve(process, ERP, ONE))
+        await asyncio.sleep(1.0)
+        leaving.cancel()
+        (hurried,), (patient,) = await asyncio.gather(
+            world.resolve(process, ERP, ONE, seconds=2.0), world.resolve(process, ERP, ONE)
+        )
+        assert isinstance(hurried.error, errors.DeadlineExceeded)
+        assert uids(patient) == [uid(0)]
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 1
+
+    runs(upstream(), main)
+
+
+@pytest.mark.parametrize("failure, billed, counted", [(FAULT, False, 0), (CUT, True, 3), (CUT, False, 3)])
+def test_stale_results_are_served_while_the_upstream_fails(
+    runs: Runs, failure: errors.BridgeError, billed: bool, counted: int
+) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        await world.resolve(process, ERP, ONE)
+        await asyncio.sleep(23.7 * HOUR)
+        world.upstream.failures = [(failure, billed), (failure, False), (failure, False)]
+        (stale,) = await world.resolve(process, ERP, ONE)
+        assert (stale.source, uids(stale)) == ("stale", [uid(0)])
+        (failed,) = await world.resolve(process, ERP, QUERIES[1:2])
+        assert failed.error is failure
+        assert await world.counted("erp") == 1 + 2 * counted
+        await asyncio.sleep(0.5 * HOUR)
+        assert (await world.resolve(process, ERP, ONE))[0].error is failure
+
+    runs(upstream(), main)
+
+
+def test_an_exhausted_quota_stops_all_processes_and_serves_nothing_stale(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, other = world.process(), world.process()
+        await world.resolve(process, ERP, ONE)
+        exhausted = errors.QuotaExhausted("You have exceeded your part limit of 1")
+        world.upstream.failures = [(exhausted, False)]
+        await world.resolve(process, ERP, QUERIES[1:2])
+        await other.refresh([ERP.application])
+        for each in (process, other):
+            known, new = await world.resolve(each, ERP, QUERIES[:2])
+            assert uids(known) == [uid(0)]
+            assert isinstance(new.error, errors.QuotaExhausted)
+            assert new.error.retry_after is not None
+        assert (len(world.upstream.operations), await world.counted("erp")) == (2, 1)
+        await asyncio.sleep(23.7 * HOUR)
+        assert isinstance((await world.resolve(process, ERP, ONE))[0].error, errors.QuotaExhausted)
+
+    runs(upstream(), main)
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("bills", [True, False])
+@pytest.mark.parametrize("features", [None, ALL])
+def test_a_feature_that_the_tier_lacks_is_left_out(
+    runs: Runs, nullable: bool, bills: bool, features: tuple[str, ...] | None
+) -> None:
+    async def main(world: World) -> None:
+        process, erp = world.process(), client(features=features)
+        world.upstream.lacking = frozenset({"TECH_SPECS"})
+        answers = await world.resolve(process, erp, QUERIES[:5])
+        assert [uids(answer) for answer in answers] == [[uid(n)] for n in range(5)]
+        assert {answer.features for answer in answers} == {frozenset(ALL) - {"TECH_SPECS"}}
+        sizes = [len(each["variables"]["queries"]) for each in world.upstream.operations]
+        first = [1] if features is None else [5]
+        assert sizes == first + ([] if nullable else first) + ([4] if features is None else [])
+        lost = 0 if nullable else first[0]
+        assert world.upstream.billed["erp"] == 5 + lost * bills
+        assert await world.counted("erp") == 5 + 3 * lost
+        for each in (process, world.process()):  # the store tells others, and keeps the parts
+            await each.refresh([erp.application])
+            assert {answer.source for answer in await world.resolve(each, erp, QUERIES[:5])} == {"hit"}
+
+    runs(upstream(nullable=nullable, bills_refused=bills), main)
+
+
+def test_an_operation_that_is_refused_with_and_without_features_fails(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        refusal = errors.QueryRefused("no such filter")
+        world.upstream.failures = [(refusal, False), (refusal, False)]
+        assert (await world.resolve(process, ERP, ONE))[0].error is refusal
+        assert await world.counted("erp") == 0
+        assert (await world.resolve(process, ERP, ONE))[0].features == frozenset(ALL)
+
+    runs(upstream(), main)
+
+
+def test_a_query_that_is_refused_fails_none_of_other_callers(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, refused = world.process(), matching(0, 1, mpn=REFUSED)
+        callers = [world.resolve(process, ERP, [query]) for query in (*ONE, refused)]
+        (first,), (second,) = await asyncio.gather(*callers)
+        assert (uids(first), first.features) == ([uid(0)], frozenset(ALL))
+        assert isinstance(second.error, errors.QueryRefused)
+        assert await world.counted("erp") == 1
+
+    runs(upstream(), main)
+
+
+@pytest.mark.parametrize("bills", [True, False])
+def test_batches_that_are_too_complex_are_halved(runs: Runs, bills: bool) -> None:
+    async def main(world: World) -> None:
+        process, queries = world.process(), [part(uid(n)) for n in range(20)]
+        answers = await world.resolve(process, ERP, queries)
+        assert [uids(answer) for answer in answers] == [[uid(n)] for n in range(20)]
+        sizes = [len(each["variables"]["ids"]) for each in world.upstream.operations]
+        assert sizes == [20, 10, 10, *[5] * 4]
+        assert await world.counted("erp") == 20 + 20 + 20
+        assert world.upstream.billed["erp"] == (60 if bills else 20)
+
+    runs(upstream(complex_from=6, bills_refused=bills), main)
+
+
+def test_a_query_that_is_too_complex_alone_fails(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        (answer,) = await world.resolve(world.process(), ERP, ONE)
+        assert isinstance(answer.error, errors.OversizedOperation)
+        assert len(world.upstream.operations) == 1
+
+    runs(upstream(complex_from=1), main)
+
+
+def test_a_store_that_takes_no_finish_delays_no_response_and_stops_what_costs(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        store = BrokenStore(world.store)
+        process = world.process(store)
+        await world.resolve(process, ERP, QUERIES[1:2])
+        store.broken = {"finish"}
+        assert uids((await world.resolve(process, ERP, ONE))[0]) == [uid(0)]
+        assert not bool(process.is_ready)
+        assert await world.counted("erp") == 1 + 3  # the reservation counts in full
+        repeated, stored, new = await world.resolve(process, ERP, [*ONE, *QUERIES[1:3]])
+        assert (uids(repeated), uids(stored)) == ([uid(0)], [uid(1)])
+        assert isinstance(new.error, errors.StoreUnavailable)
+        store.broken = set()
+        await process.aclose()
+        assert process.is_ready
+        assert await world.counted("erp") == world.upstream.billed["erp"] == 2
+
+    runs(upstream(), main)
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_a_begin_without_confirmation_is_ended(runs: Runs, loses: bool) -> None:
+    async def main(world: World) -> None:
+        store = BrokenStore(world.store)
+        process = world.process(store)
+        store.broken, store.loses = {"begin"}, loses
+        assert isinstance((await world.resolve(process, ERP, ONE))[0].error, errors.StoreUnavailable)
+        assert await world.counted("erp") == len(world.upstream.operations) == 0
+
+    runs(upstream(), main)
+
+
+def test_what_has_waited_too_long_for_a_connection_is_not_sent(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.seconds = SECONDS - 1
+        process = world.process(connections=1)
+        callers = [world.resolve(process, client(country=country), ONE) for country in ("US", "DE", "FR")]
+        answers = [answer for (answer,) in await asyncio.gather(*callers)]
+        assert [type(answer.error) for answer in answers[1:]] == [errors.DeadlineExceeded] * 2
+        await process.aclose()
+        assert len(world.upstream.operations) == 2  # of which the second was late
+        assert world.upstream.billed["erp"] <= await world.counted("erp") == 1 + 3
+
+    runs(upstream(), main)

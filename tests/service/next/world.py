@@ -1,0 +1,276 @@
+"""World of the core in tests: virtual time, the real store in memory, and an upstream that bills what it returns."""
+
+import asyncio
+import dataclasses
+import random
+import selectors
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import msgspec
+
+from proxy import errors
+from proxy.next.features import Features
+from proxy.next.pipeline import Pipeline
+from proxy.next.queries import Query
+from proxy.next.quota import Application, ChargedAccount, Client, digest
+from proxy.next.results import Answer
+from proxy.planning.operations import EncodedOperation
+from proxy.planning.projection_cache import ProjectionCache
+from proxy.store.sqlite import SqliteStore
+from proxy.store.store import Store
+from proxy.telemetry.metrics import Metrics
+from proxy.upstream import classify, http_post
+from proxy.upstream.auth.identity import Credentials
+
+START = 1_796_083_200.0 + 9 * 86_400  # 2026-12-10 00:00 UTC
+SECONDS = 30.0  # that an operation may take
+HOUR = 3_600.0
+FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the upstream may refuse
+REFUSED = "REFUSED"  # number that makes an operation invalid
+ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
+
+
+class _Selector(selectors.DefaultSelector):
+    """Selector that lets time pass instead of waiting."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready:
+            if timeout is None:
+                raise RuntimeError("everything waits, and nothing will happen")
+            self.now += max(0.0, timeout)
+        return ready
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Event loop in virtual time."""
+
+    def __init__(self) -> None:
+        self._time = _Selector()
+        super().__init__(self._time)
+
+    def time(self) -> float:
+        return self._time.now
+
+
+class LoopClock:
+    """Clock of the event loop."""
+
+    def now(self) -> float:
+        return START + self.monotonic()
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+@dataclasses.dataclass
+class Upstream:
+    """GraphQL service: lists of parts by number, which it returns and bills. `lacking` are features that the tier
+    lacks: their fields are null with an error, or, unless `nullable`, there is no data. `failures` are errors of the
+    next operations, each with whether the parts are billed; None for none."""
+
+    lists: dict[str, list[str]]
+    lacking: frozenset[str] = frozenset()
+    nullable: bool = True
+    bills_refused: bool = True
+    seconds: float = 0.05
+    complex_from: int = 1_000  # queries of an operation that are too complex
+    failures: list[tuple[errors.BridgeError, bool] | None] = dataclasses.field(default_factory=list)
+    billed: Counter[str] = dataclasses.field(default_factory=Counter)  # by client id
+    # When an operation was sent and returned, the scope and uid of a part, and what it was asked for by.
+    returned: list[tuple[float, float, str, str, str]] = dataclasses.field(default_factory=list)
+    operations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    makers: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
+        """Send an operation as the client of the service does."""
+        request = msgspec.json.decode(operation.payload)
+        self.operations.append(request)
+        failure = self.failures.pop(0) if self.failures else None
+        sent, is_late = asyncio.get_running_loop().time(), self.seconds >= seconds
+        await asyncio.sleep(min(self.seconds, seconds))
+        body, found = self._response(request, credentials)
+        is_returned = failure is None and not is_late and body.get("data") is not None
+        scope = f"{credentials.client_id} {request['variables']['country']}"
+        if is_returned or (failure[1] if failure else is_late or self.bills_refused):
+            self.billed[str(credentials.client_id)] += len(found)
+        if is_returned:
+            now = asyncio.get_running_loop().time()
+            self.returned += [(sent, now, scope, uid, key) for uid, key in found]
+        if is_late:
+            raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=True)
+        if failure:
+            raise failure[0]
+        reply = http_post.HttpResponse(200, msgspec.json.encode(body), None, None, {})
+        return classify.data(reply, classify.decode(operation, reply), START)
+
+    def _response(
+        self, request: dict[str, Any], credentials: Credentials
+    ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        """Return the response, and the uid of each part with what it was asked for by."""
+        variables, name = request["variables"], request["operationName"]
+        pages: list[tuple[list[str], int]]
+        if name == "supMultiMatch":
+            pages = [self._page(query) for query in variables["queries"]]
+        elif name == "supParts":
+            known = {uid for uids in self.lists.values() for uid in uids}
+            asked = [text.removeprefix("id of ") for text in variables["ids"]]
+            pages = [([uid] if uid in known else [], 1) for uid in asked]
+        else:
+            pages = [self._page({**variables, "mpn": variables["q"]})]
+        keys = [f"{name} {asked}" for asked in _asked(variables)]
+        uids = [(uid, key) for key, (page, _) in zip(keys, pages, strict=True) for uid in page]
+        if any(REFUSED in key for key in keys):
+            return {"errors": [{"message": "not valid"}]}, []
+        if len(pages) >= self.complex_from:
+            return {"errors": [{"message": "too complex", "extensions": {"code": classify.TOO_COMPLEX}}]}, uids
+        scope = f"{credentials.client_id} {variables['country']}"
+        refused = [
+            field for feature, field in FIELDS.items() if feature in self.lacking and f" {field}" in request["query"]
+        ]
+        reported = [
+            {"message": f"{field} is not in your plan", "path": [name, place, "parts", 0, field]}
+            for field in refused
+            for place, (page, _) in enumerate(pages)
+            if page
+        ]
+        if reported and not self.nullable:
+            return {"data": None, "errors": reported}, uids
+        parts = [[self._part(uid, scope) for uid in page] for page, _ in pages]
+        data: Any = [{"hits": hits, "parts": page} for page, (_, hits) in zip(parts, pages, strict=True)]
+        if name == "supParts":
+            data = [page[0] if page else None for page in parts]
+        elif name != "supMultiMatch":
+            found = [{"part": part, "akaMpn": None, "description": "a part"} for part in parts[0]]
+            data = {"hits": pages[0][1], "results": found}
+        return {"data": {name: data}} | ({"errors": reported} if reported else {}), uids
+
+    def _page(self, query: dict[str, Any]) -> tuple[list[str], int]:
+        uids = self.lists.get(query.get("mpn") or query.get("mpnOrSku") or query.get("sku") or "", [])
+        if maker := query.get("manufacturer"):
+            uids = [uid for uid in uids if self.makers.get(uid, "Maker") == maker]
+        return uids[query["start"] : query["start"] + query["limit"]], len(uids)
+
+    def _part(self, uid: str, scope: str) -> dict[str, Any]:
+        maker = {"name": self.makers.get(uid, "Maker")}
+        return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": maker, "slug": scope}
+
+
+class BrokenStore:
+    """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set. It is
+    that of one process: after its death no operation returns."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.broken: set[str] = set()
+        self.loses = self.is_dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self.is_dead:
+                await asyncio.Future()
+            if name not in self.broken:
+                return await getattr(self._store, name)(*args, **kwargs)
+            if self.loses:
+                self.loses = False
+                await getattr(self._store, name)(*args, **kwargs)
+            raise errors.StoreUnavailable("broken")
+
+        return call
+
+
+@dataclasses.dataclass
+class World:
+    """A store, an upstream and processes with pipelines."""
+
+    projections: ProjectionCache
+    upstream: Upstream
+    clock: LoopClock
+    store: Store
+    seed: int = 0
+
+    def process(self, store: Any = None, connections: int = 10) -> Pipeline:
+        """Start a process."""
+        self.seed += 1
+        store = store or self.store
+        return Pipeline(
+            store,
+            self.upstream.send,
+            Features(self.projections, store, self.clock),
+            address="http://upstream",
+            seconds=SECONDS,
+            connections=connections,
+            clock=self.clock,
+            rng=random.Random(self.seed),
+            metrics=Metrics(self.clock),
+        )
+
+    async def resolve(
+        self, process: Pipeline, client: Client, queries: Iterable[Query], seconds: float = SECONDS
+    ) -> list[Answer]:
+        return await process.resolve(client, [*queries], self.clock.monotonic() + seconds)
+
+    async def counted(self, client_id: str) -> int:
+        """Return the parts of an application that are used, uncertain or reserved."""
+        rows = await self.store.usage()
+        own = [row for row in rows if (row.account, row.period) == (digest(client_id), "lifetime")]
+        return sum(row.used + row.uncertain + row.reserved for row in own)
+
+
+def _asked(variables: dict[str, Any]) -> list[str]:
+    """Return what an operation asks for, each as one text."""
+    names = ("mpn", "mpnOrSku", "sku", "q", "manufacturer")
+    queries = variables.get("queries") or [{"mpn": each} for each in variables.get("ids", ())] or [variables]
+    return [" ".join(f"{name}={query[name]}" for name in names if query.get(name)) for query in queries]
+
+
+def uids(answer: Answer) -> list[str]:
+    """Return the uids of an answer's parts. Raises its error."""
+    if answer.result is None:
+        assert answer.error is not None
+        raise answer.error
+    return [hit.uid for hit in answer.result.items]
+
+
+def client(
+    key: str = "key",
+    limit: int | None = None,
+    *,
+    client_id: str = "erp",
+    features: Iterable[str] | None = ALL,
+    **market: str,
+) -> Client:
+    """Make a client; `limit` is that of its API key."""
+    chosen = None if features is None else frozenset(features)
+    credentials = Credentials("app", client_id, None)
+    application = Application(credentials, market.get("country", "US"), market.get("currency", "USD"), chosen)
+    charged = ChargedAccount(application.account, "app"), ChargedAccount(digest(key), f"app/{key}", limit)
+    return Client(application, charged)
+
+
+Main = Callable[[World], Coroutine[Any, Any, None]]
+Runs = Callable[[Upstream, Main], None]
+
+
+def uid(number: int) -> str:
+    """Return the uid of a part."""
+    return f"{number:016x}"
+
+
+def run(main: Main, projections: ProjectionCache, upstream: Upstream) -> None:
+    """Run a test in virtual time."""
+
+    async def within() -> None:
+        clock = LoopClock()
+        store = await SqliteStore.open(None, clock, "worker", 50_000_000)
+        try:
+            await main(World(projections, upstream, clock, store))
+        finally:
+            await store.aclose()
+
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        runner.run(within())
