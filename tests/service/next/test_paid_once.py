@@ -126,3 +126,38 @@ def test_a_list_that_grew_or_moved_is_fetched_anew(runs: Runs) -> None:
         assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20) + (10 + 30)
 
     runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+
+
+def test_a_list_that_lost_an_element_behind_its_beginning_is_fetched_anew(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, listed = world.process(), world.upstream.lists["LIST"]
+        await world.resolve(process, ERP, pages((0, 10)))
+        listed.pop()
+        (answer,) = await world.resolve(process, ERP, pages((10, 20)))
+        assert answer.result is not None
+        assert (uids(answer), answer.result.hits) == (listed[:20], 39)
+        assert world.upstream.billed["erp"] == 10 + (10 + 20)
+
+    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+
+
+def test_a_longer_beginning_waits_for_a_shorter_one_and_fetches_the_rest(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        callers = [world.resolve(process, ERP, [query]) for query in pages((0, 10), (0, 30), (0, 20))]
+        answers = [answer for (answer,) in await asyncio.gather(*callers)]
+        assert [len(uids(answer)) for answer in answers] == [10, 30, 30]
+        assert world.upstream.billed["erp"] == 30
+
+    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+
+
+def test_a_number_is_not_twice_in_an_operation(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        forms = [matching(0, 1, mpn="N1"), matching(0, 1, mpn_or_sku="N1")]
+        await asyncio.gather(*(world.resolve(process, ERP, [form]) for form in forms))
+        await world.resolve(process, client(country="DE"), forms)
+        assert [len(each["variables"]["queries"]) for each in world.upstream.operations] == [1, 1, 1, 1]
+
+    runs(sixty(), main)

@@ -7,7 +7,7 @@ import pytest
 from service.next.world import ALL, HOUR, REFUSED, SECONDS, BrokenStore, Runs, Upstream, World, client, uid, uids
 
 from proxy import errors
-from proxy.next.queries import matching, part
+from proxy.next.queries import matching, part, search
 
 NUMBERS = [f"N{n}" for n in range(40)]
 ERP = client()
@@ -219,5 +219,83 @@ def test_what_has_waited_too_long_for_a_connection_is_not_sent(runs: Runs) -> No
         await process.aclose()
         assert len(world.upstream.operations) == 2  # of which the second was late
         assert world.upstream.billed["erp"] <= await world.counted("erp") == 1 + 3
+
+    runs(upstream(), main)
+
+
+def test_a_query_with_errors_beside_its_data_is_shown_and_not_stored(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        world.upstream.faulty = frozenset({uid(0)})
+        for sources in (["miss", "miss"], ["miss", "hit"]):
+            answers = await world.resolve(process, ERP, QUERIES[:2])
+            assert [uids(answer) for answer in answers] == [[uid(0)], [uid(1)]]
+            assert [answer.source for answer in answers] == sources
+            assert [answer.is_partial for answer in answers] == [True, False]
+
+    runs(upstream(), main)
+
+
+def test_one_operation_a_day_tries_what_the_tier_lacked(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        world.upstream.lacking = frozenset({"TECH_SPECS"})
+        await world.resolve(process, ERP, ONE)
+        await asyncio.sleep(22 * HOUR)
+        paged = search("supSearch", 0, 1, {"q": "LIST"})
+        await world.resolve(process, ERP, [paged])
+        await asyncio.sleep(2.1 * HOUR)
+        await asyncio.gather(*(world.resolve(process, client(country=market), ONE) for market in ("US", "DE", "FR")))
+        selected = [" specs " in each["query"] for each in world.upstream.operations]
+        assert selected == [True, False, True, False, False]
+        world.upstream.lacking = frozenset()
+        await asyncio.sleep(24.1 * HOUR)
+        await world.resolve(process, ERP, [paged])
+        (answer,) = await world.resolve(process, ERP, [paged._replace(end=2)])
+        assert (uids(answer), answer.features) == ([uid(50), uid(51)], frozenset(ALL))
+
+    world = upstream()
+    world.lists["LIST"] = [uid(50), uid(51)]
+    runs(world, main)
+
+
+def test_the_rest_of_a_list_has_no_more_features_than_its_beginning(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, paged = world.process(), search("supSearch", 0, 1, {"q": "LIST"})
+        world.upstream.lacking = frozenset({"TECH_SPECS"})
+        await world.resolve(process, ERP, ONE)
+        await asyncio.sleep(2 * HOUR)
+        await world.resolve(process, ERP, [paged])
+        world.upstream.lacking = frozenset()
+        await asyncio.sleep(22.1 * HOUR)  # the features are tried again
+        (answer,) = await world.resolve(process, ERP, [paged._replace(end=2)])
+        assert answer.features == frozenset(ALL) - {"TECH_SPECS"}
+
+    world = upstream()
+    world.lists["LIST"] = [uid(50), uid(51)]
+    runs(world, main)
+
+
+def test_the_first_operations_of_unknown_features_are_sent_one_at_a_time(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process, erp = world.process(), client(features=None)
+        world.upstream.failures = [(FAULT, False)]
+        await asyncio.gather(*(world.resolve(process, erp, QUERIES[place : place + 2]) for place in (0, 2, 4)))
+        sizes = [len(each["variables"]["queries"]) for each in world.upstream.operations]
+        assert sizes[:2] == [1, 1]
+        assert sum(sizes) == 6
+        assert len(sizes) < 6
+
+    runs(upstream(), main)
+
+
+def test_a_refused_query_is_not_served_stale(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        await world.resolve(process, ERP, ONE)
+        await asyncio.sleep(23.7 * HOUR)
+        refusal = errors.QueryRefused("no such maker")
+        world.upstream.failures = [(refusal, False), (refusal, False)]
+        assert (await world.resolve(process, ERP, ONE))[0].error is refusal
 
     runs(upstream(), main)

@@ -76,6 +76,7 @@ class Upstream:
     lists: dict[str, list[str]]
     lacking: frozenset[str] = frozenset()
     nullable: bool = True
+    faulty: frozenset[str] = frozenset()  # uids of parts that come with an error about another field
     bills_refused: bool = True
     seconds: float = 0.05
     complex_from: int = 1_000  # queries of an operation that are too complex
@@ -140,6 +141,11 @@ class Upstream:
         ]
         if reported and not self.nullable:
             return {"data": None, "errors": reported}, uids
+        reported += [
+            {"message": "no prices", "path": [name, place, "parts", 0, "sellers"]}
+            for place, (page, _) in enumerate(pages)
+            if self.faulty.intersection(page)
+        ]
         parts = [[self._part(uid, scope) for uid in page] for page, _ in pages]
         data: Any = [{"hits": hits, "parts": page} for page, (_, hits) in zip(parts, pages, strict=True)]
         if name == "supParts":
