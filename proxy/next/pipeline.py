@@ -229,9 +229,7 @@ class Pipeline:
             )
             for (flight, stored), each in zip(reserved, sent.fetched, strict=True)
         ]
-        used, lost = (
-            sum(parts) for parts in zip(*((len(each.bodies), each.lost) for each in sent.fetched), strict=True)
-        )
+        used, lost = sum(len(each.bodies) for each in sent.fetched), sum(each.lost for each in sent.fetched)
         self._metrics.parts.labels(application.credentials.name).inc(used)
         results = [result for each in ended for result in each.results]
         landed = [(flight, each.answer) for (flight, _), each in zip(reserved, ended, strict=True) if each.answer]

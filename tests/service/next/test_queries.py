@@ -20,7 +20,12 @@ def test_ascii_case_and_outer_blanks_are_folded_and_nothing_else(text: str, fold
 def test_requests_with_the_same_list_have_the_same_key() -> None:
     first = PartsMatchQuery(mpn="BAV99", reference="a")
     same = [PartsMatchQuery(mpn="bav99 ", start=10, limit=5), PartsMatchQuery(mpn="BAV99", reference="b")]
-    others = [{"mpn": "BAV-99"}, {"mpn_or_sku": "BAV99"}, {"sku": "BAV99"}, {"mpn": "BAV99", "brand": "NXP"}]
+    others: list[dict[str, Any]] = [
+        {"mpn": "BAV-99"},
+        {"mpn_or_sku": "BAV99"},
+        {"sku": "BAV99"},
+        {"mpn": "BAV99", "brand": "NXP"},
+    ]
     others += [{"mpn": "BAV9*"}, {"q": "BAV99"}, {"mpn": "BAV99", "seller": "Mouser"}]
     assert {of_match(each, exact_only).key for each in same for exact_only in (False, True)} == {
         of_match(first, False).key
