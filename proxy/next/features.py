@@ -97,7 +97,7 @@ class Features:
         """Return the selected features at whose fields the paths of errors end."""
         paths = [each.path for each in errors if isinstance(each.path, list)]
         names = {path[-1] for path in paths if len(path) > 1 and isinstance(path[-1], str)}
-        return self._projections.features_named(names) & selected.features
+        return self._projections.features_named(names) & selected.features if names else frozenset()
 
     def is_partial(self, errors: Sequence[model.GraphQLError], selected: Selected) -> bool:
         """Return whether errors beside data are about anything but features that the tier lacks."""

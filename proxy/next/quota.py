@@ -8,7 +8,7 @@ refuses a quota as exhausted, nothing more is sent for it until it is reset; the
 import hashlib
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
@@ -41,18 +41,19 @@ class ChargedAccount(NamedTuple):
     part_of: str = ""
 
 
-class Application(NamedTuple):
-    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known."""
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known.
+    `account` is the digest of the client id, or of the name where there is none."""
 
     credentials: Credentials
     country: str
     currency: str
     features: frozenset[str] | None = None
+    account: str = field(init=False)
 
-    @property
-    def account(self) -> str:
-        """Digest of the client id, or of the name where there is none."""
-        return digest(self.credentials.client_id or self.credentials.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "account", digest(self.credentials.client_id or self.credentials.name))
 
 
 @dataclass(frozen=True, slots=True)
