@@ -70,6 +70,12 @@ class StoreProcess:
         self.call(now, "aclose")
         self._idle.append(self)
 
+    @classmethod
+    def end_idle(cls) -> None:
+        """End the processes that wait to be used again: they have copies of all files of the tests."""
+        while cls._idle:
+            cls._idle.pop().kill()
+
     def kill(self) -> None:
         """End the process at once, by SIGKILL."""
         self._process.kill()

@@ -93,7 +93,11 @@ class MoneyMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for process in filter(None, self.processes):
-            process.close(self.now)
+            try:
+                process.close(self.now)
+            except Exception:
+                process.kill()
+                raise
         self.folder.cleanup()
 
     def step(self, number: int, name: str, *arguments: Any, die_at: int = 0) -> Any:
@@ -284,4 +288,7 @@ def test_what_was_billed_is_counted(request: pytest.FixtureRequest, kind: str, e
     MoneyMachine.redis = request.getfixturevalue("redis_server") if kind == "redis" else None
     # To shrink takes minutes.
     limited = settings(max_examples=examples, stateful_step_count=20, phases=[Phase.reuse, Phase.generate])
-    run_state_machine_as_test(MoneyMachine, settings=limited)
+    try:
+        run_state_machine_as_test(MoneyMachine, settings=limited)
+    finally:
+        StoreProcess.end_idle()
