@@ -60,9 +60,8 @@ class Child:
         self.deadline = math.inf
         if not report:
             code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            self.exit = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-            if self.mistake and not self.serves:
-                self.exit = self.mistake
+            reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            self.exit = reason if self.serves else self.mistake or reason
             return
         self.mistake = json.loads(report)
         if not self.serves and not self.mistake:
@@ -135,8 +134,7 @@ class Server:
     def _start(self) -> None:
         while not all(child.serves for child in self._children):
             for child in self._wait():
-                reason = f"{child.kind} exited before it accepted connections ({child.exit})"
-                raise errors.ConfigError(child.mistake or reason)
+                raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
             if self._is_told_to_stop():
                 return
         self._announce("started")
@@ -240,8 +238,10 @@ class Server:
         workers = [child for child in self._children if child.place.number]
         for child in workers:
             child.pipe.shutdown(socket.SHUT_WR)
-            child.deadline = time.monotonic() + self._settings.listen.stop_seconds + worker.KILL_AFTER
+        end = time.monotonic() + self._settings.listen.stop_seconds + worker.KILL_AFTER
         while not (all(child.exit for child in workers) or self._is_told_to_stop()):
+            for child in workers:
+                child.deadline = end  # also after a report, which ends another deadline
             self._wait()
         for child in self._children:
             os.kill(child.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Assembly of a gateway: builds the pipeline and everything that it uses from a configuration.
 
-The HTTP server is built around a gateway (web/app.py); commands use one without a server, with the same quota, tokens
-and caches.
+The service is built around a gateway (proxy/app.py); commands use one without a server, with the same quota, tokens and
+caches.
 """
 
 import asyncio

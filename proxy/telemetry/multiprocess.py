@@ -41,11 +41,8 @@ def count_as(worker: str) -> None:
     values.ValueClass = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]
 
 
-def mark_dead(process: str | int, folder: Path | None = None) -> None:
-    """Forget the gauges of a process that ended, by its worker's name, or by its id if it counted without one.
-
-    Its counters stay. Without a folder, in that of this process.
-    """
+def mark_dead(worker: str) -> None:
+    """Forget the gauges of the process that counted as a worker and has ended. Its counters stay."""
     from prometheus_client import multiprocess
 
-    multiprocess.mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
+    multiprocess.mark_process_dead(worker)  # type: ignore[no-untyped-call]
