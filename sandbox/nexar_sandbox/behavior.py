@@ -153,6 +153,7 @@ class Behavior(SupplyBehavior):
     part_limit_data: Annotated[bool, "a body with an exhausted part limit has `data`, null"] = True
     free_counts: Annotated[bool, "a search with `limit: 0` is executed although the part limit is exhausted"] = False
     free_lists: Annotated[bool, "lists are sent although the part limit is exhausted"] = True
+    removed_parts_billed: Annotated[bool, "parts that an error removes from a response are billed"] = False
     feature_error_path: Annotated[bool, "the error of a field outside the plan has its `path`"] = True
     feature_error_code: Annotated[str | None, "code of a field outside the plan"] = None
     admin_by_applications: Annotated[bool, "`adm*` queries accept an application's token"] = True

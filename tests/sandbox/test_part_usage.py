@@ -42,14 +42,17 @@ async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
     assert response.data["supSellers"] == [{"name": "Digi-Key"}]
 
 
-@cases.parametrize("query, left")
-async def test_a_part_removed_by_an_error_is_not_billed(start: StartSandbox, query: str, left: object) -> None:
+@cases.parametrize("query, left, parts")
+async def test_a_part_removed_by_an_error_is_billed_by_its_behavior(
+    start: StartSandbox, query: str, left: object, parts: int
+) -> None:
     plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
-    async with start(applications=plan) as caller:
-        response = await caller.ask(query)
-        assert (response.status, response.body["data"]) == (200, left)
-        assert response.messages
-        assert await used(caller) == 0
+    for is_billed in (False, True):
+        async with start(applications=plan, behavior=Behavior(removed_parts_billed=is_billed)) as caller:
+            response = await caller.ask(query)
+            assert (response.status, response.body["data"]) == (200, left)
+            assert response.messages
+            assert await used(caller) == (parts if is_billed else 0)
 
 
 def test_usage_is_counted_per_application() -> None:

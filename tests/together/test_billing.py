@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 import pytest
 from support import cases, running_proxy
-from together.environment import ProxyEnvironment
+from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
+from nexar_sandbox.behavior import Behavior
 from proxy.v3 import endpoints
 
 TI = "9cf2558336484335"
@@ -93,3 +94,23 @@ def test_lists_are_documented_as_free_and_parts_are_not() -> None:
 async def test_bad_request_is_free_and_not_sent_upstream(environment: ProxyEnvironment, target: str) -> None:
     assert (await ask(environment, target)).status == 400
     assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (0, 0)
+
+
+@pytest.mark.parametrize("is_billed", [False, True])
+@pytest.mark.parametrize(
+    "sandbox",
+    [{"applications": single_application(features=frozenset())}, {"answer_fields": 4_000}],
+    ids=["features that the plan lacks", "operation that is too complex"],
+)
+async def test_refused_operations_are_counted_billed_or_not(
+    start: StartEnvironment, sandbox: dict[str, Any], is_billed: bool
+) -> None:
+    refusing = {**sandbox, "behavior": Behavior(removed_parts_billed=is_billed)}
+    queries = [{"mpn": mpn, "limit": 1} for mpn in ("1N4007", "LM358", "NE555P", "SN74S74N")]
+    async with start(sandbox=refusing, application={"features": "all"}, cache={"seconds": 60}) as environment:
+        first = await environment.get(target(*queries))
+        assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
+        then = await environment.get(target({"mpn": "none such"}))
+        returned = len(queries)
+        assert environment.billed_parts > returned if is_billed else environment.billed_parts == returned
+        assert returned < int(then.headers["x-parts-used"]) >= environment.billed_parts

@@ -103,8 +103,9 @@ class ResolverContext:
 
     def billed_parts(self, data: Any) -> int:
         """Return the number of part objects in `data` of the response. A part that is selected under two aliases
-        counts once, one that an error has removed does not count."""
-        return len({id(part) for part, path in self._billed if _is_present(data, path)})
+        counts once, one that an error has removed only by the behavior."""
+        counts_all = self.behavior.removed_parts_billed
+        return len({id(part) for part, path in self._billed if counts_all or _is_present(data, path)})
 
 
 def _is_present(data: Any, path: ResponsePath) -> bool:

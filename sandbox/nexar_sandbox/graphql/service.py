@@ -278,15 +278,14 @@ class QueryService:
                 async with asyncio.timeout(self._settings.execution_timeout):
                     result = await result
             except TimeoutError:
+                self._bill(resolver_context, None, exchange)
                 raise errors.timed_out(self._settings.execution_timeout) from None
         # graphql-core has made a null field of the error; it is one of the whole request.
         if prepared.budget.exceeded is not None:
+            self._bill(resolver_context, None, exchange)
             raise prepared.budget.exceeded
         # Parts in the data are billed even if other fields failed.
-        if resolver_context.application is not None:
-            parts = resolver_context.billed_parts(result.data)
-            self._part_usage.record(resolver_context.application.application_id, parts)
-            exchange.record_parts(parts)
+        self._bill(resolver_context, result.data, exchange)
         if not result.errors:
             return {"data": result.data}
         for error in result.errors:
@@ -294,6 +293,12 @@ class QueryService:
             if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
                 _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
         return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
+
+    def _bill(self, resolver_context: context.ResolverContext, data: Any, exchange: exchanges.Exchange) -> None:
+        if resolver_context.application is not None:
+            parts = resolver_context.billed_parts(data)
+            self._part_usage.record(resolver_context.application.application_id, parts)
+            exchange.record_parts(parts)
 
 
 @dataclass(frozen=True, slots=True)
