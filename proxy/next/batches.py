@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from proxy import errors, model
 from proxy.kit.clock import Clock
 from proxy.next import operations, turns
+from proxy.next.applications import Application
 from proxy.next.operations import Documents, Fetch, Fetched
-from proxy.next.quota import Application
 from proxy.planning.operations import EncodedOperation
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.classify import SERVICE
@@ -95,7 +95,7 @@ class Batches:
         future: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         is_search = reserved.fetches[0].query.root in ("supSearch", "supSearchMpn")
         application = reserved.application
-        market = application.country, application.currency
+        market = application.context.country, application.context.currency
         key = None if alone or is_search else (application.account, *market, reserved.documents, _root(reserved))
         batch = self._open.get(key) if key else None
         if batch is None or not batch.has_room(reserved, parts_max):
@@ -135,7 +135,8 @@ class Batches:
             return
         first = members[0][0]
         fetches = [each for reserved, _ in members for each in reserved.fetches]
-        operation = first.documents.operation(fetches, first.application.country, first.application.currency)
+        context = first.application.context
+        operation = first.documents.operation(fetches, context.country, context.currency)
         seconds = min(reserved.until for reserved, _ in members) - self._clock.monotonic()
         fetched: list[Fetched] = []
         error = None

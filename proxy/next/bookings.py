@@ -11,9 +11,10 @@ import structlog
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.next.applications import Client
 from proxy.next.flights import Flight, Flights
-from proxy.next.quota import Client
 from proxy.next.turns import Gathered
+from proxy.next.usage import KnownUsage
 from proxy.store.protocol import Begin, Finish, Result
 from proxy.store.store import Store
 
@@ -36,9 +37,10 @@ class Booking(NamedTuple):
 class Bookings:
     """Commits bookings; `is_behind` while the store has not taken one."""
 
-    def __init__(self, store: Store, flights: Flights, clock: Clock) -> None:
+    def __init__(self, store: Store, flights: Flights, usage: KnownUsage, clock: Clock) -> None:
         self._store = store
         self._flights = flights
+        self._usage = usage
         self._clock = clock
         self._gathered = Gathered("finish", self._commit)
         self._unfinished: list[Booking] = []
@@ -80,6 +82,7 @@ class Bookings:
             ]
         )
         for booking in bookings:
+            self._usage.add(booking.client.accounts(now), booking.used, booking.uncertain)
             for flight in booking.flights:
                 self._flights.remove(flight)
         return [None] * len(bookings)

@@ -17,8 +17,8 @@ import structlog
 
 from proxy import model
 from proxy.kit.clock import Clock
+from proxy.next.applications import Application
 from proxy.next.operations import Documents
-from proxy.next.quota import Application
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import protocol
 from proxy.store.store import Store
@@ -112,7 +112,7 @@ class Features:
             return
         tier.lacking, tier.until = known, self._clock.now() + KEPT_SECONDS
         if lacking:
-            log.warning("features lacking", application=application.credentials.name, features=sorted(lacking))
+            log.warning("features lacking", application=application.name, features=sorted(lacking))
         await self._put(application)
 
     async def keep_parts_max(self, application: Application, parts: int) -> None:
@@ -120,13 +120,14 @@ class Features:
         tier = self._tier(application)
         if parts < tier.parts_max:
             tier.parts_max = parts
-            log.warning("batches made smaller", application=application.credentials.name, parts=parts)
+            log.warning("batches made smaller", application=application.name, parts=parts)
             await self._put(application)
 
     async def refresh(self, applications: Iterable[Application]) -> None:
         """Learn what other processes know. Raises StoreUnavailable."""
-        for application in applications:
-            tier, text = self._tier(application), await self._store.value(f"{TIER}{_key(application)}")
+        keys = {f"{TIER}{_key(application)}": application for application in applications}
+        for application, text in zip(keys.values(), await self._store.values([*keys]), strict=True):
+            tier = self._tier(application)
             if text is None:
                 tier.parts_max = model.PARTS_MAX
                 continue

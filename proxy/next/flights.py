@@ -6,8 +6,8 @@ import asyncio
 from typing import NamedTuple
 
 from proxy import errors
+from proxy.next.applications import Client
 from proxy.next.queries import Query
-from proxy.next.quota import Client
 from proxy.next.results import Answer
 
 

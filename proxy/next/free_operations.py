@@ -13,8 +13,8 @@ import msgspec
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
+from proxy.next.applications import Application
 from proxy.next.batches import Send
-from proxy.next.quota import Application
 from proxy.planning.operations import EncodedOperation
 
 FRESH_SECONDS = 300.0

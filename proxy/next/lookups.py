@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from proxy import errors, model
 from proxy.kit.clock import Clock
+from proxy.next.applications import Application, Client, digest
 from proxy.next.features import Features, Selected
 from proxy.next.flights import Flight
 from proxy.next.queries import Query
-from proxy.next.quota import Application, Client, digest
 from proxy.next.results import Answer
 from proxy.next.turns import Gathered
 from proxy.store import protocol
@@ -85,7 +85,8 @@ class Lookups:
         return self._scope(client.application), own.key
 
     def _scope(self, application: Application) -> str:
-        return _scope(self._address, application.account, application.country, application.currency)
+        context = application.context
+        return _scope(self._address, application.account, context.country, context.currency)
 
 
 @functools.lru_cache(maxsize=1024)

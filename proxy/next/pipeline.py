@@ -11,28 +11,24 @@ taken nothing is begun that costs parts.
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from proxy import errors
-from proxy.kit.clock import Clock
 from proxy.next import queries as queries_
+from proxy.next.applications import Application, Client
 from proxy.next.batches import Batches, Reserved, Send, Sent
-from proxy.next.bookings import Booking, Bookings
+from proxy.next.bookings import Booking
 from proxy.next.features import Features, Selected
-from proxy.next.flights import Again, Flight, Flights
+from proxy.next.flights import Again, Flight
 from proxy.next.lookups import Lookups
 from proxy.next.operations import Fetch
+from proxy.next.process import ProcessState
 from proxy.next.queries import Query
-from proxy.next.quota import Application, Client, ExhaustedQuotas
 from proxy.next.results import Answer, joined
 from proxy.next.turns import Gathered
-from proxy.next.waiting import Waiting
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome, Result
-from proxy.store.store import Store
-from proxy.telemetry.metrics import Metrics
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 
@@ -54,28 +50,26 @@ class Pipeline:
 
     def __init__(
         self,
-        store: Store,
+        process: ProcessState,
         send: Send,
         features: Features,
         *,
         address: str,
         seconds: float,
         connections: int,
-        clock: Clock,
-        rng: random.Random,
-        metrics: Metrics,
     ) -> None:
         self._features = features
-        self._lookups = Lookups(store, features, clock, rng, address=address, seconds=seconds + RESERVATION_SECONDS)
+        lasting = seconds + RESERVATION_SECONDS
+        self._lookups = Lookups(process.store, features, process.clock, process.rng, address=address, seconds=lasting)
         self._seconds = seconds
-        self._clock = clock
-        self._metrics = metrics
-        self._flights = Flights()
-        self._batches = Batches(send, clock, connections)
-        self._exhausted = ExhaustedQuotas(store, clock)
-        self._bookings = Bookings(store, self._flights, clock)
-        self._waiting = Waiting(store)
-        self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", store.begin)
+        self._clock = process.clock
+        self._metrics = process.metrics
+        self._flights = process.flights
+        self._batches = Batches(send, process.clock, connections)
+        self._exhausted = process.exhausted
+        self._bookings = process.bookings
+        self._waiting = process.waiting
+        self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", process.store.begin)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -86,7 +80,7 @@ class Pipeline:
     async def refresh(self, applications: Collection[Application]) -> None:
         """Learn what other processes know of applications. At start, and once a second. Raises StoreUnavailable."""
         await self._features.refresh(applications)
-        await self._exhausted.refresh(applications)
+        await self._exhausted.refresh([*{application.account for application in applications}])
 
     async def aclose(self) -> None:
         """Wait for what is under way, and until all is booked."""
@@ -186,7 +180,7 @@ class Pipeline:
             elif blocked:
                 self._end([flight], Again(blocked, client))
             elif isinstance(outcome, protocol.Refused):
-                refusal = client.refusal(outcome, want.end * want.parts, self._clock.now())
+                refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
                 self._end([flight], Again(refusal, client))
             else:
                 reserved.append((flight, outcome.stored))
@@ -230,7 +224,7 @@ class Pipeline:
             for (flight, stored), each in zip(reserved, sent.fetched, strict=True)
         ]
         used, lost = sum(len(each.bodies) for each in sent.fetched), sum(each.lost for each in sent.fetched)
-        self._metrics.parts.labels(application.credentials.name).inc(used)
+        self._metrics.parts.labels(application.name).inc(used)
         results = [result for each in ended for result in each.results]
         landed = [(flight, each.answer) for (flight, _), each in zip(reserved, ended, strict=True) if each.answer]
         moved = [flight for (flight, _), each in zip(reserved, ended, strict=True) if each.answer is None]

@@ -8,7 +8,7 @@ changed, or all of it.
 import math
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from proxy.kit.windows import Window
 from proxy.store import begin, finish, protocol
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Seen, Usage
-from proxy.store.rows import Reservation, Transaction, Value, json_text
+from proxy.store.rows import Pair, Reservation, Transaction, Value, json_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,9 +75,14 @@ class Store(ABC):
                 finish.expire(transaction, row)
 
     @_transaction
-    async def usage(self, transaction: Transaction) -> list[Usage]:
-        """Return every account and period with usage, by both."""
-        return sorted(row for row in await transaction.all(Usage) if any(row[2:]))
+    async def usage(self, transaction: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
+        """Return accounts and periods with usage, by both: these, or all."""
+        if pairs is None:
+            rows = await transaction.all(Usage)
+        else:
+            await transaction.read((Usage, pairs))
+            rows = [row for pair in pairs if (row := transaction.get(Usage, *pair)) is not None]
+        return sorted(row for row in rows if any(row[2:]))
 
     @_transaction
     async def set_usage(self, transaction: Transaction, account: Account, used: int) -> None:
@@ -104,6 +109,12 @@ class Store(ABC):
     async def value(self, transaction: Transaction, key: str) -> str | None:
         """Return a small value; None where there is none or it has ended."""
         return await _value(transaction, key)
+
+    @_transaction
+    async def values(self, transaction: Transaction, keys: Sequence[str]) -> list[str | None]:
+        """Return small values."""
+        await transaction.read((Value, [(key,) for key in keys]))
+        return [await _value(transaction, key) for key in keys]
 
     @_transaction
     async def put_value(

@@ -9,8 +9,8 @@ import pytest
 from service.next.world import HOUR, REFUSED, BrokenStore, Runs, Upstream, World, client, uid
 
 from proxy import errors
+from proxy.next.applications import Client, digest
 from proxy.next.queries import Query, matching, part, search
-from proxy.next.quota import Client, digest
 from proxy.next.results import Answer
 from proxy.store.protocol import FRESH_SECONDS
 
@@ -180,7 +180,7 @@ def check_answer(caller: Client, query: Query, answer: Answer) -> None:
         expected = LISTS[number][query.start : query.end]
     shown = answer.result.items[query.start - answer.first : query.end - answer.first]
     assert [hit.uid for hit in shown] == expected
-    scope = f"{caller.application.credentials.client_id} {caller.application.country}".encode()
+    scope = f"{caller.application.credentials.client_id} {caller.application.context.country}".encode()
     assert all(scope in body for body in answer.result.bodies)
 
 

@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 
 from proxy import errors
+from proxy.model import MappingContext
+from proxy.next.applications import Application, ChargedAccount, Client, digest
 from proxy.next.features import Features
 from proxy.next.pipeline import Pipeline
+from proxy.next.process import ProcessState
 from proxy.next.queries import Query
-from proxy.next.quota import Application, ChargedAccount, Client, digest
 from proxy.next.results import Answer
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ProjectionCache
@@ -199,20 +201,21 @@ class World:
     store: Store
     seed: int = 0
 
-    def process(self, store: Any = None, connections: int = 10) -> Pipeline:
-        """Start a process."""
+    def state(self, store: Any = None) -> ProcessState:
+        """Return the state of a new process."""
         self.seed += 1
-        store = store or self.store
+        return ProcessState(store or self.store, self.clock, random.Random(self.seed), Metrics(self.clock))
+
+    def process(self, store: Any = None, connections: int = 10, state: ProcessState | None = None) -> Pipeline:
+        """Start a process, or another configuration of one."""
+        state = state or self.state(store)
         return Pipeline(
-            store,
+            state,
             self.upstream.send,
-            Features(self.projections, store, self.clock),
+            Features(self.projections, state.store, self.clock),
             address="http://upstream",
             seconds=SECONDS,
             connections=connections,
-            clock=self.clock,
-            rng=random.Random(self.seed),
-            metrics=Metrics(self.clock),
         )
 
     async def resolve(
@@ -253,7 +256,8 @@ def client(
     """Make a client; `limit` is that of its API key."""
     chosen = None if features is None else frozenset(features)
     credentials = Credentials("app", client_id, None)
-    application = Application(credentials, market.get("country", "US"), market.get("currency", "USD"), chosen)
+    context = MappingContext(market.get("country", "US"), market.get("currency", "USD"))
+    application = Application(credentials, context, chosen)
     charged = ChargedAccount(application.account, "app"), ChargedAccount(digest(key), f"app/{key}", limit)
     return Client(application, charged)
 

@@ -1,0 +1,213 @@
+"""Nexar applications and the clients of the service, who are known by their API keys. Built once from the
+configuration.
+
+Keys are looked up by digest, so that the configuration holds none in clear. An account is the digest of a client id or
+of an API key; names are labels, so that renaming loses no usage, and two applications with one client id share a limit.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from email.utils import format_datetime
+from typing import NamedTuple
+
+from proxy import config, errors, model
+from proxy.kit.wording import counted
+from proxy.store import protocol
+from proxy.upstream.auth.identity import Credentials
+
+# The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
+SUPPORT_END = date(2022, 3, 31)
+# The vendor's guide for those who leave v3, where the operator has no page of their own.
+MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
+NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as exhausted, and its Retry-After
+
+
+@dataclass(frozen=True, slots=True)
+class Sunset:
+    """Announced end of service: the headers of every response, before and after it.
+
+    `end` is in seconds since 1970, infinite where no date is set; `message` is that of the refusals from then on.
+    """
+
+    headers: dict[str, str]
+    end: float
+    message: str
+
+    @classmethod
+    def of(cls, settings: config.SunsetSettings | None) -> "Sunset | None":
+        """Return the sunset as configured: Deprecation (RFC 9745), Sunset (RFC 8594) and their links."""
+        if settings is None:
+            return None
+        page, end = settings.link or MIGRATION_GUIDE, math.inf
+        since = datetime.combine(settings.since or SUPPORT_END, time(), UTC)
+        headers = {"Deprecation": f"@{int(since.timestamp())}", "Link": f'<{page}>; rel="deprecation"'}
+        if settings.date is not None:
+            end = _end_of(settings.date)
+            # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
+            headers["Sunset"] = format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True)
+            headers["Link"] += f', <{page}>; rel="sunset"'
+        message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
+        return cls(headers, end, message)
+
+
+class ChargedAccount(NamedTuple):
+    """Account that a request is charged to: its digest, its name, the most parts in a period (None: unlimited), and
+    that period. `part_of` says of what it is a fraction, such as `its share of 20 % of demo`."""
+
+    id: str
+    name: str
+    limit: int | None = None
+    period: config.Period = "month"
+    part_of: str = ""
+
+    def in_period(self, now: float) -> protocol.Account:
+        """Return the account in the period that its limit applies to, of a moment in seconds since 1970."""
+        month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
+        return protocol.Account(self.id, month if self.period == "month" else protocol.LIFETIME, self.limit)
+
+    def reset_seconds(self, now: float) -> int | None:
+        """Return the seconds until usage begins from zero; None where it never does."""
+        return errors.seconds_to_next_month(now) if self.period == "month" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known.
+    `account` is the digest of the client id, or of the name where there is none."""
+
+    credentials: Credentials
+    context: model.MappingContext
+    features: frozenset[str] | None = None
+    account: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "account", digest(self.credentials.client_id or self.credentials.name))
+
+    @property
+    def name(self) -> str:
+        return self.credentials.name
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Client of the service, known by an API key: its application, the accounts of application and key, the key's
+    name, the most requests a second (0: any number), its sunset if there is one, and the key's last day of service.
+    `end` is when its requests begin to be refused, in seconds since 1970."""
+
+    application: Application
+    charged: tuple[ChargedAccount, ...]
+    key: str = ""
+    rate: int = 0
+    sunset: Sunset | None = None
+    expires: date | None = None
+    end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        sunset = math.inf if self.sunset is None else self.sunset.end
+        expiry = math.inf if self.expires is None else _end_of(self.expires)
+        object.__setattr__(self, "end", min(sunset, expiry))
+
+    @property
+    def name(self) -> str:
+        """Name of application and key, such as `demo/erp`."""
+        return f"{self.application.name}/{self.key}"
+
+    def accounts(self, now: float) -> tuple[protocol.Account, ...]:
+        """Return the accounts in all periods of a moment, in seconds since 1970.
+
+        Usage is counted by day, by month and for the lifetime, in UTC as upstream, whatever the limit applies to: a
+        changed `period` finds past usage.
+        """
+        day = datetime.fromtimestamp(now, UTC).date().isoformat()
+        return tuple(
+            protocol.Account(each.id, period, each.limit if name == each.period else None)
+            for each in self.charged
+            for name, period in (("day", day), ("month", day[:7]), ("lifetime", protocol.LIFETIME))
+        )
+
+    def exceeded(self, refused: protocol.Refused, parts: int, now: float) -> errors.QuotaExhausted:
+        """Return the error of a query that may cost so many parts and does not fit the limit of an account."""
+        account, left = refused
+        charged = next(each for each in self.charged if each.id == account.account)
+        text = f"{charged.name} has {left:,} of {counted(account.limit or 0, 'part')} left"
+        text += f", {charged.part_of}" if charged.part_of else ""
+        seconds = charged.reset_seconds(now)
+        if seconds is None:
+            end = "it is never reset"
+        else:
+            end = f"it is reset on {datetime.fromtimestamp(now + seconds, UTC).date().isoformat()}"
+        message = f"{text} ({account.period}), and this request may cost {parts}; {end}"
+        return errors.QuotaExhausted(message, retry_after=int(NEVER_SECONDS) if seconds is None else seconds)
+
+    def refusal(self, now: float) -> errors.ClientError | None:
+        """Return why a request at `now` is refused; None if it is served."""
+        if now < self.end:
+            return None
+        # First: a key that has been replaced gets no advice about the end of v3.
+        if (expired := self.expiry(now)) is not None:
+            return expired
+        return None if self.sunset is None else errors.Gone(self.sunset.message)
+
+    def expiry(self, now: float) -> errors.ExpiredKey | None:
+        """Return why a request at `now` is refused after the last day of the key; the sunset is that of v3 only."""
+        if self.expires is None or now < _end_of(self.expires):
+            return None
+        return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
+
+
+class Applications:
+    """Client of every API key, by its digest, in the order of the file; and applications by name."""
+
+    def __init__(self, configured: Mapping[str, config.ApplicationSettings]) -> None:
+        self.clients: dict[config.Digest, Client] = {}
+        for name, entry in configured.items():
+            self.clients |= _clients(name, entry)
+        self.by_name = {client.application.name: client.application for client in self.clients.values()}
+
+    def client(self, apikey: str | None) -> Client:
+        """Return the client of a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
+        if not apikey:
+            raise errors.MissingKey()
+        # A look-up by digest takes the same time for a nearly right key as for any other.
+        client = self.clients.get(config.digest(apikey))
+        if client is None:
+            raise errors.ForbiddenKey()
+        return client
+
+
+def digest(text: str) -> str:
+    """Return the digest of a client id, as of an API key."""
+    return config.digest(text).reveal()
+
+
+def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
+    """Return the clients of one application by the digests of their keys."""
+    credentials = Credentials(name, entry.client_id, entry.client_secret)
+    features = None if entry.features == "unknown" else entry.allowed_features
+    application = Application(credentials, model.MappingContext(entry.country, entry.currency), features)
+    limit = entry.parts if isinstance(entry.parts, int) else None
+    whole = ChargedAccount(application.account, name, limit, entry.period)
+    return {
+        key.key: Client(
+            application,
+            (whole, _account(name, key_name, entry, key)),
+            key_name,
+            # A key's own 0 switches the limit of its application off: only None inherits it.
+            entry.rate if key.rate is None else key.rate,
+            Sunset.of(entry.sunset_of(key)),
+            key.expires,
+        )
+        for key_name, key in entry.clients.items()
+    }
+
+
+def _account(name: str, key_name: str, entry: config.ApplicationSettings, key: config.ApiKeySettings) -> ChargedAccount:
+    part_of = "" if key.share is None else f"its share of {key.share} % of {name}"
+    return ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
+
+
+def _end_of(day: date) -> float:
+    """Return the end of a day in UTC, in seconds since 1970."""
+    return datetime.combine(day, time(23, 59, 59), UTC).timestamp() + 1

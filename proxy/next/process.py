@@ -1,0 +1,28 @@
+"""What outlives the configuration of a process, so that a reload loses none of it."""
+
+import random
+
+from proxy.kit.clock import Clock
+from proxy.next.bookings import Bookings
+from proxy.next.flights import Flights
+from proxy.next.quota import ExhaustedQuotas
+from proxy.next.usage import KnownUsage
+from proxy.next.waiting import Waiting
+from proxy.store.store import Store
+from proxy.telemetry.metrics import Metrics
+
+
+class ProcessState:
+    """The store, clock, random source and metrics of a process, and what its pipelines share: one after a reload joins
+    the flights of the one before, and begins nothing while a booking of that one is not committed."""
+
+    def __init__(self, store: Store, clock: Clock, rng: random.Random, metrics: Metrics) -> None:
+        self.store = store
+        self.clock = clock
+        self.rng = rng
+        self.metrics = metrics
+        self.flights = Flights()
+        self.waiting = Waiting(store)
+        self.exhausted = ExhaustedQuotas(store, clock)
+        self.usage = KnownUsage(store)
+        self.bookings = Bookings(store, self.flights, self.usage, clock)
