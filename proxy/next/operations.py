@@ -119,6 +119,17 @@ def _read_part(part: Any) -> Fetched:
     return Fetched(0) if bytes(part) == documents.NULL else _read(1, [part])
 
 
+def uid(body: bytes) -> str:
+    """Return the v3 uid of a part as the upstream sent it; "" for one that has none."""
+    return _identity(body).v3uid
+
+
+def counted(data: Any) -> list[documents.MatchCount]:
+    """Return the hits of each query of a supMultiMatch without parts."""
+    found: list[documents.MatchCount] = (data.data if isinstance(data, PartialData) else data).supMultiMatch
+    return found
+
+
 def _identity(body: bytes) -> _Identity:
     try:
         return _identify(body)

@@ -11,12 +11,10 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proxy.model import PartsMatchQuery
-from proxy.planning import exact_match, match
-from proxy.planning.operations import OperationResult
 from proxy.store.protocol import Result, Want
 
-Root = Literal["supMultiMatch", "supParts", "supSearch", "supSearchMpn"]
+SearchRoot = Literal["supSearch", "supSearchMpn"]
+Root = Literal["supMultiMatch", "supParts"] | SearchRoot
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
@@ -97,7 +95,7 @@ def part(uid_or_id: str) -> Query:
     return _query("supParts", {"id": uid_or_id}, 0, 1)
 
 
-def search(root: Literal["supSearch", "supSearchMpn"], start: int, end: int, arguments: dict[str, Any]) -> Query:
+def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) -> Query:
     """Make the query of a search with these arguments, beside those of its page and market."""
     return _query(root, arguments, start, end)
 
@@ -131,45 +129,3 @@ def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
     given = {name: value for name, value in criteria.items() if value is not None and value != ""}
     key = msgspec.json.encode(given, order="deterministic").decode()
     return Query(root, given, f"{root} {key}", start, end)
-
-
-def of_match(query: PartsMatchQuery, exact_only: bool) -> Query:
-    """Return the query of the core for one of parts/match (contract v3-rest.md §4)."""
-    number = query.mpn or query.mpn_or_sku or ""
-    # Matches are filtered from candidates where they may not come first, whichever page is asked for.
-    is_ranged = match.is_ranged(query, exact_only)
-    start = query.start if is_ranged else 0
-    end = query.start + query.limit if is_ranged else max(match.CANDIDATES, query.start + query.limit)
-    if (query.q and not (number or query.sku)) or exact_match.WILDCARD in number:
-        named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
-        filters = {name: [value] for name, value in named.items() if value}
-        q = exact_match.literal(number) if number else query.q
-        return search("supSearchMpn" if number else "supSearch", start, end, {"q": q, "filters": filters or None})
-    return matching(
-        start,
-        end,
-        mpn=query.mpn,
-        mpn_or_sku=query.mpn_or_sku,
-        sku=query.sku,
-        manufacturer=query.brand,
-        seller=query.seller,
-    )
-
-
-def v3_matches(
-    query: PartsMatchQuery, exact_only: bool, result: Result, first: int, parts: Sequence[Any]
-) -> exact_match.FilteredMatches:
-    """Return what v3 shows for a query of a result that begins with the element `first`: `parts` are its elements as
-    decoded, None for one that cannot be."""
-    asked = of_match(query, exact_only)
-    page = slice(asked.start - first, asked.end - first)
-    elements = zip(result.items[page], result.bodies[page], parts[page], strict=True)
-    readable = [(hit.aka_mpn, body, decoded) for hit, body, decoded in elements if decoded is not None]
-    candidates = OperationResult(
-        [decoded for _, _, decoded in readable],
-        result.hits,
-        alternate_mpns=[aka for aka, _, _ in readable],
-        records=[body for _, body, _ in readable],
-    )
-    narrow = exact_match.filter_ranked if match.is_ranged(query, exact_only) else exact_match.filter_candidates
-    return narrow(query, candidates, exact_match.match_test(query, exact_only))

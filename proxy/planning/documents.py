@@ -110,10 +110,10 @@ class FoundPart(msgspec.Struct, gc=False):
     akaMpn: str | None = None  # noqa: N815 - the service's name
 
 
-class FoundPartWithSnippet(FoundPart, kw_only=True, gc=False):
+class FoundPartWithSnippet(FoundPart, gc=False):
     """SupPartResult with all that a page shows of it."""
 
-    description: str
+    description: str | None = None
 
 
 class DescribedPart(msgspec.Struct, gc=False):

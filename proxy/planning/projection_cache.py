@@ -72,6 +72,7 @@ class ProjectionCache:
 
     def __init__(self, mappings: loader.Mappings, *, whole: bool = False) -> None:
         self._mappings = mappings
+        self.tables = mappings.tables
         self._views = {PART: mappings, **mappings.views}
         self.is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
@@ -89,6 +90,10 @@ class ProjectionCache:
             self._part(Projection(mappings.includable(view), features=everything.features, view=view), ())
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
+
+    def part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
+        """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
+        return self._cached(("part", projection, needs), lambda: self._part(projection, needs))
 
     def match(
         self, projection: Projection, skus: bool = False, known: frozenset[str] | None = NO_FEATURES

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from proxy.model import PartsMatchQuery
-from proxy.next.queries import fold, of_match, v3_matches
-from proxy.store.protocol import Hit, Result
+from proxy.next.match import of_match, shown
+from proxy.next.queries import fold
 
 NUMBERS = ("BAV99", "BAV-99", "BAV99W", "BAV99")
 
@@ -34,7 +34,7 @@ def test_requests_with_the_same_list_have_the_same_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "query, exact_only, shown, hits",
+    "query, exact_only, numbers, hits",
     [
         ({"mpn": "BAV99"}, False, ["BAV99", "BAV-99"], 2),
         ({"mpn": "BAV99", "start": 1, "limit": 1}, False, ["BAV-99"], 4),
@@ -43,16 +43,9 @@ def test_requests_with_the_same_list_have_the_same_key() -> None:
         ({"mpn": "BAV99*"}, False, ["BAV99", "BAV-99", "BAV99W"], 4),
     ],
 )
-def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, shown: list[str], hits: int) -> None:
-    items = tuple(Hit(str(place)) for place in range(4))
-    result = Result("key", 20, 4, items, tuple(number.encode() for number in NUMBERS))
-    parts = [SimpleNamespace(mpn=number, akaMpns=[]) for number in NUMBERS]
-    matches = v3_matches(PartsMatchQuery(**query), exact_only, result, 0, parts)
-    assert ([part.mpn for part in matches.parts], matches.hits) == (shown, hits)
-    assert matches.records == [part.mpn.encode() for part in matches.parts]
-
-
-def test_a_part_that_cannot_be_decoded_is_left_out_alone() -> None:
-    result = Result("key", 3, 3, (Hit("1"), Hit("2")), (b"broken", b"BAV99"))
-    matches = v3_matches(PartsMatchQuery(mpn="BAV99"), False, result, 0, [None, SimpleNamespace(mpn="BAV99")])
-    assert matches.records == [b"BAV99"]
+def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, numbers: list[str], hits: int) -> None:
+    asked = of_match(PartsMatchQuery(**query), exact_only)
+    candidates = [(SimpleNamespace(mpn=number, akaMpns=[]), number.encode(), None) for number in NUMBERS]
+    matches = shown(PartsMatchQuery(**query), exact_only, 4, candidates[asked.start : asked.end])
+    assert ([part.mpn for part in matches.parts], matches.hits) == (numbers, hits)
+    assert matches.records == [number.encode() for number in numbers]

@@ -1,0 +1,85 @@
+"""Queries of parts/match: which lists of the core they need, and what v3 shows of these lists (contract v3-rest.md §4).
+
+A number with wildcards goes to supSearchMpn, and so does the only query of a request if a setting says so; `q` goes to
+supSearch, everything else to supMultiMatch. Where the upstream does not rank matches first, they are filtered from
+candidates. Pure.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from proxy.model import PartsMatchQuery, PartsMatchRequest
+from proxy.next import queries
+from proxy.next.queries import Query
+from proxy.planning import documents, exact_match
+from proxy.planning.match import CANDIDATES, SingleQuery, is_ranged
+from proxy.planning.operations import EncodedOperation, OperationResult
+
+_COUNT = documents.multi_match("")
+
+
+def of_request(request: PartsMatchRequest, single_query: SingleQuery) -> list[tuple[PartsMatchQuery, Query]]:
+    """Return the valid queries of a request, each with that of the core. `single_query` is where a number goes that is
+    asked for alone: not with exact_only, for which supMultiMatch returns, and bills, fewer candidates."""
+    valid = [query for query in request.queries if query.error is None]
+    is_single = len(valid) == 1 and not request.exact_only and single_query == "supSearchMpn"
+    return [(query, of_match(query, request.exact_only, is_single=is_single)) for query in valid]
+
+
+def of_match(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = False) -> Query:
+    """Return the query of the core for one of parts/match. `is_single`: by supSearchMpn if it has but a number."""
+    number = query.mpn or query.mpn_or_sku or ""
+    # Matches are filtered from candidates where they may not come first, whichever page is asked for.
+    is_page = is_ranged(query, exact_only)
+    start = query.start if is_page else 0
+    end = query.start + query.limit if is_page else max(CANDIDATES, query.start + query.limit)
+    is_single = is_single and bool(query.mpn) and not (query.sku or query.brand or query.seller or query.mpn_or_sku)
+    # With a number, `q` is that number or empty (parsing/match_queries.py): it adds nothing.
+    if (query.q and not (number or query.sku)) or exact_match.WILDCARD in number or is_single:
+        # The upstream accepts names in its id filters (contract graphql.md §2.4).
+        named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
+        filters = {name: [value] for name, value in named.items() if value}
+        q = exact_match.literal(number) if number else query.q
+        root: queries.SearchRoot = "supSearchMpn" if number else "supSearch"
+        return queries.search(root, start, end, {"q": q, "filters": filters or None})
+    return _matching(query, start, end)
+
+
+def shown(
+    query: PartsMatchQuery, exact_only: bool, hits: int, candidates: Sequence[tuple[Any, bytes, str | None]]
+) -> exact_match.FilteredMatches:
+    """Return what v3 shows of the elements that a query has asked for, of so many hits: each a part, decoded and as it
+    was sent, with the alternate MPN that the query matched."""
+    result = OperationResult(
+        [part for part, _, _ in candidates],
+        hits,
+        alternate_mpns=[aka for _, _, aka in candidates],
+        records=[body for _, body, _ in candidates],
+    )
+    narrow = exact_match.filter_ranked if is_ranged(query, exact_only) else exact_match.filter_candidates
+    return narrow(query, result, exact_match.match_test(query, exact_only))
+
+
+def needs_count(query: PartsMatchQuery, asked: Query, matches: exact_match.FilteredMatches) -> bool:
+    """Return whether the page leaves open how many parts match: a search has partial matches among its hits, too. No
+    operation counts the matches of a pattern."""
+    number = query.mpn or query.mpn_or_sku or ""
+    return asked.root == "supSearchMpn" and exact_match.WILDCARD not in number and not matches.certain
+
+
+def count(query: PartsMatchQuery, country: str, currency: str) -> EncodedOperation:
+    """Return the operation that counts the parts that match, without parts."""
+    counted = _matching(query, query.start, query.start).criteria | {"start": query.start, "limit": 0}
+    return _COUNT.operation({"queries": [counted], "country": country, "currency": currency}, 0)
+
+
+def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:
+    return queries.matching(
+        start,
+        end,
+        mpn=query.mpn,
+        mpn_or_sku=query.mpn_or_sku,
+        sku=query.sku,
+        manufacturer=query.brand,
+        seller=query.seller,
+    )
