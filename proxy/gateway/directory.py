@@ -16,6 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
 from proxy.planning.listing import Listing
+from proxy.planning.operations import PartialData
 from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.graphql import GraphQLClient
@@ -101,6 +102,7 @@ class Directory:
         data: Any = await self._upstream.execute(
             definition.document.operation({}, 0), credentials, partial_errors=partial_errors
         )
+        data = data.data if isinstance(data, PartialData) else data
         try:
             # In a thread: tens of thousands of entries would block the event loop.
             listing = await asyncio.to_thread(definition.build, data)

@@ -20,14 +20,16 @@ class SingleFlight(Generic[K, V]):
         self._name = name
         self._tasks: dict[K, asyncio.Task[V]] = {}
 
-    async def run(self, key: K, work: Callable[[], Awaitable[V]]) -> V:
+    async def run(self, key: K, work: Callable[[], Awaitable[V]], seconds: float | None = None) -> V:
         """Return the result of the execution in flight for `key`, or start `work` if there is none. Errors are shared.
 
-        Cancelling a caller does not cancel the execution.
+        Raises TimeoutError after `seconds`. Neither that nor cancelling a caller ends the execution.
         """
         task = self.start(key, work)
         # Not `await task`, which would cancel it together with this caller.
-        await asyncio.wait((task,))
+        done, _ = await asyncio.wait((task,), timeout=seconds)
+        if not done:
+            raise TimeoutError
         return task.result()
 
     def start(self, key: K, work: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:

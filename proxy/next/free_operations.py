@@ -4,7 +4,6 @@ memory for five minutes.
 They are never reserved, and sent without parts left, too.
 """
 
-import asyncio
 from typing import Any, NamedTuple
 
 import cachetools
@@ -49,9 +48,9 @@ class FreeOperations:
         key = application.account, operation.payload
         if kept := self._kept.get(key):
             return kept.data
+        seconds = None if deadline is None else deadline - self._clock.monotonic()
         try:
-            async with asyncio.timeout(None if deadline is None else deadline - self._clock.monotonic()):
-                return await self._flights.run(key, lambda: self._fetch(key, application, operation))
+            return await self._flights.run(key, lambda: self._fetch(key, application, operation), seconds)
         except TimeoutError:
             raise errors.DeadlineExceeded("the time limit of the request has passed") from None
         except errors.BridgeError as error:

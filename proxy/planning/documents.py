@@ -217,13 +217,15 @@ def parts(selection: str) -> Document:
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
     """Return the document of a query that lists all objects of a kind, such as supSellers; free of charge."""
-    return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document()
+    return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document(
+        mark_errors=_partial()
+    )
 
 
 def attributes() -> Document:
     """Return the document that lists all specs of the upstream; free of charge."""
     record = types.GenericAlias(list, (SpecAttribute,))
-    return Root("supAttributes", "", "", "name shortname", record).document()
+    return Root("supAttributes", "", "", "name shortname", record).document(mark_errors=_partial())
 
 
 class Root(NamedTuple):
@@ -268,7 +270,7 @@ def _counting(counted: frozenset[str], below: str, result: type | None) -> Docum
 
 
 def _partial(mark_lost: ErrorMarker | None = None) -> ErrorMarker:
-    """Return the error marker of a document of parts; `mark_lost` finds out whether anything is left."""
+    """Return the error marker of a document; `mark_lost` finds out whether anything is left."""
 
     def mark(data: Any, reported: list[model.GraphQLError]) -> PartialData | None:
         left = data if mark_lost is None else mark_lost(data, reported)

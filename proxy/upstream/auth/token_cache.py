@@ -4,7 +4,6 @@ A token is renewed in the background before it expires, and never used after tha
 for all tasks, workers and machines (contract graphql.md §4.1).
 """
 
-import asyncio
 import random
 from collections.abc import Set
 from dataclasses import dataclass, replace
@@ -120,8 +119,7 @@ class TokenCache:
     async def _requested(self, credentials: Credentials, seconds: float | None) -> identity.AccessToken:
         """Request a token. A caller that runs out of time leaves the request running for the next one."""
         try:
-            async with asyncio.timeout(seconds):
-                return await self._flights.run(credentials, lambda: self._fetch(credentials))
+            return await self._flights.run(credentials, lambda: self._fetch(credentials), seconds)
         except TimeoutError as error:
             raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
 
