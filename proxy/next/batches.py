@@ -6,6 +6,7 @@ that it may have. It never asks for a number twice. What a reservation has waite
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from proxy.next import operations, turns
 from proxy.next.applications import Application
 from proxy.next.operations import Documents, Fetch, Fetched
 from proxy.planning.operations import EncodedOperation
+from proxy.telemetry.metrics import Metrics
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.classify import SERVICE
 
@@ -83,9 +85,10 @@ class _Batch:
 class Batches:
     """Sends what is reserved; at most `connections` operations are under way at a time."""
 
-    def __init__(self, send: Send, clock: Clock, connections: int) -> None:
+    def __init__(self, send: Send, clock: Clock, connections: int, metrics: Metrics) -> None:
         self._send_once = send
         self._clock = clock
+        self._metrics = metrics
         self._connections = asyncio.Semaphore(connections)
         self._open: dict[Any, _Batch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -111,10 +114,15 @@ class Batches:
     async def _run(self, batch: _Batch) -> None:
         try:
             await turns.quiet(lambda: batch.queries)
-            async with self._connections:
+            waits = self._metrics.upstream_waiting.track_inprogress if self._connections.locked() else nullcontext
+            with waits():
+                await self._connections.acquire()
+            try:
                 if self._open.get(batch.key) is batch:
                     del self._open[batch.key]
                 await self._send(self._in_time(batch))
+            finally:
+                self._connections.release()
         finally:
             for _, future in batch.members:
                 future.cancel()  # has an effect only where the task was cancelled, or has a mistake
@@ -135,6 +143,8 @@ class Batches:
             return
         first = members[0][0]
         fetches = [each for reserved, _ in members for each in reserved.fetches]
+        if len(members) > 1:
+            self._metrics.batched_requests.inc(len(members))
         context = first.application.context
         operation = first.documents.operation(fetches, context.country, context.currency)
         seconds = min(reserved.until for reserved, _ in members) - self._clock.monotonic()

@@ -65,7 +65,7 @@ class Pipeline:
         self._clock = process.clock
         self._metrics = process.metrics
         self._flights = process.flights
-        self._batches = Batches(send, process.clock, connections)
+        self._batches = Batches(send, process.clock, connections, process.metrics)
         self._exhausted = process.exhausted
         self._bookings = process.bookings
         self._waiting = process.waiting
