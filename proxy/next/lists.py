@@ -49,6 +49,10 @@ class Lists:
         self._kept: dict[str, _Kept] = {}
         self._flights: SingleFlight[tuple[str, Credentials], Any] = SingleFlight("list")
 
+    def adopt(self, replaced: "Lists") -> None:
+        """Take over the lists of those that these replace: of the same upstream, and the same mappings."""
+        self._kept |= replaced._kept
+
     async def listing(self, name: str, credentials: Credentials, deadline: float) -> Listing:
         """Return the list of `name` objects, which the caller waits for until `deadline` (monotonic seconds).
 

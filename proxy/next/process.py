@@ -6,6 +6,7 @@ from proxy.kit.clock import Clock
 from proxy.next.bookings import Bookings
 from proxy.next.flights import Flights
 from proxy.next.quota import ExhaustedQuotas
+from proxy.next.rate_limit import RateLimits
 from proxy.next.usage import KnownUsage
 from proxy.next.waiting import Waiting
 from proxy.store.store import Store
@@ -13,14 +14,15 @@ from proxy.telemetry.metrics import Metrics
 
 
 class ProcessState:
-    """The store, clock, random source and metrics of a process, and what its pipelines share: one after a reload joins
-    the flights of the one before, and begins nothing while a booking of that one is not committed."""
+    """The store, clock, random source and metrics of one of `workers`, and what its pipelines share: one after a
+    reload joins the flights of the one before, and begins nothing while a booking of that one is not committed."""
 
-    def __init__(self, store: Store, clock: Clock, rng: random.Random, metrics: Metrics) -> None:
+    def __init__(self, store: Store, clock: Clock, rng: random.Random, metrics: Metrics, workers: int = 1) -> None:
         self.store = store
         self.clock = clock
         self.rng = rng
         self.metrics = metrics
+        self.rate_limits = RateLimits(workers, clock)
         self.flights = Flights()
         self.waiting = Waiting(store)
         self.exhausted = ExhaustedQuotas(store, clock)

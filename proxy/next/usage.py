@@ -84,6 +84,11 @@ class UsageRow(msgspec.Struct, frozen=True):
     exhausted_until: str | None
     part_limit: int | None
 
+    @property
+    def name(self) -> str:
+        """Name of the account, such as `demo` or `demo/erp`."""
+        return self.application if self.key is None else f"{self.application}/{self.key}"
+
 
 def rows(
     applications: Applications, usage: Mapping[Pair, Usage], exhausted: Mapping[str, Exhausted], now: float

@@ -16,10 +16,10 @@ from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.compiler import CompiledObject
 from proxy.mapping.tables import Tables
 from proxy.next import match, operations, queries
+from proxy.next.applications import Client
 from proxy.next.free_operations import FreeOperations
 from proxy.next.pipeline import Pipeline
 from proxy.next.queries import Query
-from proxy.next.quota import Client
 from proxy.next.response_metadata import ResponseMetadata
 from proxy.next.results import Answer
 from proxy.planning import exact_match
@@ -53,7 +53,7 @@ class GatewayRequest(NamedTuple):
     ) -> Self:
         """Make the request of a client; the slices of its lists become part of the context."""
         application = client.application
-        context = model.MappingContext(application.country, application.currency, None, slices)
+        context = replace(application.context, cuts=slices)
         return cls(client, projection, context, metadata)
 
 
@@ -121,7 +121,7 @@ class V3Objects:
                 hits = await self._count(request, query, hits)
             if answer.source == "miss":
                 unmatched = len(candidates) - len(matches.parts)
-                self._metrics.parts_unmatched.labels(request.client.application.credentials.name).inc(unmatched)
+                self._metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
             items = await in_turns(reader.items(zip(matches.parts, matches.records, strict=True)))
             # `hits` is never less than what the client has been shown, whatever the count says.
             shown = query.start + len(matches.parts) if matches.parts else 0
@@ -181,7 +181,7 @@ class V3Objects:
     async def _count(self, request: GatewayRequest, query: model.PartsMatchQuery, at_most: int) -> int:
         """Return how many parts match a query; as many as there may be if that cannot be counted."""
         application = request.client.application
-        operation = match.count(query, application.country, application.currency)
+        operation = match.count(query, application.context.country, application.context.currency)
         deadline = request.metadata.since + self._seconds
         try:
             data = await self._free.execute(application, operation, deadline)

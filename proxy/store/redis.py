@@ -47,15 +47,7 @@ class RedisStore(Store):
 
     def __init__(self, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | None]) -> None:
         super().__init__(worker, cache_bytes)
-        try:
-            # Sent again once, for a connection that had been idle and is gone.
-            retry = Retry(NoBackoff(), 1)
-            self._redis: Any = client.Redis.from_url(
-                url, retry=retry, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=RESPONSE_SECONDS
-            )
-        except ValueError:
-            # Without the cause, whose message repeats the address and the password in it.
-            raise errors.ConfigError("store: is not an address that Redis clients understand") from None
+        self._redis = _client(url)
         self._script = self._redis.register_script(SCRIPT)
         self._clock = clock
         self._now = now
@@ -166,6 +158,33 @@ class _RedisTransaction(Transaction):
             order = max(1, round((row.until - self.now) * 1000))
         # Redis' MessagePack knows no bytes: this is a text.
         return (*_name(kind, key), msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order)
+
+
+async def try_out(url: str) -> dict[str, Any]:
+    """Return what Redis says of itself (INFO) after a key has been written and deleted in one transaction. Raises
+    ConfigError, StoreUnavailable."""
+    redis = _client(url)
+    try:
+        async with redis.pipeline(transaction=True) as pipeline:
+            pipeline.set(f"{PREFIX}tried", 1, ex=1)
+            pipeline.delete(f"{PREFIX}tried")
+            await _response(pipeline.execute())
+        info: dict[str, Any] = await _response(redis.info())
+    finally:
+        await redis.aclose()
+    return info
+
+
+def _client(url: str) -> Any:
+    try:
+        # Sent again once, for a connection that had been idle and is gone.
+        retry = Retry(NoBackoff(), 1)
+        return client.Redis.from_url(
+            url, retry=retry, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=RESPONSE_SECONDS
+        )
+    except ValueError:
+        # Without the cause, whose message repeats the address and the password in it.
+        raise errors.ConfigError("store: is not an address that Redis clients understand") from None
 
 
 def _check(info: dict[str, Any]) -> None:

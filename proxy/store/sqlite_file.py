@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from proxy import errors
 from proxy.store.protocol import Usage
@@ -162,6 +163,21 @@ class Database:
         if mistake:
             raise errors.StoreUnavailable(f"{self._path} {mistake}")
         self._bytes = found.st_size
+
+
+def try_out(path: Path) -> int:
+    """Return the version of a file, 0 if it is not the store's, and write to it, which is taken back. Raises
+    sqlite3.Error where the file cannot be opened, read or written, or another process writes for too long."""
+    # mode=rw: a file that is missing is not made.
+    address = f"file:{quote(str(path))}?mode=rw"
+    with contextlib.closing(sqlite3.connect(address, timeout=BUSY_SECONDS, isolation_level=None, uri=True)) as tried:
+        tried.execute("BEGIN IMMEDIATE")
+        application, version = (
+            int(tried.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+        )
+        tried.execute(f"PRAGMA user_version = {version}")  # the first write, of what is there already
+        tried.execute("ROLLBACK")
+    return version if application == APPLICATION else 0
 
 
 def _make(path: Path) -> tuple[int, int]:
