@@ -65,7 +65,7 @@ class Bookings:
         if self._repeating is not None:
             await asyncio.wait((self._repeating,))
 
-    async def _commit(self, bookings: Sequence[Booking]) -> Sequence[None]:
+    async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> Sequence[None]:
         now = self._clock.now()
         await self._store.finish(
             [
@@ -77,6 +77,7 @@ class Bookings:
                     each.client.accounts(now),
                     each.used,
                     each.uncertain,
+                    is_repeated,
                 )
                 for each in bookings
             ]
@@ -92,7 +93,7 @@ class Bookings:
             await asyncio.sleep(REPEAT_SECONDS)
             bookings = [*self._unfinished]
             try:
-                await self._commit(bookings)
+                await self._commit(bookings, is_repeated=True)
             except errors.StoreUnavailable:
                 continue
             del self._unfinished[: len(bookings)]

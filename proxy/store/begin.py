@@ -97,7 +97,7 @@ def _refusal(transaction: Transaction, begin: Begin, parts: int) -> Refused | er
         usage = transaction.get(Usage, *account[:2])
         left = (account.limit or 0) - sum(usage[2:] if usage else ())
         if account.limit is not None and parts > left:
-            return Refused(account, max(0, left))
+            return Refused(account, max(0, left), usage.reserved if usage else 0)
     return None
 
 

@@ -30,8 +30,8 @@ async def finish(transaction: Transaction, finishes: Sequence[Finish], cache_byt
 
 async def _finish(transaction: Transaction, finish: Finish, cache_bytes: int) -> None:
     reservation = transaction.get(Reservation, finish.id)
-    if reservation is None and transaction.epoch:
-        return  # begun before Redis lost data: part of the usage that is set
+    if reservation is None and (transaction.epoch or finish.is_repeated):
+        return  # begun before Redis lost data: part of the usage that is set; or booked when it was sent before
     _book(transaction, finish, reservation)
     own = await _remove(transaction, reservation) if reservation else set()
     is_late = reservation is None or not reservation.is_open

@@ -100,10 +100,11 @@ class Reserved(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The want does not fit the limit of an account, which has so many parts left."""
+    """The want does not fit the limit of an account, which has so many parts left, beside those that are reserved."""
 
     account: Account
     left: int
+    reserved: int
 
 
 Outcome = Found | Busy | Reserved | Refused | errors.StoreUnavailable
@@ -132,6 +133,8 @@ class Finish(NamedTuple):
     later period and uncertain in the earlier one. Results that could not be stored do not keep the usage from being
     booked; one may answer a key that was not reserved. A part with fewer fields replaces none that is fresh. What comes
     after the deadline is stored only for keys that nobody has reserved since, and without its `begin` nothing is.
+
+    `is_repeated`: it was sent before, and its confirmation may be lost. Where its reservation is gone, it was taken.
     """
 
     id: str
@@ -141,6 +144,7 @@ class Finish(NamedTuple):
     accounts: Sequence[Account]
     used: int
     uncertain: int
+    is_repeated: bool = False
 
 
 class Usage(NamedTuple):

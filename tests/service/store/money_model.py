@@ -96,7 +96,9 @@ class Model:
         for account, period, limit in accounts:
             left = (limit or 0) - sum(self.counts[(account, period), kind] for kind in KINDS)
             if limit is not None and 0 < parts > left:
-                return Refused(Account(account, period, limit), max(left, 0))
+                return Refused(
+                    Account(account, period, limit), max(left, 0), self.counts[(account, period), "reserved"]
+                )
         return None
 
     def _take(self, reservation: Reservation, key: Pair, parts: int) -> None:
@@ -118,7 +120,9 @@ class Model:
         self._add(reservation.counted, KINDS[1 + (reservation.state == "open")], -reservation.parts)
         self._add(present, "used", finish.used)
         self._add(present, "uncertain", finish.uncertain)
-        self._add([pair for pair in reservation.begun if pair not in present], "uncertain", sum(finish[-2:]))
+        self._add(
+            [pair for pair in reservation.begun if pair not in present], "uncertain", finish.used + finish.uncertain
+        )
         for result in finish.results:
             if (finish.scope, result.key) in reservation.keys:
                 self._store(finish.scope, finish.selection, result)

@@ -55,7 +55,7 @@ async def test_quote_returns_what_begin_would_and_changes_nothing(client: Client
     small = Account("erp", "2023-11", 1)
     for _ in range(2):
         outcomes = await client.quote("a", "b", accounts=(small,))
-        assert outcomes == [Reserved(None), Refused(small, 0)]
+        assert outcomes == [Reserved(None), Refused(small, 0, 1)]
     assert await client.store.usage() == []
     await client.begin("x", "a")
     assert await client.quote("a") == Busy()
@@ -66,7 +66,7 @@ async def test_wants_that_do_not_fit_are_refused_in_their_order(client: Client, 
     limited = Account("erp", "2023-11", 4)
     wants = [Want("a", end), Want("b", 4), Want("c", 1), Want("free", 9, 0)]
     outcomes = await client.begin("x", *wants, accounts=(limited,))
-    assert outcomes == [Reserved(None), Refused(limited, 4 - end), Reserved(None), Reserved(None)]
+    assert outcomes == [Reserved(None), Refused(limited, 4 - end, end), Reserved(None), Reserved(None)]
     assert await client.counts() == (0, 0, end + 1)
 
 
@@ -74,18 +74,18 @@ async def test_every_account_limits_and_is_counted(client: Client) -> None:
     key, day = Account("key", LIFETIME, 2), Account("erp", "2023-11-30")
     accounts = (NOVEMBER, key, day)
     outcomes = await client.begin("x", "a", Want("b", 2), Want("c", 1, 1), accounts=accounts)
-    assert outcomes == [Reserved(None), Refused(key, 1), Reserved(None)]
+    assert outcomes == [Reserved(None), Refused(key, 1, 1), Reserved(None)]
     await client.finish("x", used=1, uncertain=1, accounts=accounts)
     assert [await client.counts(account) for account in accounts] == [(1, 1, 0)] * 3
     # Used and uncertain parts count as well as reserved ones; what is another account's does not.
-    assert await client.begin("y", "a", accounts=(key,)) == Refused(key, 0)
+    assert await client.begin("y", "a", accounts=(key,)) == Refused(key, 0, 0)
     assert await client.begin("z", "a", accounts=(Account("other", LIFETIME, 2),)) == Reserved(None)
 
 
 async def test_begins_of_one_call_see_each_other(client: Client) -> None:
     one = Account("erp", "2023-11", 1)
     begins = [begin(id, key, time=client.time, accounts=(one,)) for id, key in (("x", "a"), ("y", "a"), ("z", "b"))]
-    assert await client.store.begin(begins) == [[Reserved(None)], [Busy()], [Refused(one, 0)]]
+    assert await client.store.begin(begins) == [[Reserved(None)], [Busy()], [Refused(one, 0, 1)]]
 
 
 async def test_wants_are_as_many_as_a_request_may_have(client: Client) -> None:
@@ -236,7 +236,7 @@ async def test_processes_share_limits_keys_results_and_values(open_shared: Any, 
     one, two = [Client(await open_shared(), time) for _ in range(2)]
     small = Account("erp", "2023-11", 1)
     await one.begin("x", "a", accounts=(small,))
-    assert await two.begin("y", "a", "b", accounts=(small,)) == [Busy(), Refused(small, 0)]
+    assert await two.begin("y", "a", "b", accounts=(small,)) == [Busy(), Refused(small, 0, 1)]
     await one.finish("x", result("a", "u"))
     assert await two.stored("a")
     await two.store.put_value("token", "t", 9)

@@ -180,8 +180,9 @@ class MoneyMachine(RuleBasedStateMachine):
                     self.finish_request(request, draw)
 
     def begin_again(self, number: int, draw: Draw) -> None:
-        """Begin what has begun once more, later."""
-        if request := self.chosen(draw):
+        """Begin what has begun once more, later; nobody does when its end was known long ago."""
+        request = self.chosen(draw)
+        if request and (request.finish is None or self.now < request.deadline):
             self.step(request.process, "begin", [request.begin])
 
     def send(self, number: int, draw: Draw) -> None:
@@ -205,7 +206,9 @@ class MoneyMachine(RuleBasedStateMachine):
                 self.finish_request(request, draw)
 
     def finish_request(self, request: Request, draw: Draw) -> None:
-        if request.finish is None:
+        if request.finish is not None:
+            request.finish = request.finish._replace(is_repeated=True)
+        else:
             begin, sent, answered = request.begin, request.billed is not None, draw(mostly)
             results = [self.result(begin, *each) for each in request.reserved if sent and answered and draw(mostly)]
             used, uncertain = (request.billed or 0, 0) if answered else (0, request.parts if sent else 0)
@@ -234,9 +237,9 @@ class MoneyMachine(RuleBasedStateMachine):
         self.sweep(number, draw, SECONDS + 0.5)
 
     def sweep(self, number: int, draw: Draw, seconds: float | None = None) -> None:
-        """Nobody finishes once more after the deadline, or finishes a day later."""
+        """Nobody finishes a day later."""
         self.now += draw(st.sampled_from(STEPS)) if seconds is None else seconds
-        self.requests = [each for each in self.requests if self.now < each.deadline + (0 if each.finish else 20 * HOUR)]
+        self.requests = [each for each in self.requests if self.now < each.deadline + 20 * HOUR]
         if draw(mostly):
             self.step(number, "sweep", die_at=draw(deaths))
 

@@ -140,7 +140,7 @@ async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_ser
     await one_process.set_usage(others, 0)
     await other.set_usage(limited_key, 5)
     assert await one(other, begin("f", "n", time=time, accounts=[others])) == Reserved(None)
-    assert await one(other, begin("g", "o", time=time, accounts=[limited_key])) == Refused(limited_key, 0)
+    assert await one(other, begin("g", "o", time=time, accounts=[limited_key])) == Refused(limited_key, 0, 1)
     await one_process.finish([finish("d")])
     assert await counts(other) == (41, 0, 0)
 
