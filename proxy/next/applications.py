@@ -21,6 +21,7 @@ from proxy.upstream.auth.identity import Credentials
 SUPPORT_END = date(2022, 3, 31)
 # The vendor's guide for those who leave v3, where the operator has no page of their own.
 MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
+RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operations end sooner
 NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as exhausted, and its Retry-After
 
 
@@ -129,12 +130,15 @@ class Client:
 
     def exceeded(self, refused: protocol.Refused, parts: int, now: float) -> errors.QuotaExhausted:
         """Return the error of a query that may cost so many parts and does not fit the limit of an account."""
-        account, left = refused
+        account, left, reserved = refused
         charged = next(each for each in self.charged if each.id == account.account)
         text = f"{charged.name} has {left:,} of {counted(account.limit or 0, 'part')} left"
         text += f", {charged.part_of}" if charged.part_of else ""
         seconds = charged.reset_seconds(now)
-        if seconds is None:
+        if parts <= left + reserved:
+            end = f"{reserved:,} are reserved by requests under way, so try again in a few seconds"
+            seconds = RESERVED_SECONDS
+        elif seconds is None:
             end = "it is never reset"
         else:
             end = f"it is reset on {datetime.fromtimestamp(now + seconds, UTC).date().isoformat()}"

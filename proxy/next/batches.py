@@ -14,8 +14,10 @@ from proxy import errors, model
 from proxy.kit.clock import Clock
 from proxy.next import operations, turns
 from proxy.next.applications import Application
-from proxy.next.operations import Documents, Fetch, Fetched
+from proxy.next.features import Selected
+from proxy.next.operations import Fetch, Fetched
 from proxy.planning.operations import EncodedOperation
+from proxy.store import protocol
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.auth.identity import Credentials
 from proxy.upstream.classify import SERVICE
@@ -25,11 +27,13 @@ Send = Callable[[EncodedOperation, Credentials, float], Awaitable[Any]]
 
 
 class Reserved(NamedTuple):
-    """What one reservation fetches, of one root field, and when it must have ended (monotonic seconds)."""
+    """What one reservation fetches, of one root field; when it was begun (seconds since 1970), in whose day it is to be
+    sent, and when it must have ended (monotonic seconds)."""
 
     application: Application
-    documents: Documents
+    selected: Selected
     fetches: Sequence[Fetch]
+    begun: float
     until: float
 
     @property
@@ -99,7 +103,8 @@ class Batches:
         is_search = reserved.fetches[0].query.root in ("supSearch", "supSearchMpn")
         application = reserved.application
         market = application.context.country, application.context.currency
-        key = None if alone or is_search else (application.account, *market, reserved.documents, _root(reserved))
+        grouped = application.account, *market, reserved.selected.documents, _root(reserved)
+        key = None if alone or is_search else grouped
         batch = self._open.get(key) if key else None
         if batch is None or not batch.has_room(reserved, parts_max):
             batch = _Batch(key)
@@ -128,13 +133,14 @@ class Batches:
                 future.cancel()  # has an effect only where the task was cancelled, or has a mistake
 
     def _in_time(self, batch: _Batch) -> list[tuple[Reserved, asyncio.Future[Sent]]]:
-        """Return the members whose reservations have not ended; the others are told so."""
-        in_time = []
+        """Return the members whose reservations have not ended, and count in the periods of now; the others are told
+        so."""
+        in_time, now, day = [], self._clock.monotonic(), self._clock.now() // protocol.DAY_SECONDS
         for reserved, future in batch.members:
-            if reserved.until > self._clock.monotonic():
+            if reserved.until > now and reserved.begun // protocol.DAY_SECONDS == day:
                 in_time.append((reserved, future))
             elif not future.done():
-                late = errors.DeadlineExceeded(f"{SERVICE} was not asked in time: all connections were in use")
+                late = errors.DeadlineExceeded(f"{SERVICE} was not asked in time")
                 future.set_result(Sent((), late, len(reserved.fetches), reserved.parts, 1))
         return in_time
 
@@ -146,7 +152,7 @@ class Batches:
         if len(members) > 1:
             self._metrics.batched_requests.inc(len(members))
         context = first.application.context
-        operation = first.documents.operation(fetches, context.country, context.currency)
+        operation = first.selected.documents.operation(fetches, context.country, context.currency)
         seconds = min(reserved.until for reserved, _ in members) - self._clock.monotonic()
         fetched: list[Fetched] = []
         error = None

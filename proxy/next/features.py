@@ -25,9 +25,10 @@ from proxy.store.store import Store
 
 TIER = "tier "  # how the keys of what is kept begin; the application follows
 KEPT_SECONDS = 86_400.0
+GUESS_SECONDS = 3_600.0  # for which features are left out that may not be the reason of a refusal
 TRIAL_SECONDS = 60.0  # between two operations that try a feature again
 
-_decode = msgspec.json.Decoder(tuple[float | None, frozenset[str], int]).decode
+_decode = msgspec.json.Decoder(tuple[float | None, float, frozenset[str], int]).decode
 
 log = structlog.get_logger()
 
@@ -42,12 +43,13 @@ class Selected(NamedTuple):
 
 @dataclass(slots=True)
 class _Tier:
-    """What is known of an application: the features that it lacks, until when that is taken for granted (seconds since
-    1970), or None before an operation has shown any; the lock of the first operations, of which one is sent at a time;
-    how many parts an operation may have."""
+    """What is known of an application: the features that it lacks, when an operation has shown that (seconds since
+    1970; None before the first), and until when it is taken for granted; the lock of the first operations, of which one
+    is sent at a time; how many parts an operation may have."""
 
     lacking: frozenset[str] = frozenset()
-    until: float | None = None
+    shown: float | None = None
+    until: float = 0.0
     parts_max: int = model.PARTS_MAX
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -75,7 +77,7 @@ class Features:
     def fetched(self, application: Application, without: frozenset[str]) -> Selected:
         """Return what is selected of parts that are fetched, without some features."""
         tier, now = self._tier(application), self._clock.now()
-        if tier.lacking and tier.until is not None and tier.until <= now:
+        if tier.lacking and tier.until <= now:
             tier.until = now + TRIAL_SECONDS
             return self._select(self._configured(application) - without)
         return self._select(self.of(application) - without)
@@ -91,7 +93,7 @@ class Features:
     def first(self, application: Application) -> asyncio.Lock | None:
         """Return the lock of an application's first operations; None if its features are known."""
         tier = self._tier(application)
-        return tier.first if application.features is None and tier.until is None else None
+        return tier.first if application.features is None and tier.shown is None else None
 
     def named(self, errors: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
         """Return the selected features at whose fields the paths of errors end."""
@@ -103,14 +105,17 @@ class Features:
         """Return whether errors beside data are about anything but features that the tier lacks."""
         return any(not self.named([each], selected) for each in errors)
 
-    async def keep(self, application: Application, selected: Selected, lacking: frozenset[str]) -> None:
-        """Keep that an operation has shown the features that were selected, but for some that the application lacks.
-        Raises StoreUnavailable; then this process knows it."""
+    async def keep(
+        self, application: Application, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False
+    ) -> None:
+        """Keep that an operation has shown the features that were selected, but for some that the application lacks, or
+        may lack. Raises StoreUnavailable; then this process knows it."""
         tier = self._tier(application)
         known = tier.lacking - selected.features | lacking
-        if known == tier.lacking and not lacking and tier.until is not None:
+        if known == tier.lacking and not lacking and tier.shown is not None:
             return
-        tier.lacking, tier.until = known, self._clock.now() + KEPT_SECONDS
+        tier.lacking, tier.shown = known, self._clock.now()
+        tier.until = tier.shown + (GUESS_SECONDS if is_guess else KEPT_SECONDS)
         if lacking:
             log.warning("features lacking", application=application.name, features=sorted(lacking))
         await self._put(application)
@@ -131,13 +136,13 @@ class Features:
             if text is None:
                 tier.parts_max = model.PARTS_MAX
                 continue
-            until, lacking, tier.parts_max = _decode(text)
-            if until is not None and (tier.until is None or tier.until < until):
-                tier.lacking, tier.until = lacking, until
+            shown, until, lacking, tier.parts_max = _decode(text)
+            if shown is not None and (tier.shown is None or tier.shown < shown):
+                tier.lacking, tier.shown, tier.until = lacking, shown, until
 
     async def _put(self, application: Application) -> None:
         tier = self._tier(application)
-        text = msgspec.json.encode((tier.until, sorted(tier.lacking), tier.parts_max)).decode()
+        text = msgspec.json.encode((tier.shown, tier.until, sorted(tier.lacking), tier.parts_max)).decode()
         # For longer, so that a process that starts then still finds the parts that have been fetched without them.
         await self._store.put_value(f"{TIER}{_key(application)}", text, 2 * KEPT_SECONDS)
 

@@ -13,15 +13,22 @@ from proxy import errors, model
 from proxy.next.queries import Query
 from proxy.planning import documents
 from proxy.planning.operations import Document, EncodedOperation, FieldError, PartialData
-from proxy.store.protocol import Hit
+from proxy.store.protocol import Hit, Result
 
 
 class Fetch(NamedTuple):
-    """Elements of a query's list that are to be fetched: `limit` of them, from `start`."""
+    """What is to be fetched of a query's list: what is behind the beginning that is `stored`."""
 
     query: Query
-    start: int
-    limit: int
+    stored: Result | None
+
+    @property
+    def start(self) -> int:
+        return self.query.first + (self.stored.asked if self.stored else 0)
+
+    @property
+    def limit(self) -> int:
+        return self.query.end - self.start
 
 
 class Fetched(NamedTuple):
@@ -39,6 +46,11 @@ class Fetched(NamedTuple):
     reported: tuple[model.GraphQLError, ...] = ()
     lost: int = 0
     maker: str | None = None
+
+    @property
+    def returned(self) -> int:
+        """How many parts there are."""
+        return len(self.bodies) - self.bodies.count(documents.NULL)
 
 
 class _Maker(msgspec.Struct):

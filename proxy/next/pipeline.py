@@ -28,20 +28,21 @@ from proxy.next.queries import Query
 from proxy.next.results import Answer, joined
 from proxy.next.turns import Gathered
 from proxy.store import protocol
-from proxy.store.protocol import Begin, Outcome, Result
+from proxy.store.protocol import Begin, Outcome
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 
 
 class Work(NamedTuple):
     """Flights of a client whose queries fit in one operation, and how they are to be fetched: without others in the
-    operation; for the second time, without some features; as whole lists, whatever is stored of them."""
+    operation; for the second time, without some features, which are a guess where the errors name none; as whole lists,
+    whatever is stored of them."""
 
     client: Client
     flights: Sequence[Flight]
     alone: bool = False
-    repeats: bool = False
     without: frozenset[str] = frozenset()
+    is_guess: bool = False
     anew: bool = False
 
 
@@ -143,6 +144,8 @@ class Pipeline:
         try:
             while work.flights and (lock := self._features.first(work.client.application)):
                 async with lock:
+                    # Another process may have been first.
+                    await self._learn(self._features.refresh((work.client.application,)))
                     if self._features.first(work.client.application):
                         first, work = work.flights[:1], work._replace(flights=work.flights[1:])
                         await self._reserve(work._replace(flights=first, alone=True))
@@ -157,6 +160,7 @@ class Pipeline:
     async def _reserve(self, work: Work) -> None:
         """Look up what is stored, and fetch what is not: own work first, then what others are fetching."""
         client = work.client
+        begun, until = self._clock.now(), self._clock.monotonic() + self._seconds
         wanted = self._features.selected(client.application)
         begin = self._lookups.begin(client, [flight.query for flight in work.flights], wanted, anew=work.anew)
         begin = await self._lookups.placed(work.flights, begin, anew=work.anew)
@@ -167,7 +171,7 @@ class Pipeline:
             if not blocked:  # it may have been reserved, without its confirmation
                 await self._bookings.book(Booking(client, begin))
             raise
-        reserved: list[tuple[Flight, Result | None]] = []
+        reserved: list[tuple[Flight, Fetch]] = []
         for flight, want, outcome in zip(work.flights, begin.wants, outcomes, strict=True):
             if isinstance(outcome, protocol.Found):
                 answer = Answer(outcome.result, first=flight.query.first, features=wanted.features)
@@ -183,23 +187,15 @@ class Pipeline:
                 refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
                 self._end([flight], Again(refusal, client))
             else:
-                reserved.append((flight, outcome.stored))
+                reserved.append((flight, Fetch(flight.query, outcome.stored)))
         if reserved:
-            await self._fetch(work, begin, wanted, reserved)
+            selected = self._features.fetched(client.application, work.without)
+            unit = Reserved(client.application, selected, [fetch for _, fetch in reserved], begun, until)
+            await self._fetch(work._replace(flights=[flight for flight, _ in reserved]), begin, wanted, unit)
 
-    async def _fetch(
-        self, work: Work, begin: Begin, wanted: Selected, reserved: Sequence[tuple[Flight, Result | None]]
-    ) -> None:
+    async def _fetch(self, work: Work, begin: Begin, wanted: Selected, unit: Reserved) -> None:
         """Send one operation for what is reserved, and book what came of it."""
-        client, application = work.client, work.client.application
-        fetches = []
-        for flight, stored in reserved:
-            start = flight.query.first + (stored.asked if stored else 0)
-            fetches.append(Fetch(flight.query, start, flight.query.end - start))
-        selected = self._features.fetched(application, work.without)
-        until = self._clock.monotonic() + self._seconds
-        unit = Reserved(application, selected.documents, fetches, until)
-        work = work._replace(flights=[flight for flight, _ in reserved])
+        client, application, selected = work.client, unit.application, unit.selected
         try:
             sent = await self._batches.send(unit, self._features.parts_max(application), alone=work.alone)
         except BaseException:
@@ -211,29 +207,31 @@ class Pipeline:
         beside = [error for each in sent.fetched for error in each.reported]
         lacking = self._features.named(beside, selected)
         # What is stored has what was wanted, perhaps no more.
-        other = wanted if any(stored for _, stored in reserved) else selected
+        other = wanted if any(each.stored for each in unit.fetches) else selected
         common = self._features.common(selected, other, lacking)
         ended = [
             joined(
-                flight.query,
-                stored,
+                fetch.query,
+                fetch.stored,
                 each,
                 common.features,
                 is_partial=self._features.is_partial(each.reported, selected),
             )
-            for (flight, stored), each in zip(reserved, sent.fetched, strict=True)
+            for fetch, each in zip(unit.fetches, sent.fetched, strict=True)
         ]
-        used, lost = sum(len(each.bodies) for each in sent.fetched), sum(each.lost for each in sent.fetched)
+        used, lost = sum(each.returned for each in sent.fetched), sum(each.lost for each in sent.fetched)
         self._metrics.parts.labels(application.name).inc(used)
+        if used:
+            # Before others find the results: they look for parts with the features that they know of.
+            keeping = self._features.keep(application, selected, lacking | work.without, is_guess=work.is_guess)
+            await self._learn(keeping)
         results = [result for each in ended for result in each.results]
-        landed = [(flight, each.answer) for (flight, _), each in zip(reserved, ended, strict=True) if each.answer]
-        moved = [flight for (flight, _), each in zip(reserved, ended, strict=True) if each.answer is None]
+        landed = [(flight, each.answer) for flight, each in zip(work.flights, ended, strict=True) if each.answer]
+        moved = [flight for flight, each in zip(work.flights, ended, strict=True) if each.answer is None]
         booking = Booking(client, begin._replace(selection=common.selection), used, lost, results)
         await self._bookings.book(booking._replace(flights=[flight for flight, _ in landed]))
         for flight, answer in landed:
             flight.end(answer)
-        if used:
-            await self._learn(self._features.keep(application, selected, lacking | work.without))
         if moved:
             await self._reserve(work._replace(flights=moved, anew=True))
 
@@ -248,14 +246,14 @@ class Pipeline:
             await self._learn(self._features.keep_parts_max(application, max(1, sent.parts // 2)))
             self._start(work)
             return
-        elif isinstance(error, errors.QueryRefused) and not work.repeats:
+        elif isinstance(error, errors.QueryRefused) and not work.without:
             named = self._features.named(error.reported, selected)
             if not named and sent.reservations > 1:
                 # The query of another caller may be the reason.
                 await self._reserve(work._replace(alone=True))
                 return
             if without := named or selected.features:
-                await self._reserve(work._replace(alone=True, repeats=True, without=without))
+                await self._reserve(work._replace(alone=True, without=without, is_guess=not named))
                 return
         elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
             self._end(work.flights, Again(error))
@@ -267,13 +265,13 @@ class Pipeline:
         self._end(work.flights, Answer(None, error))
 
     async def _wait(self, work: Work, begin: Begin) -> None:
-        """Look a busy key up once more when it is free."""
+        """Look a busy key up once more when it is free: what is stored then is new."""
         try:
             await self._waiting.until_free(begin)
         except errors.StoreUnavailable as error:
             self._end(work.flights, Answer(None, error))
         else:
-            await self._run(work)
+            await self._run(work._replace(anew=False))
 
     def _blocked(self, application: Application) -> errors.BridgeError | None:
         """Return why nothing is begun that costs parts."""

@@ -39,7 +39,7 @@ def joined(
     query: Query, stored: Result | None, fetched: Fetched, features: frozenset[str], *, is_partial: bool
 ) -> Joined:
     """Put together what was fetched behind a stored beginning, or without one."""
-    parts = len(fetched.bodies) + fetched.lost * (not fetched.bodies)
+    parts = fetched.returned + fetched.lost
     if fetched.error is not None:
         return Joined(Answer(None, errors.QueryRefused(fetched.error), "miss", query.first, features, parts))
     result = Result(query.key, query.end - query.first, fetched.hits, fetched.items, fetched.bodies, fetched.part_ids)

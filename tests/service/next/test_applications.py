@@ -42,7 +42,7 @@ def test_a_renamed_application_and_one_with_the_same_client_id_have_its_account(
 
 def test_what_is_said_where_parts_do_not_fit_names_account_period_and_reset() -> None:
     client = Applications({"demo": DEMO}).client("a")
-    error = client.exceeded(Refused(client.charged[1].in_period(START), 3), 5, START)
+    error = client.exceeded(Refused(client.charged[1].in_period(START), 3, 1), 5, START)
     assert error.message == (
         "demo/erp has 3 of 40 parts left, its share of 20 % of demo (2026-12), and this request may cost 5; it is "
         "reset on 2027-01-01"

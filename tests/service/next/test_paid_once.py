@@ -94,6 +94,19 @@ def test_a_slow_upstream_is_asked_once_by_all_processes(runs: Runs) -> None:
     runs(sixty(), main)
 
 
+def test_processes_that_start_at_the_same_time_learn_of_one_operation_what_the_tier_lacks(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        erp = client(features=None)
+        callers = [world.resolve(process, erp, BY_NUMBER[:1]) for process in (world.process(), world.process())]
+        answers = await asyncio.gather(*callers)
+        assert [uids(each) for (each,) in answers] == [[uid(0)]] * 2
+        assert world.upstream.billed["erp"] == 1
+
+    upstream = sixty()
+    upstream.lacking = frozenset({"TECH_SPECS"})
+    runs(upstream, main)
+
+
 def pages(*pairs: tuple[int, int]) -> list[Query]:
     return [search("supSearch", start, end, {"q": "LIST"}) for start, end in pairs]
 
@@ -124,6 +137,19 @@ def test_a_list_that_grew_or_moved_is_fetched_anew(runs: Runs) -> None:
         (answer,) = await world.resolve(process, ERP, pages((20, 30)))
         assert uids(answer) == listed[:30]
         assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20) + (10 + 30)
+
+    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+
+
+def test_processes_fetch_a_list_that_grew_anew_once(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        processes, listed = [world.process(), world.process()], world.upstream.lists["LIST"]
+        await world.resolve(processes[0], ERP, pages((0, 10)))
+        listed.insert(5, uid(99))
+        callers = [world.resolve(process, ERP, pages((10, 20))) for process in processes]
+        for (answer,) in await asyncio.gather(*callers):
+            assert uids(answer) == listed[:20]
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20)
 
     runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
 

@@ -7,6 +7,7 @@ import pytest
 from service.next.world import ALL, HOUR, REFUSED, SECONDS, BrokenStore, Runs, Upstream, World, client, uid, uids
 
 from proxy import errors
+from proxy.next.applications import digest
 from proxy.next.queries import matching, part, search
 
 NUMBERS = [f"N{n}" for n in range(40)]
@@ -27,9 +28,15 @@ def test_queries_that_do_not_fit_a_limit_are_refused_one_by_one(runs: Runs) -> N
         answers = await world.resolve(process, client(limit=7), QUERIES[:3])
         assert [uids(answer) for answer in answers[:2]] == [[uid(0)], [uid(1)]]
         assert str(answers[2].error) == (
-            "app/key has 1 of 7 parts left (2026-12), and this request may cost 3; it is reset on 2027-01-01"
+            "app/key has 1 of 7 parts left (2026-12), and this request may cost 3; 6 are reserved by requests under "
+            "way, so try again in a few seconds"
         )
         assert [answer.error for answer in await world.resolve(process, client(limit=7), QUERIES[:3])] == [None] * 3
+        (refused,) = await world.resolve(process, client(limit=5), QUERIES[5:6])
+        assert str(refused.error) == (
+            "app/key has 2 of 5 parts left (2026-12), and this request may cost 3; it is reset on 2027-01-01"
+        )
+        assert [each.error and each.error.retry_after for each in (answers[2], refused)] == [5, 22 * 86_400]
 
     runs(upstream(), main)
 
@@ -130,6 +137,28 @@ def test_a_feature_that_the_tier_lacks_is_left_out(
     runs(upstream(nullable=nullable, bills_refused=bills), main)
 
 
+def test_features_that_no_error_names_are_left_out_for_an_hour(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        processes, paged = [world.process(), world.process()], search("supSearch", 0, 1, {"q": "N1"})
+        for process in processes:  # both have seen all features
+            await world.resolve(process, ERP, QUERIES[:2])
+        world.upstream.lacking = frozenset({"TECH_SPECS"})
+        for parts, process in ((1, processes[0]), (0, processes[1])):
+            (answer,) = await world.resolve(process, ERP, [paged])
+            assert (answer.features, answer.parts) == (frozenset(), parts)
+            await processes[1].refresh([ERP.application])
+        assert [" specs " in each["query"] for each in world.upstream.operations] == [True, True, False]
+        await asyncio.sleep(HOUR)
+        world.upstream.lacking = frozenset()
+        for process in processes:
+            (answer,) = await world.resolve(process, ERP, [paged._replace(criteria={"q": "N2"}, key="N2")])
+            await processes[1].refresh([ERP.application])
+            assert answer.features == frozenset(ALL)
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 4
+
+    runs(upstream(nullable=False, has_path=False), main)
+
+
 def test_an_operation_that_is_refused_with_and_without_features_fails(runs: Runs) -> None:
     async def main(world: World) -> None:
         process = world.process()
@@ -197,6 +226,21 @@ def test_a_store_that_takes_no_finish_delays_no_response_and_stops_what_costs(ru
     runs(upstream(), main)
 
 
+def test_a_finish_whose_confirmation_was_lost_is_booked_once(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        store = BrokenStore(world.store)
+        process = world.process(store)
+        store.broken, store.loses = {"finish"}, True
+        await world.resolve(process, ERP, ONE)
+        await asyncio.sleep(HOUR)
+        await world.store.sweep()
+        store.broken = set()
+        await process.aclose()
+        assert await world.counted("erp") == 1
+
+    runs(upstream(), main)
+
+
 @pytest.mark.parametrize("loses", [True, False])
 def test_a_begin_without_confirmation_is_ended(runs: Runs, loses: bool) -> None:
     async def main(world: World) -> None:
@@ -219,6 +263,29 @@ def test_what_has_waited_too_long_for_a_connection_is_not_sent(runs: Runs) -> No
         await process.aclose()
         assert len(world.upstream.operations) == 2  # of which the second was late
         assert world.upstream.billed["erp"] <= await world.counted("erp") == 1 + 3
+
+    runs(upstream(), main)
+
+
+def test_what_has_waited_until_the_month_ended_is_begun_anew(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        await asyncio.sleep(22 * 24 * HOUR - 5)
+        world.upstream.seconds = 10.0
+        process = world.process(connections=1)
+        await asyncio.gather(*(world.resolve(process, client(country=country), ONE) for country in ("US", "DE")))
+        usage = {row.period: sum(row[2:]) for row in await world.store.usage() if row.account == digest("key")}
+        # What was sent before the month ended may have been billed in both.
+        assert {period: usage[period] for period in ("2026-12", "2027-01")} == {"2026-12": 1, "2027-01": 2}
+
+    runs(upstream(), main)
+
+
+def test_a_part_that_is_null_is_counted_once(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.null = frozenset({uid(0)})
+        answers = await world.resolve(world.process(), ERP, QUERIES[:2])
+        assert [(answer.is_partial, answer.parts) for answer in answers] == [(True, 1), (False, 1)]
+        assert await world.counted("erp") == 2
 
     runs(upstream(), main)
 

@@ -78,7 +78,9 @@ class Upstream:
     lists: dict[str, list[str]]
     lacking: frozenset[str] = frozenset()
     nullable: bool = True
+    has_path: bool = True  # where there is no data: whether the errors name the fields
     faulty: frozenset[str] = frozenset()  # uids of parts that come with an error about another field
+    null: frozenset[str] = frozenset()  # uids of parts that are null, with an error
     bills_refused: bool = True
     seconds: float = 0.05
     complex_from: int = 1_000  # queries of an operation that are too complex
@@ -141,12 +143,14 @@ class Upstream:
             for place, (page, _) in enumerate(pages)
             if page
         ]
+        if reported and not self.nullable and not self.has_path:
+            return {"errors": [{"message": "not in your plan"}]}, []
         if reported and not self.nullable:
             return {"data": None, "errors": reported}, uids
         reported += [
             {"message": "no prices", "path": [name, place, "parts", 0, "sellers"]}
             for place, (page, _) in enumerate(pages)
-            if self.faulty.intersection(page)
+            if (self.faulty | self.null).intersection(page)
         ]
         parts = [[self._part(uid, scope) for uid in page] for page, _ in pages]
         data: Any = [{"hits": hits, "parts": page} for page, (_, hits) in zip(parts, pages, strict=True)]
@@ -163,7 +167,9 @@ class Upstream:
             uids = [uid for uid in uids if self.makers.get(uid, "Maker") == maker]
         return uids[query["start"] : query["start"] + query["limit"]], len(uids)
 
-    def _part(self, uid: str, scope: str) -> dict[str, Any]:
+    def _part(self, uid: str, scope: str) -> dict[str, Any] | None:
+        if uid in self.null:
+            return None
         maker = {"name": self.makers.get(uid, "Maker")}
         return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": maker, "slug": scope}
 
