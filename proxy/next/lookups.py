@@ -46,16 +46,19 @@ class Lookups:
         ]
 
     async def placed(self, flights: Sequence[Flight], begin: Begin, *, anew: bool) -> Begin:
-        """Return the begin with a list of its own for each query that begins behind what is stored of its list: what
-        lies between is not paid for."""
-        if not any(flight.query.start > flight.query.first for flight in flights):
+        """Return the begin with a list of its own for each query that begins behind what is stored of its list, so that
+        what lies between is not paid for, and for one of whose own list more is stored."""
+        behind = [flight for flight in flights if flight.query.start > flight.query.first]
+        if not behind:
             return begin
-        for flight, outcome in zip(flights, await self.quote(begin), strict=True):
-            stored = getattr(outcome, "stored", None)
-            is_whole = anew and flight.query.end <= model.PARTS_MAX
-            is_known = isinstance(outcome, protocol.Found | protocol.Busy)
-            if not (is_known or is_whole) and flight.query.start > flight.query.first + (stored.asked if stored else 0):
-                flight.query = flight.query.as_list_of_its_own()
+        owns = [flight.query.as_list_of_its_own() for flight in behind]
+        queries = [*(flight.query for flight in behind), *owns]
+        outcomes = await self.quote(begin._replace(wants=[query.want for query in queries]))
+        for flight, own, of_whole, of_own in zip(behind, owns, outcomes, outcomes[len(behind) :], strict=False):
+            query, end, own_end = flight.query, _end(flight.query, of_whole), _end(own, of_own)
+            is_whole = isinstance(of_whole, protocol.Busy) or (anew and query.end <= model.PARTS_MAX)
+            if own_end == query.end > end or (not is_whole and max(query.start, own_end) > end):
+                flight.query = own
         return begin._replace(wants=[flight.query.want for flight in flights])
 
     def begin(
@@ -87,6 +90,14 @@ class Lookups:
     def _scope(self, application: Application) -> str:
         context = application.context
         return _scope(self._address, application.account, context.country, context.currency)
+
+
+def _end(query: Query, outcome: Outcome) -> int:
+    """Return the end of what is stored of a query's list, as far as it is needed."""
+    if isinstance(outcome, protocol.Found):
+        return query.end
+    stored = getattr(outcome, "stored", None)
+    return query.first + (stored.asked if stored else 0)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -126,6 +126,21 @@ def test_a_page_costs_what_is_missing_of_its_list(runs: Runs) -> None:
     runs(Upstream({"LIST": [uid(n) for n in range(1_000)]}), main)
 
 
+def test_a_page_is_paid_once_whatever_is_fetched_of_its_list_later(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        for (query,), parts in zip(
+            map(pages, ((10, 13), (0, 10), (10, 13), (10, 20), (10, 20), (0, 20), (15, 20))),
+            (3, 10, 0, 7, 0, 10, 0),
+            strict=True,
+        ):
+            (answer,) = await world.resolve(process, ERP, [query])
+            assert answer.parts == parts
+            assert uids(answer)[query.start - answer.first :] == [uid(n) for n in range(query.start, query.end)]
+
+    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+
+
 def test_a_list_that_grew_or_moved_is_fetched_anew(runs: Runs) -> None:
     async def main(world: World) -> None:
         process, listed = world.process(), world.upstream.lists["LIST"]
