@@ -89,9 +89,16 @@ class _ErrorResponse(msgspec.Struct, frozen=True):
 
 
 async def request_token(
-    session: aiohttp.ClientSession, token_url: str, scope: str, credentials: Credentials
+    session: aiohttp.ClientSession,
+    token_url: str,
+    scope: str,
+    credentials: Credentials,
+    seconds: float | None = None,
 ) -> http_post.HttpResponse:
-    """Send one token request. Raises UpstreamUnreachable, UpstreamUnreadable or CredentialsRefused."""
+    """Send one token request, which may take so many seconds.
+
+    Raises UpstreamUnreachable, UpstreamUnreadable or CredentialsRefused.
+    """
     if not credentials.client_id or not credentials.client_secret:
         raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")
     form = {
@@ -102,9 +109,8 @@ async def request_token(
         **({"scope": scope} if scope else {}),
     }
     body = urlencode(form).encode()
-    return await http_post.post(
-        session, http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, max_bytes=RESPONSE_BYTES)
-    )
+    request = http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, seconds, RESPONSE_BYTES)
+    return await http_post.post(session, request)
 
 
 def parse(reply: http_post.HttpResponse, application: str, now: float) -> AccessToken:

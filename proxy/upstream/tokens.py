@@ -1,0 +1,324 @@
+"""Access tokens of applications: requested once for all tasks, processes and machines, renewed before they expire.
+
+What processes share is in the store: the tokens, the lease of who requests one, the back-off after a failure, and the
+windows in which the identity service counts requests (contract graphql.md §4.1). A process keeps the token of each
+application in memory, too, and uses it while the store is unavailable; a new one it requests only with the store.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import math
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+import structlog
+
+from proxy import errors
+from proxy.kit.clock import Clock
+from proxy.kit.single_flight import SingleFlight
+from proxy.kit.windows import Window
+from proxy.store.store import Store
+from proxy.telemetry.metrics import Metrics
+from proxy.upstream.auth import identity
+from proxy.upstream.auth.identity import AccessToken, Credentials
+
+RENEWAL_SECONDS = 300.0  # before expiry that a token is renewed, as the vendor's client does; plus jitter
+RATE_LIMITS = (  # of the identity service, per client id
+    Window(2, 1.0),
+    Window(200, 15 * 60.0),
+    Window(3_000, 12 * 3600.0),
+    Window(40_000, 7 * 86_400.0),
+)
+RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
+REQUEST_SECONDS = 12.0  # that a token request may take
+LEASE_SECONDS = 15.0  # after which another process requests a token: the one before has died
+POLL_SECONDS = 0.05  # between two looks for the result of another process; plus jitter
+REFUSED_SECONDS = 30.0  # of back-off after refused credentials
+FAILURE_SECONDS_MAX = 15.0  # after other failures, doubling from 1 s; at this rate no window is ever filled
+RETRY_AFTER_MAX = 900.0  # seconds of a Retry-After that are waited for
+
+log = structlog.get_logger()
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """Back-off after a failed token request, the last of `failures` in a row: requests get its error `until` a time, in
+    seconds since 1970. Clients are told `retry_until`."""
+
+    kind: str
+    message: str
+    status: int
+    until: float
+    retry_until: float
+    failures: int
+
+    @classmethod
+    def after(cls, error: errors.ServerError, failures: int, now: float) -> "Backoff":
+        if isinstance(error, errors.CredentialsRefused):
+            seconds = REFUSED_SECONDS
+        elif error.retry_after is not None:
+            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
+        else:
+            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
+        told = max(seconds, error.retry_after or 0)
+        return cls(type(error).__name__, error.message, error.status, now + seconds, now + told, failures)
+
+    def error(self, now: float, *, is_first: bool = False) -> errors.ServerError:
+        """Return the error of a request. That of the first that failed may be retried."""
+        kind: type[errors.ServerError] = getattr(errors, self.kind)
+        error = kind(self.message, retry_after=max(1, math.ceil(self.retry_until - now)))
+        error.status = self.status
+        error.backing_off = not is_first
+        return error
+
+
+class StoredTokens:
+    """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
+
+    Keys are made of digests: they reveal nothing, and a changed secret or scope never finds an old token. That of the
+    windows does not depend on the secret, because the identity service counts requests by client id.
+    """
+
+    def __init__(self, store: Store, token_url: str, scope: str, clock: Clock) -> None:
+        self._store = store
+        self._token_url = token_url
+        self._scope = scope
+        self._clock = clock
+
+    async def token(self, credentials: Credentials) -> AccessToken | None:
+        """Return the token of an application; None if there is none, or it has expired."""
+        text = await self._store.value(self._key("token", credentials))
+        token = None if text is None else msgspec.json.decode(text, type=AccessToken)
+        return None if token is None or token.expires <= self._clock.now() else token
+
+    async def keep(self, credentials: Credentials, token: AccessToken) -> None:
+        """Store a token until it expires, and end the back-off."""
+        seconds = token.expires - self._clock.now()
+        await self._store.put_value(self._key("token", credentials), msgspec.json.encode(token).decode(), seconds)
+        await self._store.drop_value(self._key("token back-off", credentials))
+
+    async def drop(self, credentials: Credentials, token: str) -> None:
+        """Delete a token; a newer one stays."""
+        key = self._key("token", credentials)
+        text = await self._store.value(key)
+        if text is not None and msgspec.json.decode(text, type=AccessToken).token == token:
+            await self._store.drop_value(key, text)
+
+    async def take(self, credentials: Credentials) -> float:
+        """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
+        allowed."""
+        return await self._store.take(f"token requests {_digest(self._token_url, credentials.client_id)}", RATE_LIMITS)
+
+    async def lease(self, credentials: Credentials, owner: str) -> bool:
+        """Take the right to request a token; return False if another process has it."""
+        return await self._store.put_value(self._key("token lease", credentials), owner, LEASE_SECONDS, absent=True)
+
+    async def release(self, credentials: Credentials, owner: str) -> None:
+        await self._store.drop_value(self._key("token lease", credentials), owner)
+
+    async def backoff(self, credentials: Credentials) -> Backoff | None:
+        """Return the back-off that was begun last."""
+        text = await self._store.value(self._key("token back-off", credentials))
+        return None if text is None else msgspec.json.decode(text, type=Backoff)
+
+    async def back_off(self, credentials: Credentials, backoff: Backoff) -> None:
+        text = msgspec.json.encode(backoff).decode()
+        # Beyond its end, so that the next failure counts as one more in a row.
+        seconds = backoff.until - self._clock.now() + FAILURE_SECONDS_MAX
+        await self._store.put_value(self._key("token back-off", credentials), text, seconds)
+
+    def _key(self, kind: str, credentials: Credentials) -> str:
+        secret = credentials.client_secret.reveal() if credentials.client_secret else None
+        return f"{kind} {_digest(self._token_url, self._scope, credentials.client_id, secret)}"
+
+
+def _digest(*parts: str | None) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class _Known:
+    """What this process knows of an application: its token, when that was received and is to be renewed (seconds since
+    1970), the last one that upstream has accepted and the one that it has refused, and why credentials or a new token
+    were refused."""
+
+    token: AccessToken | None = None
+    received: float = 0.0
+    renew_at: float = 0.0
+    accepted: str | None = None
+    unwanted: str | None = None
+    refusal: errors.CredentialsRefused | None = None
+
+
+class Tokens:
+    """Access tokens of all applications, from the identity service at `token_url`. `sleep` is replaced in tests."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        token_url: str,
+        scope: str,
+        *,
+        store: Store,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._session = session
+        self._token_url = token_url
+        self._scope = scope
+        self._stored = StoredTokens(store, token_url, scope, clock)
+        self._clock = clock
+        self._rng = rng
+        self._metrics = metrics
+        self._sleep = sleep
+        self._owner = f"{rng.getrandbits(64):016x}"
+        self._known: dict[Credentials, _Known] = {}  # one for each configured application
+        self._flights: SingleFlight[Credentials, AccessToken] = SingleFlight("token")
+
+    def age(self, credentials: Credentials) -> float | None:
+        """Return the seconds since a token was received; None without one."""
+        known = self._of(credentials)
+        return None if known.token is None else max(0.0, self._clock.now() - known.received)
+
+    def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
+        """Return the error if the credentials or a new token were refused, and none has been accepted since."""
+        return self._of(credentials).refusal
+
+    async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
+        """Return a valid token, requested if necessary; waits at most `seconds` for it.
+
+        Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, UpstreamUnreadable, UpstreamFault or
+        StoreUnavailable.
+        """
+        known, now = self._of(credentials), self._clock.now()
+        if known.token is not None and now < known.token.expires:
+            if now >= known.renew_at:
+                self._flights.start(credentials, lambda: self._renew(credentials, known))
+            return known.token.token
+        try:
+            return (await self._flights.run(credentials, lambda: self._renew(credentials, known), seconds)).token
+        except TimeoutError as error:  # the request goes on for the next caller
+            raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
+
+    async def invalidate(self, credentials: Credentials, token: str) -> None:
+        """Remove a token that the upstream refused, in this and all other processes. A newer one stays."""
+        known = self._of(credentials)
+        if known.token is not None and known.token.token == token:
+            known.token, known.unwanted = None, token
+            with contextlib.suppress(errors.StoreUnavailable):
+                await self._stored.drop(credentials, token)
+
+    def mark_accepted(self, credentials: Credentials, token: str) -> None:
+        """Record that the upstream accepted this token."""
+        known = self._of(credentials)
+        known.accepted, known.refusal = token, None
+
+    async def mark_refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
+        """Start a back-off, because the upstream refused a new token, too.
+
+        Not if it accepted this token before: then the token was revoked early, and the next one will be accepted.
+        """
+        known = self._of(credentials)
+        if known.accepted != token:
+            known.refusal = error
+            with contextlib.suppress(errors.StoreUnavailable):
+                await self._back_off(credentials, error)
+
+    async def close(self) -> None:
+        """Cancel the token requests in flight."""
+        await self._flights.close()
+
+    def _of(self, credentials: Credentials) -> _Known:
+        known = self._known.get(credentials)
+        if known is None:
+            known = self._known[credentials] = _Known()
+        return known
+
+    async def _renew(self, credentials: Credentials, known: _Known) -> AccessToken:
+        """Get a token other than the one to be renewed or the one that was refused."""
+        try:
+            token = await self._other_token(credentials, known.token.token if known.token else known.unwanted)
+        except Exception as error:
+            if isinstance(error, errors.CredentialsRefused):
+                known.refusal = error
+            if not isinstance(error, errors.ServerError):
+                log.error("token request failed", application=credentials.name, exc_info=error)
+            # The token at hand is used meanwhile.
+            wait = (error.retry_after if isinstance(error, errors.ServerError) else None) or 0
+            known.renew_at = self._clock.now() + max(REFUSED_SECONDS, wait)
+            raise
+        now = self._clock.now()
+        # One to two times so long before expiry; of a short-lived token at most half of its lifetime.
+        lead = min(RENEWAL_SECONDS, (token.expires - now) / 4)
+        known.token, known.received, known.unwanted = token, now, None
+        known.renew_at = token.expires - lead * (1 + self._rng.random())
+        return token
+
+    async def _other_token(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
+        """Return the token that another process has stored, or request one; one process does, while the others wait
+        for its token or failure."""
+        while True:
+            is_owner = await self._stored.lease(credentials, self._owner)
+            try:
+                token = await self._stored.token(credentials)
+                if token is not None and token.token != unwanted:
+                    return token
+                backoff, now = await self._stored.backoff(credentials), self._clock.now()
+                # Not where more time remains than any back-off takes: the clock was set back.
+                if backoff is not None and now < backoff.until <= now + RETRY_AFTER_MAX:
+                    raise backoff.error(now)
+                if is_owner:
+                    return await self._request(credentials)
+            finally:
+                if is_owner:
+                    with contextlib.suppress(errors.StoreUnavailable):
+                        await self._stored.release(credentials, self._owner)
+            await self._sleep(POLL_SECONDS * (1 + self._rng.random()))
+
+    async def _request(self, credentials: Credentials) -> AccessToken:
+        """Request a token and store it for all processes, or a back-off after a failure."""
+        outcome = "cancelled"
+        try:
+            await self._wait_for_rate_limit(credentials)
+            sent = self._clock.now()
+            reply = await identity.request_token(
+                self._session, self._token_url, self._scope, credentials, REQUEST_SECONDS
+            )
+            token = identity.parse(reply, credentials.name, sent)
+            outcome = "ok"
+        except errors.ServerError as error:
+            outcome = type(error).__name__
+            log.warning("token request failed", application=credentials.name, exc_info=error)
+            if isinstance(error, errors.StoreUnavailable):
+                raise
+            backoff = await self._back_off(credentials, error)
+            raise backoff.error(self._clock.now(), is_first=backoff.failures == 1) from error
+        finally:
+            self._metrics.token_requests.labels(credentials.name, outcome).inc()
+        log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - sent))
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self._stored.keep(credentials, token)
+        return token
+
+    async def _back_off(self, credentials: Credentials, error: errors.ServerError) -> Backoff:
+        before = await self._stored.backoff(credentials)
+        backoff = Backoff.after(error, before.failures + 1 if before else 1, self._clock.now())
+        await self._stored.back_off(credentials, backoff)
+        return backoff
+
+    async def _wait_for_rate_limit(self, credentials: Credentials) -> None:
+        """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
+        waited = 0.0
+        while wait := await self._stored.take(credentials):
+            waited += wait
+            if waited > RATE_LIMIT_WAIT_MAX:
+                raise errors.TokenLimit(
+                    f"application {credentials.name} has asked for too many tokens", retry_after=math.ceil(wait)
+                )
+            await self._sleep(wait)
