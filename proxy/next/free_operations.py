@@ -38,9 +38,7 @@ class FreeOperations:
         )
         self._flights: SingleFlight[tuple[str, bytes], Any] = SingleFlight("free operation")
 
-    async def execute(
-        self, application: Application, operation: EncodedOperation, deadline: float | None = None
-    ) -> Any:
+    async def execute(self, application: Application, operation: EncodedOperation, deadline: float) -> Any:
         """Return the data of an operation, which the caller waits for until `deadline` (monotonic seconds).
 
         Raises the errors of Sender.send.
@@ -48,7 +46,7 @@ class FreeOperations:
         key = application.account, operation.payload
         if kept := self._kept.get(key):
             return kept.data
-        seconds = None if deadline is None else deadline - self._clock.monotonic()
+        seconds = deadline - self._clock.monotonic()
         try:
             return await self._flights.run(key, lambda: self._fetch(key, application, operation), seconds)
         except TimeoutError:

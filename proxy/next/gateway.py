@@ -158,8 +158,8 @@ class Gateway:
         return readiness.checks(owners, self._check_store, self.services, self.clock)
 
     def breakers(self) -> dict[str, str]:
-        """Return the state of the circuit breaker of each service of the upstream."""
-        return {name: policies.STATES[breaker.state] for name, breaker in self.services.breakers.items()}
+        """Return the state of each circuit breaker."""
+        return {"graphql": policies.STATES[self.services.breaker.state]}
 
     def tokens(self) -> Iterator[tuple[str, float | None, errors.CredentialsRefused | None]]:
         """Yield each application with the age of its access token, None before the first, and why it is refused."""
@@ -226,8 +226,7 @@ async def build(
     translation = await asyncio.to_thread(translate, settings, upstream, before)
     projections = translation.projections
     applications = Applications(settings.applications)
-    served = {application.credentials for application in applications.by_name.values()}
-    connected = services.connect(upstream, process, served, resources, None if previous is None else previous.services)
+    connected = services.connect(upstream, process, resources, None if previous is None else previous.services)
     send, seconds = connected.sender.send, upstream.timeouts.total_seconds
     free = FreeOperations(send, process.clock, seconds)
     resources.push_async_callback(free.aclose)

@@ -41,7 +41,7 @@ class _GraphQLProbe:
     async def failure(self) -> str | None:
         """Return why no operation can be sent; None if one can, or if a token is missing, which is a check of its
         own."""
-        if error := self._services.breakers["graphql"].refusal():
+        if error := self._services.breaker.refusal():
             return error.message
         # Balancers check often: one probe at a time, and the others get its result.
         async with self._probing:

@@ -20,7 +20,8 @@ from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import classify, http_post, policies
-from proxy.upstream.auth import identity, token_cache
+from proxy.upstream.auth import identity
+from proxy.upstream.tokens import Tokens
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class Sender:
         self,
         session: aiohttp.ClientSession,
         url: str,
-        tokens: token_cache.TokenCache,
+        tokens: Tokens,
         *,
         response_bytes: int,
         breaker: policies.CircuitBreaker,

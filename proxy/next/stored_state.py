@@ -16,7 +16,8 @@ from proxy.store import open as opening
 from proxy.store import protocol, trial
 from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Selection, Want
 from proxy.store.store import Store
-from proxy.upstream.auth import identity, token_requests, token_store
+from proxy.upstream.auth import identity
+from proxy.upstream.tokens import StoredTokens
 
 RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 
@@ -107,24 +108,23 @@ class StoredState:
         """Return failures, the last one first."""
         return await self._store.seen(FAILURE, 0)
 
-    async def token(self, application: str) -> token_store.StoredToken | None:
+    async def token(self, application: str) -> tuple[str, float] | None:
         """Return the access token of an application and its expiry; None if there is none, or it has expired."""
-        text = await self._store.value(self._keys(application).token)
-        return token_store.stored_token(text, self._clock.now())
+        token = await self._tokens.token(self._credentials(application))
+        return None if token is None else (token.token, token.expires)
 
     async def keep_token(self, application: str, token: str, expires: float) -> None:
         """Store an access token, for all applications with the same client credentials."""
-        kept = token_store.StoredToken(token, expires)
-        await token_store.put_token(self._store, self._keys(application).token, kept, self._clock.now())
+        await self._tokens.keep(self._credentials(application), identity.AccessToken(token, expires))
 
     async def drop_token(self, application: str, token: str) -> None:
         """Delete an access token; a newer one stays."""
-        await token_store.drop_token(self._store, self._keys(application).token, token)
+        await self._tokens.drop(self._credentials(application), token)
 
     async def take_token_request(self, application: str) -> float:
         """Count a token request within the limits of the identity service, and return 0.0; or count none, and return
         the seconds until it is allowed."""
-        return await self._store.take(self._keys(application).windows, token_requests.RATE_LIMITS)
+        return await self._tokens.take(self._credentials(application))
 
     @asynccontextmanager
     async def booked(self, application: str, parts: int) -> AsyncIterator[Book]:
@@ -158,8 +158,12 @@ class StoredState:
         """Return the account of an application or an API key. Raises LookupError."""
         return {each.name: each for each in usage.charged(self._applications)}[name]
 
-    def _keys(self, application: str) -> token_store.StoreKeys:
-        upstream, entry = self._settings.upstream, self._settings.applications[application]
+    @property
+    def _tokens(self) -> StoredTokens:
+        upstream = self._settings.upstream
         assert upstream != "sandbox"  # noqa: S101 - the sandbox's tokens are not stored
-        credentials = identity.Credentials(application, entry.client_id, entry.client_secret)
-        return token_store.keys(upstream.token_url, upstream.scope, credentials)
+        return StoredTokens(self._store, upstream.token_url, upstream.scope, self._clock)
+
+    def _credentials(self, application: str) -> identity.Credentials:
+        entry = self._settings.applications[application]
+        return identity.Credentials(application, entry.client_id, entry.client_secret)

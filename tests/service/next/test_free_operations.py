@@ -1,6 +1,7 @@
 """Operations that cost no parts: one at a time for all that ask, and kept for five minutes."""
 
 import asyncio
+import math
 from typing import Any
 
 import msgspec
@@ -62,7 +63,7 @@ async def free(upstream: _Upstream, clock: ManualClock) -> Any:
     await opened.aclose()
 
 
-async def hits(free: FreeOperations, q: str, application: Any = APPLICATION, deadline: float | None = None) -> int:
+async def hits(free: FreeOperations, q: str, application: Any = APPLICATION, deadline: float = math.inf) -> int:
     data = await free.execute(application, operation(q), deadline)
     assert data["supSearch"]["q"] == q
     return int(data["supSearch"]["hits"])

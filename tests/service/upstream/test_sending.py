@@ -18,18 +18,20 @@ from proxy.next.sending import Sender
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import policies
-from proxy.upstream.auth import identity, token_cache
+from proxy.upstream import tokens as tokens_
+from proxy.upstream.auth import identity
 
 GOOD = (200, {"data": graphql_responses.GOOD})
 EXPIRED = (200, {"errors": [graphql_responses.coded("AuthExpiredToken")]})
 OPERATION = graphql_responses.Operation(payload=b'{"query":"x"}')
 
 
-class Tokens(token_cache.TokenCache):
+class Tokens(tokens_.Tokens):
     """Tokens without an identity service: t1, t2, …, each of which takes some seconds."""
 
     def __init__(self, clock: Any) -> None:
-        super().__init__(None, clock=clock, rng=random.Random(1))  # type: ignore[arg-type]
+        settings: Any = {"store": None, "clock": clock, "rng": random.Random(1), "metrics": None}
+        super().__init__(None, "", "", **settings)  # type: ignore[arg-type]
         self._manual = clock
         self.seconds = 0.0
         self.number = 0
