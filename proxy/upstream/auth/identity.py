@@ -1,14 +1,13 @@
 """Token request to the identity service (contract graphql.md §4): client credentials in, access token out. Stateless.
 
-Used by token_requests.py, which decides when to send one. A token's lifetime is that of its claims and `expires_in`,
-although the clocks of both sides may differ: clock skew never makes a good token unusable; it is reported for the log.
+A token's lifetime is that of its claims and `expires_in`, although the clocks of both sides may differ: clock skew
+never makes a good token unusable.
 """
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
@@ -21,7 +20,6 @@ from proxy.upstream import http_post
 SERVICE = "the identity service"
 RETRY_AFTER_DEFAULT = 60  # seconds, for a 429 without Retry-After
 RESPONSE_BYTES = 65_536  # limit of a token response
-TOLERANCE = 60.0  # seconds that clocks or lifetimes may differ
 
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 # The scope of supply data, and where an application gets it (contract graphql.md §4.1, §8).
@@ -45,38 +43,12 @@ class Credentials:
         return hash(self.name)
 
 
-class TokenTimes(NamedTuple):
-    """Times claimed by a JWT, in seconds since 1970 by the service's clock; None for a missing claim."""
-
-    start: float | None
-    end: float | None
-
-    @property
-    def lifetime(self) -> float | None:
-        """Seconds from start to end; None if a claim is missing or the end is before the start."""
-        if self.start is None or self.end is None or self.end <= self.start:
-            return None
-        return self.end - self.start
-
-
-class TimeMismatch(NamedTuple):
-    """A contradiction between times, and by how many seconds they differ.
-
-    `clock`: this machine's clock against the identity service's, above 0 where this machine is behind.
-    `lifetime`: the token's `exp - iat` against `expires_in`. `expiry`: its `exp` against the end of `expires_in`.
-    """
-
-    subject: Literal["clock", "lifetime", "expiry"]
-    seconds: int
-
-
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """Bearer token and its expiry in seconds since 1970. `mismatches` between its times are logged; it can be used."""
+    """Bearer token and its expiry in seconds since 1970."""
 
     token: str = field(repr=False)
     expires: float
-    mismatches: tuple[TimeMismatch, ...] = ()
 
 
 class _TokenResponse(msgspec.Struct, frozen=True):
@@ -160,14 +132,12 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", response.access_token):
         raise _unusable("a token that cannot be put into a header")
-    expires_in = number(response.expires_in)
-    times = claimed(response.access_token)
-    expires = expiry(times, expires_in, now)
+    expires = expiry(response.access_token, response.expires_in, now)
     if expires is None:
         raise _unusable("a token without saying how long it lives")
     if expires <= now:
         raise _unusable("a token that has already expired; is the clock of this machine right?")
-    return AccessToken(response.access_token, expires, tuple(mismatches(times, expires_in, now)))
+    return AccessToken(response.access_token, expires)
 
 
 def _unusable(sent: str) -> errors.UpstreamUnreadable:
@@ -185,69 +155,30 @@ def oauth_error(body: bytes) -> str:
     return error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
 
 
-def claimed(token: str) -> TokenTimes:
-    """Return `iat` (or `nbf`) and `exp` of a token; nothing for one that is not a JWT.
+def expiry(token: str, expires_in: float | None, now: float) -> float | None:
+    """Return when a token requested at `now` expires, by this machine's clock; None if nothing says.
 
-    The token is decoded, not verified: the GraphQL service verifies it.
+    It is the soonest end of those that `expires_in` and the claims say. A claim that it has expired already says only
+    that the clocks differ: no service hands out an expired token. The token is decoded, not verified: the GraphQL
+    service verifies it.
     """
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
     except (jwt.InvalidTokenError, RecursionError):
-        return TokenTimes(None, None)
-    start = number(claims.get("iat"))
-    return TokenTimes(number(claims.get("nbf")) if start is None else start, number(claims.get("exp")))
+        claims = {}
+    start, end = _time(claims.get("iat", claims.get("nbf"))), _time(claims.get("exp"))
+    ends = [] if expires_in is None or not math.isfinite(expires_in) else [now + expires_in]
+    if end is not None and end > now:
+        ends.append(end)
+    if end is not None and start is not None and end > start:
+        ends.append(now + end - start)
+    return min(ends, default=None)
 
 
-def expiry(times: TokenTimes, expires_in: float | None, now: float) -> float | None:
-    """Return when a token requested at `now` expires, by this machine's clock; None if nothing says.
-
-    With clocks that agree, `exp` counts. With clock skew, or if `exp` and `expires_in` contradict each other, the
-    sooner end counts, and a duration is preferred to a date.
-    """
-    if times.end is None:
-        return None if expires_in is None else now + expires_in
-    if _ahead(times, expires_in, now) is not None:
-        return now + min(lifetime for lifetime in (times.lifetime, expires_in) if lifetime is not None)
-    if expires_in is None:
-        return times.end
-    return min(times.end, now + expires_in) if times.end > now else now + expires_in
-
-
-def mismatches(times: TokenTimes, expires_in: float | None, now: float) -> Iterator[TimeMismatch]:
-    """Yield the contradictions that an operator should know of."""
-    ahead = _ahead(times, expires_in, now)
-    if ahead is not None:
-        yield TimeMismatch("clock", round(ahead))
-    if times.lifetime is not None and expires_in is not None and abs(times.lifetime - expires_in) > TOLERANCE:
-        yield TimeMismatch("lifetime", round(abs(times.lifetime - expires_in)))
-    if (
-        times.lifetime is None
-        and expires_in is not None
-        and times.end is not None
-        and abs(times.end - now - expires_in) > TOLERANCE
-    ):
-        yield TimeMismatch("expiry", round(abs(times.end - now - expires_in)))
-
-
-def number(value: Any) -> float | None:
-    """Return a finite number, None for anything else: a claim may have any type."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
+def _time(value: Any) -> float | None:
+    """Return a claimed time; None for anything else: a claim may have any type."""
     try:
-        return float(value) if math.isfinite(value) else None
+        is_time = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return float(value) if is_time else None
     except OverflowError:
         return None
-
-
-def _ahead(times: TokenTimes, expires_in: float | None, now: float) -> float | None:
-    """Return the seconds that the service's clock is ahead of this one (below 0: behind); None if not known or small.
-
-    A token issued in the future shows it. One issued in the past may be an older token from the service's cache, unless
-    `expires_in` is its whole lifetime, or it has expired already: no service hands out an expired token.
-    """
-    if times.start is None or times.end is None or times.lifetime is None:
-        return None
-    ahead = times.start - now
-    # `expires_in` equal to the whole lifetime: the token was made for this request, so its start is the present.
-    fresh = times.end <= now if expires_in is None else abs(times.lifetime - expires_in) <= TOLERANCE
-    return ahead if ahead > TOLERANCE or (fresh and ahead < -TOLERANCE) else None

@@ -154,24 +154,9 @@ class TokenRequester:
         finally:
             self._metrics.token_requests.labels(credentials.name, outcome).inc()
         self._backoffs.pop(credentials, None)
-        self._log_token(credentials, token)
+        log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - self._clock.now()))
         await self._store.keep_token(keys.token, token_store.StoredToken(token.token, token.expires))
         return token
-
-    def _log_token(self, credentials: Credentials, token: AccessToken) -> None:
-        """Log a new token and the contradictions between its times."""
-        expires_in = round(token.expires - self._clock.now())
-        log.info("token refreshed", application=credentials.name, expires_in=expires_in)
-        for mismatch in token.mismatches:
-            if mismatch.subject == "clock":
-                log.warning("clock skew detected", application=credentials.name, seconds=mismatch.seconds)
-            else:
-                log.warning(
-                    "token lifetime mismatch detected",
-                    application=credentials.name,
-                    claims=mismatch.subject,
-                    seconds=mismatch.seconds,
-                )
 
     async def _request(self, credentials: Credentials, keys: token_store.StoreKeys) -> AccessToken:
         # Before the breaker: its trial request must not spend its turn on waiting.

@@ -2,8 +2,6 @@
 
 import asyncio
 import io
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -286,19 +284,6 @@ async def test_missing_local_connection_does_not_open_the_circuit_breaker(
         with pytest.raises(errors.DeadlineExceeded):
             await worker.get(CREDENTIALS)
     assert breaker.refusal() is None
-
-
-async def test_clock_skew_is_logged_with_its_seconds(
-    store: Any, service: Any, make_jwt: Callable[..., str], log_output: io.StringIO
-) -> None:
-    now = service.clock.now()
-    token = make_jwt(iat=now + 7_200, exp=now + 7_200 + DAY)
-    service.respond(lambda: {"payload": {"access_token": token, "expires_in": DAY}})
-    assert await store.get(CREDENTIALS) == token
-    refreshed, line = [json.loads(line) for line in log_output.getvalue().splitlines()]
-    assert (refreshed["event"], refreshed["expires_in"]) == ("token refreshed", DAY)
-    assert line["event"] == "clock skew detected"
-    assert (line["application"], line["seconds"]) == ("demo", 7_200)
 
 
 async def test_unexpected_exception_in_the_background_is_logged(
