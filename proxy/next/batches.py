@@ -103,7 +103,7 @@ class Batches:
         is_search = reserved.fetches[0].query.root in ("supSearch", "supSearchMpn")
         application = reserved.application
         market = application.context.country, application.context.currency
-        grouped = application.account, *market, reserved.selected.documents, _root(reserved)
+        grouped = application.account, *market, reserved.selected.documents, reserved.fetches[0].query.operation
         key = None if alone or is_search else grouped
         batch = self._open.get(key) if key else None
         if batch is None or not batch.has_room(reserved, parts_max):
@@ -171,7 +171,3 @@ class Batches:
 
 def _is_validation(error: model.GraphQLError) -> bool:
     return error.path is None or "specifiedBy" in (error.extensions or {})
-
-
-def _root(reserved: Reserved) -> str:
-    return reserved.fetches[0].query.root

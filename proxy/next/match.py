@@ -6,11 +6,10 @@ candidates. Pure.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from proxy.model import PartsMatchQuery, PartsMatchRequest
+from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
 from proxy.next import queries
-from proxy.next.queries import Query
+from proxy.next.queries import Element, Query
 from proxy.planning import documents, exact_match
 from proxy.planning.match import CANDIDATES, SingleQuery, is_ranged
 from proxy.planning.operations import EncodedOperation, OperationResult
@@ -46,15 +45,14 @@ def of_match(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = Fals
 
 
 def shown(
-    query: PartsMatchQuery, exact_only: bool, hits: int, candidates: Sequence[tuple[Any, bytes, str | None]]
+    query: PartsMatchQuery, exact_only: bool, hits: int, candidates: Sequence[Element]
 ) -> exact_match.FilteredMatches:
-    """Return what v3 shows of the elements that a query has asked for, of so many hits: each a part, decoded and as it
-    was sent, with the alternate MPN that the query matched."""
+    """Return what v3 shows of the elements that a query has asked for, of so many hits."""
     result = OperationResult(
-        [part for part, _, _ in candidates],
+        [each.part for each in candidates],
         hits,
-        alternate_mpns=[aka for _, _, aka in candidates],
-        records=[body for _, body, _ in candidates],
+        alternate_mpns=[each.hit.aka_mpn for each in candidates],
+        records=[each.body for each in candidates],
     )
     narrow = exact_match.filter_ranked if is_ranged(query, exact_only) else exact_match.filter_candidates
     return narrow(query, result, exact_match.match_test(query, exact_only))
@@ -67,10 +65,10 @@ def needs_count(query: PartsMatchQuery, asked: Query, matches: exact_match.Filte
     return asked.root == "supSearchMpn" and exact_match.WILDCARD not in number and not matches.certain
 
 
-def count(query: PartsMatchQuery, country: str, currency: str) -> EncodedOperation:
+def count(query: PartsMatchQuery, market: MappingContext) -> EncodedOperation:
     """Return the operation that counts the parts that match, without parts."""
     counted = _matching(query, query.start, query.start).criteria | {"start": query.start, "limit": 0}
-    return _COUNT.operation({"queries": [counted], "country": country, "currency": currency}, 0)
+    return _COUNT.operation({"queries": [counted], "country": market.country, "currency": market.currency}, 0)
 
 
 def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:

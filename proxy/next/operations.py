@@ -74,19 +74,20 @@ class Documents:
 
     def __init__(self, selection: str) -> None:
         self._documents: dict[str, Document] = {
-            "supMultiMatch": documents.multi_match(selection),
+            "supMultiMatch": documents.multi_match(selection, options=True),
             "supParts": documents.parts(selection),
             "supSearch": documents.found("supSearch", selection),
             "supSearchMpn": documents.found("supSearchMpn", selection),
         }
 
     def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> EncodedOperation:
-        """Return the operation for fetches of one root field; a search comes alone."""
+        """Return the operation for fetches of one root field and its options; a search comes alone."""
         root, market = fetches[0].query.root, {"country": country, "currency": currency}
         pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]
         variables: dict[str, Any]
         if root == "supMultiMatch":
-            variables = {"queries": pages, **market}
+            options = [page.pop("options", None) for page in pages]
+            variables = {"queries": pages, **market, **({"options": options[0]} if options[0] else {})}
         elif root == "supParts":
             variables = {"ids": [each.query.criteria["id"] for each in fetches], **market}
         else:
@@ -134,12 +135,6 @@ def _read_part(part: Any) -> Fetched:
 def uid(body: bytes) -> str:
     """Return the v3 uid of a part as the upstream sent it; "" for one that has none."""
     return _identity(body).v3uid
-
-
-def counted(data: Any) -> list[documents.MatchCount]:
-    """Return the hits of each query of a supMultiMatch without parts."""
-    found: list[documents.MatchCount] = (data.data if isinstance(data, PartialData) else data).supMultiMatch
-    return found
 
 
 def _identity(body: bytes) -> _Identity:

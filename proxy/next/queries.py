@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proxy.store.protocol import Result, Want
+from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]
 Root = Literal["supMultiMatch", "supParts"] | SearchRoot
@@ -48,6 +48,12 @@ class Query(NamedTuple):
         """The part numbers that it asks for."""
         return frozenset(str(self.criteria[name]) for name in _NUMBERS if name in self.criteria)
 
+    @property
+    def operation(self) -> str:
+        """What all queries of an operation have in common: the root field, and its options."""
+        options = self.criteria.get("options")
+        return f"{self.root} {_json(options)}" if options else self.root
+
     def with_maker(self, name: str) -> "Query":
         """Return the query for the same number of a maker."""
         return _query(self.root, self.criteria | {"manufacturer": name}, self.start, self.end)
@@ -59,6 +65,14 @@ class Query(NamedTuple):
     def is_covered(self, result: Result, first: int) -> bool:
         """Return whether a result that begins with the element `first` has all of its elements that there are."""
         return first <= self.start and (self.end <= first + result.asked or result.hits <= first + result.asked)
+
+
+class Element(NamedTuple):
+    """Element of a list: a part, decoded and as the upstream sent it, and what the search says of it."""
+
+    part: Any
+    body: bytes
+    hit: Hit
 
 
 def fold(number: str) -> str:
@@ -75,14 +89,16 @@ def matching(
     sku: str | None = None,
     manufacturer: str | None = None,
     seller: str | None = None,
+    options: dict[str, Any] | None = None,
 ) -> Query:
-    """Make the query of a supMultiMatch."""
+    """Make the query of a supMultiMatch; `options`, such as filters, are those of its operation."""
     criteria = {
         "mpn": fold(mpn) if mpn else None,
         "mpnOrSku": fold(mpn_or_sku) if mpn_or_sku else None,
         "sku": sku,
         "manufacturer": manufacturer,
         "seller": seller,
+        "options": options or None,
     }
     query = _query("supMultiMatch", criteria, start, end)
     if query.criteria.keys() != {"mpn", "manufacturer"}:
@@ -106,14 +122,14 @@ def is_general(query: Query) -> bool:
 
 
 def grouped(queries: Iterable[Query], parts_max: int) -> Iterator[list[Query]]:
-    """Yield queries in groups that one operation can carry: of one root field, with no number twice, and at most so
-    many parts and queries. Searches come alone."""
-    groups: dict[Root, list[Query]] = {}
+    """Yield queries in groups that one operation can carry: of one root field and its options, with no number twice,
+    and at most so many parts and queries. Searches come alone."""
+    groups: dict[str, list[Query]] = {}
     for query in queries:
-        group = groups.setdefault(query.root, [])
+        group = groups.setdefault(query.operation, [])
         if group and not _fits(group, query, parts_max):
             yield group
-            group = groups[query.root] = []
+            group = groups[query.operation] = []
         group.append(query)
     yield from (group for group in groups.values() if group)
 
@@ -127,5 +143,8 @@ def _fits(group: Sequence[Query], query: Query, parts_max: int) -> bool:
 
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
     given = {name: value for name, value in criteria.items() if value is not None and value != ""}
-    key = msgspec.json.encode(given, order="deterministic").decode()
-    return Query(root, given, f"{root} {key}", start, end)
+    return Query(root, given, f"{root} {_json(given)}", start, end)
+
+
+def _json(values: dict[str, Any]) -> str:
+    return msgspec.json.encode(values, order="deterministic").decode()

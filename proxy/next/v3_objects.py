@@ -3,8 +3,9 @@
 Every part is decoded and mapped on its own: one that cannot be is left out alone, and named.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import structlog
@@ -14,21 +15,22 @@ from proxy import errors, model
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.compiler import CompiledObject
-from proxy.mapping.tables import Tables
-from proxy.next import match, operations, queries
+from proxy.next import match, operations, queries, search
 from proxy.next.applications import Client
 from proxy.next.free_operations import FreeOperations
+from proxy.next.lists import Lists
 from proxy.next.pipeline import Pipeline
-from proxy.next.queries import Query
+from proxy.next.queries import Element, Query
 from proxy.next.response_metadata import ResponseMetadata
 from proxy.next.results import Answer
-from proxy.planning import exact_match
+from proxy.planning import exact_match, mpn_search, search_support, wildcards
+from proxy.planning import search as planning
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
+from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.parts import valid_uids
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.auth.identity import Credentials
 
 NO_NEEDS: tuple[str, ...] = ()
 
@@ -52,8 +54,9 @@ class GatewayRequest(NamedTuple):
         metadata: ResponseMetadata,
     ) -> Self:
         """Make the request of a client; the slices of its lists become part of the context."""
-        application = client.application
-        context = replace(application.context, cuts=slices)
+        context = client.application.context
+        if slices:
+            context = replace(context, cuts=slices)
         return cls(client, projection, context, metadata)
 
 
@@ -66,16 +69,6 @@ class Rendered(msgspec.Struct, frozen=True):
     error: str | None = None
     failure: errors.BridgeError | None = None
     details: Any = None
-
-
-class Lists(Protocol):
-    """Lists of the upstream, each fetched within the time of a request that began at `since`."""
-
-    async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
-        """Return the list of `name` objects."""
-
-    async def specs(self, credentials: Credentials, since: float) -> Tables:
-        """Return the tables with all specs that the upstream has."""
 
 
 class V3Objects:
@@ -108,13 +101,14 @@ class V3Objects:
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if uses_skus else ()))
         planned = match.of_request(parameters, self._single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
+        compiled = self._compiled(request, answers, needs)
         rendered = []
         for (query, asked), answer in zip(planned, answers, strict=True):
             if answer.result is None:
                 rendered.append(_failed(answer))
                 continue
-            reader = self._reader(request, answer, needs)
-            candidates = await in_turns(reader.read(asked, answer))
+            reader = _Reader(compiled, request.context)
+            candidates = await in_turns(reader.elements(asked, answer))
             matches = match.shown(query, exact_only, answer.result.hits, candidates)
             hits = matches.hits
             if match.needs_count(query, asked, matches):
@@ -125,7 +119,8 @@ class V3Objects:
             items = await in_turns(reader.items(zip(matches.parts, matches.records, strict=True)))
             # `hits` is never less than what the client has been shown, whatever the count says.
             shown = query.start + len(matches.parts) if matches.parts else 0
-            rendered.append(Rendered(items, max(hits, shown), "; ".join(reader.unreadable) or None))
+            error = "; ".join(reader.unreadable) or None
+            rendered.append(Rendered([item for item in items if item is not None], max(hits, shown), error))
         failures = [each.failure for each in rendered if each.failure is not None]
         if failures and len(failures) == len(rendered):
             raise failures[0].shared()
@@ -137,18 +132,44 @@ class V3Objects:
         valid = valid_uids(uids)
         asked = [queries.part(uid) for uid in valid]
         answers = await self._resolve(request, asked)
+        compiled = self._compiled(request, answers, NO_NEEDS)
         found: dict[str, msgspec.Raw] = {}
         unreadable: list[str] = []
         for uid, query, answer in zip(valid, asked, answers, strict=True):
             _require(answer)
             # A mapping reads the uid: a redirected part lists that by which it was requested.
-            context = replace(request.context, requested_uid=uid)
-            reader = self._reader(request._replace(context=context), answer, NO_NEEDS)
-            parts = await in_turns(reader.read(query, answer))
-            found.update((uid, item) for item in await in_turns(reader.items(each[:2] for each in parts)))
+            reader = _Reader(compiled, replace(request.context, requested_uid=uid))
+            elements = await in_turns(reader.elements(query, answer))
+            items = await in_turns(reader.items((each.part, each.body) for each in elements))
+            found.update((uid, item) for item in items if item is not None)
             unreadable += reader.unreadable
         _require_any(found, unreadable)
         return found
+
+    async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
+        """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
+        plan = await self._search_plan(request, parameters)
+        request.metadata.ignore(plan.unsupported)
+        asked = search.of_plan(plan, parameters)
+        try:
+            answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
+            for answer in answers:
+                _require(answer)
+        except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec
+            raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
+        needs = self._projections.number_needs() if isinstance(plan, mpn_search.MpnSearchPlan) else NO_NEEDS
+        reader = _Reader(self._compiled(request, answers, needs), request.context)
+        found = [
+            (answer.result.hits, await in_turns(reader.elements(query, answer)))
+            for query, answer in zip(asked, answers, strict=True)
+            if answer.result is not None
+        ]
+        page = search.page(plan, parameters, found)
+        items = await in_turns(reader.items((each.part, each.body) for each in page.elements))
+        shown = [(each, item) for each, item in zip(page.elements, items, strict=True) if item is not None]
+        _require_any(shown, reader.unreadable)
+        details = search.details(plan, page._replace(elements=[each for each, _ in shown]), counted)
+        return Rendered([item for _, item in shown], page.hits, details=details)
 
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
@@ -168,11 +189,34 @@ class V3Objects:
         return [compiled.map(record, request.context) for record in result.records], result
 
     async def _listing(self, request: GatewayRequest, name: str) -> Listing:
-        return await self._lists.listing(name, request.client.application.credentials, request.metadata.since)
+        return await self._lists.listing(name, request.client.application.credentials, self._deadline(request))
+
+    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> planning.Plan:
+        """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
+        filters = await in_turns(search_support.parse_filters(parameters))
+        steps = planning.plan_with_lists(parameters, filters, self._projections.tables, request.projection.features)
+        fetched: Any = None
+        while True:
+            try:
+                name = steps.send(fetched)
+            except StopIteration as done:
+                plan: planning.Plan = done.value
+                return plan
+            if name == ATTRIBUTES:
+                credentials = request.client.application.credentials
+                fetched = await self._lists.specs(credentials, self._deadline(request))
+                continue
+            fetched = await self._listing(request, name)
+            # Patterns are matched in slices here, so that the plan finds them in the index's cache.
+            for pattern in filters.patterns:
+                await in_turns(fetched.ids.like(pattern, wildcards.matcher(pattern)))
+
+    def _deadline(self, request: GatewayRequest) -> float:
+        return request.metadata.since + self._seconds
 
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
         """Resolve queries, and note in the metadata where their answers come from."""
-        answers = await self._pipeline.resolve(request.client, asked, request.metadata.since + self._seconds)
+        answers = await self._pipeline.resolve(request.client, asked, self._deadline(request))
         request.metadata.add(answers, self._metrics.clock, request.projection.features)
         for answer in answers:
             self._metrics.queries.labels(answer.source if answer.error is None else "miss").inc()
@@ -180,21 +224,33 @@ class V3Objects:
 
     async def _count(self, request: GatewayRequest, query: model.PartsMatchQuery, at_most: int) -> int:
         """Return how many parts match a query; as many as there may be if that cannot be counted."""
-        application = request.client.application
-        operation = match.count(query, application.context.country, application.context.currency)
-        deadline = request.metadata.since + self._seconds
         try:
-            data = await self._free.execute(application, operation, deadline)
+            data = await self._execute(request, match.count(query, request.context))
         except errors.BridgeError:
             return at_most
-        [counted] = operations.counted(data)
+        [counted] = data.supMultiMatch
         return at_most if counted.error is not None else max(counted.hits, 0)
 
-    def _reader(self, request: GatewayRequest, answer: Answer, needs: tuple[str, ...]) -> "_Reader":
+    async def _counts(self, request: GatewayRequest, plan: planning.Plan) -> dict[int, Any]:
+        """Return the result sets of the operations that count for a search, by their positions."""
+        if isinstance(plan, mpn_search.MpnSearchPlan):
+            return {}
+        planned = plan.count_operations(self._projections.count, request.context)
+        data = await asyncio.gather(*(self._execute(request, operation) for operation in planned.values()))
+        return {position: each.supSearch for position, each in zip(planned, data, strict=True)}
+
+    async def _execute(self, request: GatewayRequest, operation: EncodedOperation) -> Any:
+        """Return the data of an operation without parts."""
+        data = await self._free.execute(request.client.application, operation, self._deadline(request))
+        return data.data if isinstance(data, PartialData) else data
+
+    def _compiled(self, request: GatewayRequest, answers: Iterable[Answer], needs: tuple[str, ...]) -> CompiledObject:
+        """Return the mapping of parts, without features that these were fetched without."""
         projection = request.projection
-        if not projection.features <= answer.features:
-            projection = replace(projection, features=projection.features & answer.features)
-        return _Reader(self._projections.part(projection, needs), request.context)
+        for answer in answers:
+            if answer.result is not None and not projection.features <= answer.features:
+                projection = replace(projection, features=projection.features & answer.features)
+        return self._projections.part(projection, needs)
 
 
 class _Reader:
@@ -205,27 +261,27 @@ class _Reader:
         self._context = context
         self.unreadable: list[str] = []
 
-    def read(self, asked: Query, answer: Answer) -> Slices[list[tuple[Any, bytes, str | None]]]:
-        """Return the elements of an answer that a query has asked for: parts, decoded and as they were sent, with the
-        alternate MPN that matched."""
+    def elements(self, asked: Query, answer: Answer) -> Slices[list[Element]]:
+        """Return the elements of an answer that a query has asked for."""
         result = answer.result
         assert result is not None  # noqa: S101 - the caller has looked
         page = slice(asked.start - answer.first, asked.end - answer.first)
-        read, size = [], 0
+        elements, size = [], 0
         for hit, body in zip(result.items[page], result.bodies[page], strict=True):
             if size > SLICE_BYTES:
                 size = 0
                 yield
             size += len(body)
             try:
-                read.append((self._compiled.decode(body), body, hit.aka_mpn))
+                elements.append(Element(self._compiled.decode(body), body, hit))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 self._leave_out(body, error)
-        return read
+        return elements
 
-    def items(self, parts: Iterable[tuple[Any, bytes]]) -> Slices[list[msgspec.Raw]]:
-        """Return parts as v3 objects."""
-        items, size = [], 0
+    def items(self, parts: Iterable[tuple[Any, bytes]]) -> Slices[list[msgspec.Raw | None]]:
+        """Return parts as v3 objects; None for one that cannot be mapped."""
+        items: list[msgspec.Raw | None] = []
+        size = 0
         for part, body in parts:
             if size > SLICE_BYTES:
                 size = 0
@@ -234,6 +290,7 @@ class _Reader:
             try:
                 items.append(msgspec.Raw(msgspec.json.encode(self._compiled.map(part, self._context))))
             except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
+                items.append(None)
                 self._leave_out(body, error)
         return items
 

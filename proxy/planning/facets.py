@@ -20,7 +20,7 @@ SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from th
 class SearchDetails(NamedTuple):
     """Details of a search beside its parts: their snippets, and v3's facets, stats and spec metadata."""
 
-    snippets: list[str]
+    snippets: list[str | None]
     hits: int
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]

@@ -7,7 +7,7 @@ are asked for makes `hits` the most that there can be (contract v3-rest.md §1.1
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.mapping import paths
@@ -21,6 +21,8 @@ from proxy.planning.search_support import FilterCondition, SupportedRequest
 
 MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
 FIELD = "mpn"
+
+Candidate = TypeVar("Candidate", bound=tuple[Any, ...])
 
 
 def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:
@@ -71,6 +73,36 @@ class MpnSearchPlan:
         self._empty = supported.without_counts()
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Numbers to look for; none if it is known that nothing matches."""
+        return () if self._criteria.finds_nothing else self._mpns
+
+    @property
+    def limit(self) -> int:
+        """How many candidates to request for each number."""
+        return candidate_limit(len(self.numbers), self._request.start, self._request.limit)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the match, beside its queries."""
+        options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
+        return {name: value for name, value in options.items() if value}
+
+    def matches(self, candidates: Iterable[tuple[str, Candidate]]) -> list[Candidate]:
+        """Return the candidates that match, in order; each comes with the number that it was found by, and begins with
+        the part."""
+        matches = [candidate for number, candidate in candidates if candidate[0].mpn == number]
+        if self._sorting is not None:
+            value, descending = self._sorting
+            matches.sort(key=lambda found: str(value(found[0])).casefold(), reverse=descending)
+        return matches
+
+    def details(self, hits: int, snippets: list[str | None]) -> facets.SearchDetails:
+        """Return the details of the page: all counts are empty."""
+        details = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
+        return details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
+
     def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
         """Return the document and mapping of the page, for a plan that is known to have some features."""
         return projections.numbered(projection, known)
@@ -79,18 +111,16 @@ class MpnSearchPlan:
         self, _: ProjectionCache, compiled: CompiledParts, context: MappingContext
     ) -> list[PlannedOperation]:
         """Return the operation; none if it is known that nothing matches."""
-        if self._criteria.finds_nothing or not self._mpns:
+        if not self.numbers:
             return []
-        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
-        options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
         variables = {
-            "queries": [{"mpn": number, "start": 0, "limit": limit} for number in self._mpns],
-            "options": {name: value for name, value in options.items() if value},
+            "queries": [{"mpn": number, "start": 0, "limit": self.limit} for number in self._mpns],
+            "options": self.options,
             "country": context.country,
             "currency": context.currency,
         }
         positions = tuple(range(len(self._mpns)))
-        parts_max = limit * len(positions)
+        parts_max = self.limit * len(positions)
         read, decode = match.read_multi_match, compiled.part.decode
         return [PlannedOperation(compiled.document, variables, parts_max, read, positions, decode)]
 
@@ -100,23 +130,15 @@ class MpnSearchPlan:
         if failure is not None:
             return QueryResult([], 0, failure.message, failure)
         by_number = list(zip(self._mpns, results.values(), strict=bool(results)))
-        matches = [
-            (part, record)
-            for number, result in by_number
-            for part, record, _ in result.candidates()
-            if part.mpn == number
-        ]
-        if self._sorting is not None:
-            value, descending = self._sorting
-            matches.sort(key=lambda found: str(value(found[0])).casefold(), reverse=descending)
+        matches = self.matches(
+            (number, (part, record)) for number, result in by_number for part, record, _ in result.candidates()
+        )
         # Those that were not returned cannot be compared.
         hits = len(matches) + sum(max(0, result.hits - len(result.parts)) for _, result in by_number)
         start = self._request.start
         shown = matches[start : start + self._request.limit]
         parts = [part for part, _ in shown]
-        snippets = [part.shortDescription for part in parts]
-        details = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
-        details = details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
+        details = self.details(hits, [part.shortDescription for part in parts])
         return QueryResult(parts, hits, details=details, records=[record for _, record in shown])
 
 

@@ -124,7 +124,7 @@ class ProjectionCache:
             return documents.multi_match(selection, options=True)
 
         key = ("numbered", projection, known)
-        return self._cached(key, lambda: self._compile(projection, self._numbered_needs(), known, document))
+        return self._cached(key, lambda: self._compile(projection, self.number_needs(), known, document))
 
     def features_named(self, names: Set[str]) -> frozenset[str]:
         """Return the features that are among some names, or whose fields are: those that the others are below."""
@@ -229,9 +229,9 @@ class ProjectionCache:
         """Return the fields of parts that are fetched beside those of the rules."""
         fetched = self._mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
-        return (exact_match.SKUS, *self._numbered_needs(), *fetched.get("always", ()), *gated)
+        return (exact_match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
 
-    def _numbered_needs(self) -> tuple[str, ...]:
+    def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
         read = {field.path for field in self._mappings.tables.search.values() if field.path}
         return tuple(sorted({"mpn", "shortDescription", *read}))

@@ -1,7 +1,7 @@
 """Execution plan of parts/search: one supSearch for the page and its counts, and one more without parts for each
 count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +12,7 @@ from proxy.mapping.tables import Tables, UnlistedError
 from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
 from proxy.planning import facets, mpn_search, search_filters, search_support, spec_fields
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import Document, OperationResult, PlannedOperation, QueryResult
+from proxy.planning.operations import Document, EncodedOperation, OperationResult, PlannedOperation, QueryResult
 from proxy.planning.projection_cache import ATTRIBUTES, CompiledParts, ProjectionCache
 
 NOTHING = OperationResult([], 0, result_set=SimpleNamespace(hits=0))  # the result of an operation that is not needed
@@ -64,6 +64,37 @@ class SearchPlan:
         self._queried = [
             search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
         ]
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """Arguments of the search for the page; None if it is known to find nothing."""
+        filters = self.counted[0].filters
+        return None if filters.finds_nothing else {"q": self._request.q, **self._sorting, **filters.variables()}
+
+    def count_operations(
+        self, count: Callable[[frozenset[str]], Document], context: MappingContext
+    ) -> dict[int, EncodedOperation]:
+        """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
+        under its filters, then separate counts, then the hits of facet queries. `count` makes the document for some
+        aggregations. An operation that is known to find nothing is omitted."""
+        request = self._request
+        # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
+        market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
+        groups = [(each.aggregations, each.variables()) for each in self.aggregations]
+        counted = [*zip(groups, (each.filters for each in self.counted), strict=True)]
+        counted += [((frozenset(), {}), each) for each in self._queried]
+        return {
+            position: count(aggregations).operation({**market, **variables, **filters.variables()}, 0)
+            for position, ((aggregations, variables), filters) in enumerate(counted)
+            if not filters.finds_nothing and (position or aggregations)
+        }
+
+    def details(self, hits: int, snippets: list[str | None], counted: Mapping[int, Any]) -> facets.SearchDetails:
+        """Return the details of the page, with all requested counts: of the result sets of the operations at these
+        positions."""
+        places = range(len(self.counted) + len(self._queried))
+        result_sets = [counted.get(place, SimpleNamespace(hits=0 if place else hits)) for place in places]
+        return self._details(result_sets, hits, snippets)
 
     def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
         """Return the document and mapping of the page, for a plan that is known to have some features."""
@@ -117,17 +148,19 @@ class SearchPlan:
             return QueryResult([], 0, failure.message, failure)
         in_order = [results.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
         page = in_order[0]
-        return QueryResult(page.parts, page.hits, details=self._details(in_order), records=page.records)
+        snippets = [result.description for result in getattr(page.result_set, "results", None) or []]
+        details = self._details([each.result_set for each in in_order], page.hits, snippets)
+        return QueryResult(page.parts, page.hits, details=details, records=page.records)
 
-    def _details(self, results: list[OperationResult]) -> facets.SearchDetails:
+    def _details(self, result_sets: list[Any], hits: int, snippets: list[str | None]) -> facets.SearchDetails:
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
         # Not strict: the results of facet queries follow those of the counts.
-        for each, requested, result in zip(self.counted, self.aggregations, results, strict=False):
-            result_set, size = result.result_set, requested.size
+        for each, requested, result_set in zip(self.counted, self.aggregations, result_sets, strict=False):
+            size = requested.size
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
             fields |= {
@@ -139,12 +172,11 @@ class SearchPlan:
                 for field in each.stats
             }
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
-        queries = zip(self._request.facet_queries, results[len(self.counted) :], strict=True)
-        counts = {text: {"count": result.hits} for text, result in queries}
-        snippets = [result.description for result in getattr(results[0].result_set, "results", None) or []]
+        queries = zip(self._request.facet_queries, result_sets[len(self.counted) :], strict=True)
+        counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in queries}
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
-        details = facets.SearchDetails(snippets, results[0].hits, facet_results, measured, metadata)
+        details = facets.SearchDetails(snippets, hits, facet_results, measured, metadata)
         return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _page_counts(self) -> CountGroup:

@@ -7,7 +7,8 @@ import pytest
 
 from proxy.model import PartsMatchQuery
 from proxy.next.match import of_match, shown
-from proxy.next.queries import fold
+from proxy.next.queries import Element, fold
+from proxy.store.protocol import Hit
 
 NUMBERS = ("BAV99", "BAV-99", "BAV99W", "BAV99")
 
@@ -45,7 +46,7 @@ def test_requests_with_the_same_list_have_the_same_key() -> None:
 )
 def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, numbers: list[str], hits: int) -> None:
     asked = of_match(PartsMatchQuery(**query), exact_only)
-    candidates = [(SimpleNamespace(mpn=number, akaMpns=[]), number.encode(), None) for number in NUMBERS]
+    candidates = [Element(SimpleNamespace(mpn=each, akaMpns=[]), each.encode(), Hit(each)) for each in NUMBERS]
     matches = shown(PartsMatchQuery(**query), exact_only, 4, candidates[asked.start : asked.end])
     assert ([part.mpn for part in matches.parts], matches.hits) == (numbers, hits)
     assert matches.records == [number.encode() for number in numbers]

@@ -4,14 +4,15 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
 from service.next.world import ALL, HOUR, SECONDS, Runs, Upstream, World, client, uid
 
-from proxy.mapping.tables import Tables
-from proxy.model import PartsMatchQuery, PartsMatchRequest, Projection
+from proxy import errors
+from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
 from proxy.next.free_operations import FreeOperations
+from proxy.next.lists import Lists
 from proxy.next.response_metadata import ResponseMetadata
 from proxy.next.v3_objects import GatewayRequest, Rendered, V3Objects
-from proxy.planning.listing import Listing
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.auth.identity import Credentials
 
@@ -21,21 +22,21 @@ SHOWN = Projection(show=frozenset({("uid",), ("mpn",)}), features=frozenset(ALL)
 class Parts(Upstream):
     """Upstream whose parts have a number; those in `faulty` one that is none."""
 
-    def _part(self, uid: str, scope: str) -> dict[str, Any]:
+    def _part(self, uid: str, scope: str) -> dict[str, Any] | None:
         part = super()._part(uid, scope)
-        return part | {"mpn": 5 if uid in self.faulty else "N1", "akaMpns": [], "specs": None}
+        return part and part | {
+            "mpn": 5 if uid in self.faulty else "N1",
+            "akaMpns": [],
+            "shortDescription": "a part",
+            "specs": None,
+        }
 
     def _response(self, request: Any, credentials: Credentials) -> Any:
         body, found = super()._response(request, credentials)
-        return {"data": body["data"]}, found  # no errors beside
-
-
-class NoLists:
-    async def listing(self, name: str, credentials: Credentials, since: float) -> Listing:
-        raise NotImplementedError
-
-    async def specs(self, credentials: Credentials, since: float) -> Tables:
-        raise NotImplementedError
+        if "supSearch" in body["data"]:
+            body["data"]["supSearch"]["manufacturerAgg"] = [{"company": {"id": "7", "name": "AMD"}, "count": 3}]
+        body["errors"] = [each for each in body.get("errors", ()) if each["path"][-1] != "sellers"]
+        return body, found
 
 
 def objects(world: World) -> V3Objects:
@@ -43,7 +44,7 @@ def objects(world: World) -> V3Objects:
         world.process(),
         FreeOperations(world.upstream.send, world.clock, SECONDS),
         world.projections,
-        lists=NoLists(),
+        lists=Lists({}, world.upstream.send, world.clock, SECONDS),
         single_query="supMultiMatch",
         seconds=SECONDS,
         metrics=Metrics(world.clock),
@@ -90,3 +91,66 @@ def test_metadata_say_what_a_request_has_cost_and_how_old_its_oldest_result_is(r
         assert abs(again.metadata.stored - fetched) < 1
 
     runs(Parts({"N1": [uid(1)]}), main)
+
+
+def test_a_search_is_paid_for_once_whatever_is_counted_beside_it(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        served = objects(world)
+        facet = FacetField("brand.name", include=True)
+        for parameters, cost, operations in (
+            (SearchRequest(q="N1", limit=2), 2, 1),
+            (SearchRequest(q="N1", limit=2, facets=(facet,)), 0, 2),
+            (SearchRequest(q="N1", limit=1, facets=(facet,)), 0, 2),  # what is counted is kept, too
+        ):
+            asked = request(world)
+            result = await served.search_parts(asked, parameters)
+            assert (uids(result), result.hits) == ([uid(1), uid(2)][: parameters.limit], 3)
+            assert result.details.snippets == ["a part"] * parameters.limit
+            assert (asked.metadata.cost, len(world.upstream.operations)) == (cost, operations)
+        counted = result.details.facet_results["fields"]["brand.name"]["facets"]
+        assert counted == [{"value": "AMD", "count": 3}]
+        assert world.upstream.operations[1]["variables"]["limit"] == 0
+
+    runs(Parts({"N1": [uid(1), uid(2), uid(3)]}), main)
+
+
+def test_a_part_that_a_search_cannot_read_takes_its_snippet_with_it(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        result = await objects(world).search_parts(request(world), SearchRequest(q="N1"))
+        assert (uids(result), result.hits, result.details.snippets) == ([uid(1)], 2, ["a part"])
+        with pytest.raises(errors.UpstreamUnreadable, match=f"part {uid(2)} in a form that cannot be read"):
+            await objects(world).search_parts(request(world), SearchRequest(q="N1", start=1))
+
+    runs(Parts({"N1": [uid(1), uid(2)]}, faulty=frozenset({uid(2)})), main)
+
+
+def test_a_search_by_number_shares_its_parts_with_a_match(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        served = objects(world)
+        by_number = SearchRequest(filters=(("mpn", ("N1",)),))
+        in_stock = SearchRequest(filters=(("mpn", ("N1",)),), filter_queries=("avg_avail:[1 TO *]",))
+        for parameters, cost in ((by_number, 1), (in_stock, 1), (by_number, 0), (in_stock, 0)):
+            asked = request(world)
+            assert uids(await served.search_parts(asked, parameters)) == [uid(1)]
+            assert asked.metadata.cost == cost
+        matched_ = request(world)
+        await served.match_parts(matched_, matched())
+        assert matched_.metadata.cost == 0
+        assert [each["variables"].get("options") for each in world.upstream.operations] == [
+            None,
+            {"requireStockAvailable": True},
+        ]
+
+    runs(Parts({"N1": [uid(1)]}), main)
+
+
+def test_a_feature_that_turns_out_to_be_lacking_is_named(runs: Runs) -> None:
+    specs = Projection(frozenset({"specs"}), frozenset({("uid",), ("specs",)}), features=frozenset(ALL))
+
+    async def main(world: World) -> None:
+        asked = request(world, specs)
+        [result] = await objects(world).match_parts(asked, matched())
+        assert json.loads(bytes(result.items[0])) == {"uid": uid(1), "specs": {}}
+        assert asked.metadata.lacking == {"TECH_SPECS"}
+
+    runs(Parts({"N1": [uid(1)]}, lacking=frozenset({"TECH_SPECS"})), main)
