@@ -106,7 +106,9 @@ def _stored(transaction: Transaction, begin: Begin, want: Want) -> Result | None
     now, ahead = transaction.now, transaction.ahead
     for row in _candidates(transaction, begin.scope, want):
         items = _hits.decode(row.items)
-        fresh_from = begin.fresh_from + ahead if items else max(begin.fresh_from + ahead, now - protocol.EMPTY_SECONDS)
+        fresh_from = begin.fresh_from + ahead
+        if not items and row.details is None:
+            fresh_from = max(fresh_from, now - protocol.EMPTY_SECONDS)
         parts = [part for hit in items if (part := transaction.get(PartRow, begin.scope, hit.uid)) is not None]
         is_whole = len(parts) == len(items) and all(
             Selection(part.digest, part.features).serves(begin.selection) for part in parts

@@ -16,7 +16,7 @@ from proxy import errors
 
 DAY_SECONDS = 86_400
 LIFETIME = "lifetime"  # the period of an account that never renews
-EMPTY_SECONDS = 300.0  # for which a result without parts is fresh
+EMPTY_SECONDS = 300.0  # for which a result without parts or details is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
 DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
@@ -67,8 +67,8 @@ class Hit(NamedTuple):
 
 class Result(NamedTuple):
     """Beginning of the upstream's list for a query: `asked` elements were asked for, `hits` exist in all. `fetched` is
-    when its oldest part was; in a Finish 0.0 means now. `details` is what else the query needs, such as facets, as the
-    upstream sent it.
+    when its oldest part was; in a Finish 0.0 means now. `details` is what else the query needs, as the upstream sent
+    it: the value of an operation that is passed on.
 
     `bodies` are the parts of `items` as the upstream sent them, in the same order, beside their ids.
     """
@@ -114,7 +114,8 @@ class Begin(NamedTuple):
     """Reservation to be made: `wants` that are neither found nor busy, as far as they fit the limits, in their order.
 
     `scope` is the digest of upstream address, client id, country and currency. Only what was fetched at `fresh_from` or
-    later is found, and results without parts only for EMPTY_SECONDS. After `seconds` the reservation has expired.
+    later is found, and results without parts or details only for EMPTY_SECONDS. After `seconds` the reservation has
+    expired.
     """
 
     id: str

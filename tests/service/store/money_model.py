@@ -157,7 +157,9 @@ class Model:
             if uid == want.uid or (part.id is not None and part.id == want.part_id):
                 return Result(want.key, want.end, 1, (Hit(uid),), (part.body,), (part.id,), None, part.fetched)
         result = self.results.get((begin.scope, want.key))
-        if result is None or not self._is_fresh(begin, result.fetched, empty=not result.items):
+        if result is None or not self._is_fresh(
+            begin, result.fetched, empty=not result.items and result.details is None
+        ):
             return None
         if any(hit.uid not in fresh for hit in result.items):
             return None

@@ -311,9 +311,10 @@ async def test_result_is_found_only_with_all_its_parts(client: Client, time: Man
 
 
 async def test_results_are_found_while_fresh(client: Client, time: ManualClock) -> None:
-    await client.fetch(result("part", "u"), result("empty"))
+    await client.fetch(result("part", "u"), result("empty"), result("document", details=b"{}"))
     time.advance(EMPTY_SECONDS + 1)
     assert await client.stored("part")
+    assert await client.stored("document")
     assert await client.stored("empty") is None
     assert await client.stored("part", fresh_from=time.now()) is None
     time.advance(FRESH_SECONDS)
