@@ -5,8 +5,8 @@ that it may have. It never asks for a number twice. What a reservation has waite
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +39,11 @@ class Reserved(NamedTuple):
     @property
     def parts(self) -> int:
         return sum(each.limit for each in self.fetches)
+
+    def is_in_time(self, clock: Clock) -> bool:
+        """Return whether the reservation has not ended, and counts in the periods of now."""
+        is_same_day = self.begun // protocol.DAY_SECONDS == clock.now() // protocol.DAY_SECONDS
+        return is_same_day and self.until > clock.monotonic()
 
 
 class Sent(NamedTuple):
@@ -116,32 +121,44 @@ class Batches:
         batch.add(reserved, future)
         return await future
 
+    async def pass_on(self, reserved: Reserved, operation: EncodedOperation) -> Any:
+        """Send an operation for which parts are reserved, and return its data. Raises BridgeErrors."""
+        async with self._connection():
+            if not reserved.is_in_time(self._clock):
+                raise _late()
+            seconds = reserved.until - self._clock.monotonic()
+            return await self._send_once(operation, reserved.application.credentials, seconds)
+
     async def _run(self, batch: _Batch) -> None:
         try:
             await turns.quiet(lambda: batch.queries)
-            waits = self._metrics.upstream_waiting.track_inprogress if self._connections.locked() else nullcontext
-            with waits():
-                await self._connections.acquire()
-            try:
+            async with self._connection():
                 if self._open.get(batch.key) is batch:
                     del self._open[batch.key]
                 await self._send(self._in_time(batch))
-            finally:
-                self._connections.release()
         finally:
             for _, future in batch.members:
                 future.cancel()  # has an effect only where the task was cancelled, or has a mistake
 
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[None]:
+        waits = self._metrics.upstream_waiting.track_inprogress if self._connections.locked() else nullcontext
+        with waits():
+            await self._connections.acquire()
+        try:
+            yield
+        finally:
+            self._connections.release()
+
     def _in_time(self, batch: _Batch) -> list[tuple[Reserved, asyncio.Future[Sent]]]:
         """Return the members whose reservations have not ended, and count in the periods of now; the others are told
         so."""
-        in_time, now, day = [], self._clock.monotonic(), self._clock.now() // protocol.DAY_SECONDS
+        in_time = []
         for reserved, future in batch.members:
-            if reserved.until > now and reserved.begun // protocol.DAY_SECONDS == day:
+            if reserved.is_in_time(self._clock):
                 in_time.append((reserved, future))
             elif not future.done():
-                late = errors.DeadlineExceeded(f"{SERVICE} was not asked in time")
-                future.set_result(Sent((), late, len(reserved.fetches), reserved.parts, 1))
+                future.set_result(Sent((), _late(), len(reserved.fetches), reserved.parts, 1))
         return in_time
 
     async def _send(self, members: list[tuple[Reserved, asyncio.Future[Sent]]]) -> None:
@@ -167,6 +184,10 @@ class Batches:
             place += len(reserved.fetches)
             if not future.done():
                 future.set_result(Sent(own, error, len(fetches), operation.parts_max, len(members)))
+
+
+def _late() -> errors.DeadlineExceeded:
+    return errors.DeadlineExceeded(f"{SERVICE} was not asked in time")
 
 
 def _is_validation(error: model.GraphQLError) -> bool:

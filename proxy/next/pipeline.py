@@ -23,6 +23,7 @@ from proxy.next.features import Features, Selected
 from proxy.next.flights import Again, Flight
 from proxy.next.lookups import Lookups
 from proxy.next.operations import Fetch
+from proxy.next.passing_on import PassingOn
 from proxy.next.process import ProcessState
 from proxy.next.queries import Query
 from proxy.next.results import Answer, joined
@@ -70,6 +71,7 @@ class Pipeline:
         self._exhausted = process.exhausted
         self._bookings = process.bookings
         self._waiting = process.waiting
+        self._passing_on = PassingOn(self._batches, self._lookups, process)
         self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", process.store.begin)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -142,7 +144,8 @@ class Pipeline:
         """End all flights, whatever happens. The first operations of an application have one query each."""
         flights = work.flights
         try:
-            while work.flights and (lock := self._features.first(work.client.application)):
+            is_known = any(flight.query.passed_on for flight in flights)
+            while work.flights and not is_known and (lock := self._features.first(work.client.application)):
                 async with lock:
                     # Another process may have been first.
                     await self._learn(self._features.refresh((work.client.application,)))
@@ -196,6 +199,9 @@ class Pipeline:
     async def _fetch(self, work: Work, begin: Begin, wanted: Selected, unit: Reserved) -> None:
         """Send one operation for what is reserved, and book what came of it."""
         client, application, selected = work.client, unit.application, unit.selected
+        if passed_on := unit.fetches[0].query.passed_on:
+            self._end(work.flights, await self._passing_on.fetch(client, begin, work.flights[0], unit, passed_on))
+            return
         try:
             sent = await self._batches.send(unit, self._features.parts_max(application), alone=work.alone)
         except BaseException:

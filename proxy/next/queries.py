@@ -6,25 +6,47 @@ list, whatever dialect, projection or page they come from.
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proxy import model
+from proxy.planning.operations import EncodedOperation
 from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]
-Root = Literal["supMultiMatch", "supParts"] | SearchRoot
+Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
 
 
+class Received(NamedTuple):
+    """Value of the root field of an operation that was passed on, and the errors beside it. `parts` are in it, and
+    `lost` nulls are where parts would be."""
+
+    value: bytes
+    reported: Sequence[model.GraphQLError]
+    parts: int
+    lost: int
+
+
+class PassedOn(NamedTuple):
+    """Operation of a client that is sent as it stands, and the reader of its data. What it returns is not stored if it
+    is private."""
+
+    operation: EncodedOperation
+    read: Callable[[Any], Received]
+    is_private: bool = False
+
+
 class Query(NamedTuple):
     """Elements `start` to `end` of a list. The list is that of a root field and its arguments, which `criteria` are.
 
     `general` is the key of the same query without its maker. `first` is the element that the stored list begins with.
+    What is `passed_on` is fetched as it stands instead.
     """
 
     root: Root
@@ -34,10 +56,13 @@ class Query(NamedTuple):
     end: int
     general: str | None = None
     first: int = 0
+    passed_on: PassedOn | None = None
 
     @property
     def want(self) -> Want:
         """What the store is asked for."""
+        if self.passed_on is not None:
+            return Want(self.key, 1, self.passed_on.operation.parts_max)
         if self.root != "supParts":
             return Want(self.key, self.end - self.first)
         text = self.criteria["id"]
@@ -116,6 +141,11 @@ def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) ->
     return _query(root, arguments, start, end)
 
 
+def document(digest: str, passed_on: PassedOn) -> Query:
+    """Make the query of an operation that is passed on; `digest` is that of its document and variables."""
+    return Query("document", {}, f"document {digest}", 0, 1, passed_on=passed_on)
+
+
 def is_general(query: Query) -> bool:
     """Return whether a query is for a number alone: with one hit, its result is that of the number with its maker."""
     return query.root == "supMultiMatch" and query.criteria.keys() == {"mpn"} and query.first == 0
@@ -123,9 +153,12 @@ def is_general(query: Query) -> bool:
 
 def grouped(queries: Iterable[Query], parts_max: int) -> Iterator[list[Query]]:
     """Yield queries in groups that one operation can carry: of one root field and its options, with no number twice,
-    and at most so many parts and queries. Searches come alone."""
+    and at most so many parts and queries. Searches, and what is passed on, come alone."""
     groups: dict[str, list[Query]] = {}
     for query in queries:
+        if query.passed_on is not None:
+            yield [query]
+            continue
         group = groups.setdefault(query.operation, [])
         if group and not _fits(group, query, parts_max):
             yield group

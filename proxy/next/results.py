@@ -1,11 +1,12 @@
 """Answers to queries: what was fetched of a list, put together with its beginning that is stored. Pure."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from proxy import errors
+from proxy import errors, model
 from proxy.next import queries
 from proxy.next.operations import Fetched
-from proxy.next.queries import Query
+from proxy.next.queries import Query, Received
 from proxy.store.protocol import Result
 
 Source = Literal["hit", "shared", "miss", "stale"]
@@ -15,7 +16,7 @@ class Answer(NamedTuple):
     """What is known of a query: its result, which begins with the element `first` of its list, or why there is none.
 
     `features` are those that its parts were fetched with. `parts` are what it has cost, used or uncertain.
-    `is_partial`: the upstream reported errors beside it.
+    `is_partial`: the upstream reported errors beside it; `reported` are those of an operation that was passed on.
     """
 
     result: Result | None
@@ -25,6 +26,7 @@ class Answer(NamedTuple):
     features: frozenset[str] = frozenset()
     parts: int = 0
     is_partial: bool = False
+    reported: Sequence[model.GraphQLError] = ()
 
 
 class Joined(NamedTuple):
@@ -57,6 +59,12 @@ def joined(
     is_partial = is_partial or any(not hit.uid for hit in result.items)
     answer = Answer(result, None, "miss", query.first, features, parts, is_partial)
     return Joined(answer, () if is_partial else _stored_as(query, result, fetched.maker))
+
+
+def passed_on(query: Query, received: Received, parts: int) -> Answer:
+    """Return the answer to a query that was passed on, and has cost so many parts."""
+    result = Result(query.key, 1, 1, (), (), (), received.value)
+    return Answer(result, None, "miss", parts=parts, is_partial=bool(received.reported), reported=received.reported)
 
 
 def _stored_as(query: Query, result: Result, maker: str | None) -> tuple[Result, ...]:
