@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import cachetools
 import graphql
@@ -72,6 +72,14 @@ class ClientDocument:
     def message(self, text: str) -> str:
         """Return the message of an error with the names that the client knows."""
         return _WORD.sub(lambda word: self.client_names.get(word[0], word[0]), text) if self.client_names else text
+
+
+class DocumentRequest(NamedTuple):
+    """Request of a client, whose document is read already."""
+
+    document: ClientDocument
+    operation_name: str | None = None
+    variables: Mapping[str, Any] = {}
 
 
 class KeptOfDocuments(Generic[T]):

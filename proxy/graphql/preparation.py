@@ -2,7 +2,7 @@
 measured, before anything is sent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import graphql
@@ -10,20 +10,19 @@ import msgspec
 from graphql.execution import values
 from graphql.language import ast
 
-from proxy.graphql.documents import ERRORS_MAX, INTROSPECTION, ClientDocument, InvalidDocumentError, KeptOfDocuments
+from proxy.graphql.documents import (
+    ERRORS_MAX,
+    INTROSPECTION,
+    ClientDocument,
+    DocumentRequest,
+    InvalidDocumentError,
+    KeptOfDocuments,
+)
 from proxy.graphql.own_operation import CREDENTIALS, Used
 from proxy.graphql.roots import RootField
 from proxy.graphql.selection import Field, Selections
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
-
-
-class DocumentRequest(NamedTuple):
-    """Request of a client, whose document is read already."""
-
-    document: ClientDocument
-    operation_name: str | None = None
-    variables: Mapping[str, Any] = {}
 
 
 CompiledFields = list[tuple[Field, RootField | None]]

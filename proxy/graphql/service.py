@@ -12,9 +12,9 @@ from graphql.language import ast
 
 from proxy import errors, model
 from proxy.gateway.core import Client, GatewayRequest, Pipeline, ResponseMetadata
-from proxy.graphql.documents import ClientDocument, DocumentReader, InvalidDocumentError
+from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
 from proxy.graphql.own_operation import single_root
-from proxy.graphql.preparation import DocumentRequest, PreparedRequest, RequestPreparation
+from proxy.graphql.preparation import PreparedRequest, RequestPreparation
 from proxy.graphql.roots import Value
 from proxy.graphql.selection import Field
 

@@ -11,8 +11,7 @@ import graphql
 from graphql.execution import values
 
 from proxy.graphql import documents
-from proxy.graphql.documents import ClientDocument, InvalidDocumentError, KeptOfDocuments
-from proxy.graphql.preparation import DocumentRequest
+from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError, KeptOfDocuments
 from proxy.v4 import rewrite
 
 

@@ -15,8 +15,7 @@ from multidict import istr
 
 from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
-from proxy.graphql.documents import InvalidDocumentError
-from proxy.graphql.preparation import DocumentRequest
+from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION

@@ -1,0 +1,142 @@
+"""Values of root fields: from parts and results where these have all that is selected, else as their own operation
+returns them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proxy import errors, model
+from proxy.next import results
+from proxy.next.applications import Client
+from proxy.next.features import Features
+from proxy.next.free_operations import FreeOperations
+from proxy.next.graphql import roots, selection
+from proxy.next.graphql.preparation import Requested, SupplyField
+from proxy.next.pipeline import Pipeline
+from proxy.next.queries import Query
+from proxy.next.results import Answer
+
+NULL = b"null"
+MARKET = ("country", "currency")
+PART_LIMIT = "You have exceeded your part limit"
+# Codes of the upstream where it has one (contract graphql.md §3.2).
+CODES: Mapping[type[errors.BridgeError], str] = {
+    errors.MissingKey: "AuthInvalidToken",
+    errors.ForbiddenKey: "AuthInvalidToken",
+    errors.ExpiredKey: "AuthExpiredToken",
+}
+
+
+class Value(NamedTuple):
+    """Value of a root field as JSON, the errors beside it, and the answers that it is made of; `failure` is why it has
+    none."""
+
+    json: bytes = NULL
+    reported: Sequence[dict[str, Any]] = ()
+    answers: Sequence[Answer] = ()
+    failure: errors.BridgeError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Resolves root fields."""
+
+    pipeline: Pipeline
+    features: Features
+    free: FreeOperations
+
+    async def value(self, client: Client, requested: Requested, supply: SupplyField, deadline: float) -> Value:
+        """Return the value of a root field. Raises BridgeErrors."""
+        asked = roots.of_root(supply.field.name, requested.arguments) if requested.parts_max else None
+        features = supply.features
+        # Where parts and results do not have all that is selected, the response to the field itself says why.
+        if asked is not None and features is not None and features <= self.features.of(client.application):
+            answers = await self.pipeline.resolve(_at_market(client, requested.arguments), asked, deadline)
+            if all(_has_all(answer, features) for answer in answers):
+                return _found(requested, supply, asked, answers)
+        answer = await self._passed_on(client, requested, supply, deadline)
+        if isinstance(answer.error, errors.QueryRefused):
+            return Value(reported=[_placed(requested.root.key, each) for each in answer.error.reported])
+        if answer.result is None:
+            raise _failure(answer)
+        shown = supply.own.shown(answer.result.details or NULL)
+        reported = [_placed(requested.root.key, each) for each in answer.reported]
+        return Value(shown, reported, [answer] if requested.parts_max else [])
+
+    async def _passed_on(self, client: Client, requested: Requested, supply: SupplyField, deadline: float) -> Answer:
+        """Return the answer to a root field as it stands. Raises BridgeErrors."""
+        is_private = roots.is_private(requested.arguments)
+        query, operation = supply.own.query(requested.variables, requested.parts_max, is_private=is_private)
+        if supply.depth > 1 and any(account.limit is not None for account in client.charged):
+            raise errors.BadRequest(f"{supply.field.name}: parts within parts are not served under a limit of parts")
+        if requested.parts_max or is_private:
+            (answer,) = await self.pipeline.resolve(client, [query], deadline)
+            return answer
+        try:
+            data = await self.free.execute(client.application, operation.operation, deadline)
+        except errors.QueryRefused as error:
+            return Answer(None, error)
+        return results.passed_on(query, operation.read(data), 0)
+
+
+def _has_all(answer: Answer, features: frozenset[str]) -> bool:
+    """Return whether nothing is missing of an answer that the upstream would have for the field itself."""
+    if isinstance(answer.error, errors.QueryRefused):
+        return not answer.error.reported  # the error of one query
+    if answer.error is not None:
+        return not isinstance(answer.error, errors.OversizedOperation)
+    return features <= answer.features and not answer.is_partial
+
+
+def _found(requested: Requested, supply: SupplyField, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
+    """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
+    cannot stand without."""
+    key, name, reported = requested.root.key, supply.field.name, []
+    is_any = any(answer.result for answer in answers)
+    for place, answer in enumerate(answers):
+        is_refused = isinstance(answer.error, errors.QueryRefused)
+        if answer.error is None or (is_refused and name == roots.MULTI_MATCH):
+            continue
+        if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
+            raise _failure(answer)
+        reported.append(error_of(answer.error, [key, place]))
+    try:
+        value = selection.select(roots.value(name, requested.arguments, asked, answers), supply.field.below)
+    except (KeyError, TypeError) as error:
+        raise errors.UpstreamUnreadable(f"the upstream sent a part of another form: {error}") from error
+    return Value(msgspec.json.encode(value), reported, answers)
+
+
+def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:
+    """Return an error of this service as one of the response. That of exhausted parts begins as the upstream's does:
+    clients recognize it by that (contract graphql.md §3.2)."""
+    message, code = error.message, CODES.get(type(error))
+    if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
+        message = f"{PART_LIMIT}: {message}"
+    placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
+    return placed | {"extensions": {"code": code or type(error).__name__}}
+
+
+def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
+    """Return an error of the upstream with the path that the client knows."""
+    placed: dict[str, Any] = {"message": error.message}
+    if isinstance(error.path, list) and error.path:
+        placed["path"] = [key, *error.path[1:]]
+    if error.extensions:
+        placed["extensions"] = error.extensions
+    return placed
+
+
+def _failure(answer: Answer) -> errors.BridgeError:
+    assert answer.error is not None  # noqa: S101 - an answer without a result has one
+    return answer.error.shared()
+
+
+def _at_market(client: Client, arguments: Mapping[str, Any]) -> Client:
+    context = msgspec.structs.replace(client.application.context, **{name: arguments[name] for name in MARKET})
+    if context == client.application.context:
+        return client
+    return replace(client, application=replace(client.application, context=context))

@@ -1,0 +1,217 @@
+"""Selections of clients: merged as the GraphQL specification says, and applied to what the upstream has sent.
+
+A selection is compiled once for a document. Then one recursive function makes of a value the object that the client
+gets (GraphQL October 2021 §6.3, §6.4). Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import graphql
+from graphql.execution import values
+from graphql.language import ast
+
+from proxy.graphql.documents import ClientDocument
+
+PART, TYPENAME = "SupPart", "__typename"
+SELLERS = "sellers(includeBrokers: true)"  # as parts are fetched: with brokers
+SELLER_FLAGS = {"includeBrokers", "authorizedOnly"}
+
+Tree = dict[str, Any]  # of what is known of an object: its fields, with those of the objects that they have
+Fields = tuple["Field", ...]
+
+
+class Field(NamedTuple):
+    """Merged field of a selection: its key in the response, its name, and what is selected below it; None of a scalar.
+
+    `source` is the field of a stored part that it is made of, None where arguments make another value of it: with
+    `sellers`, of the sellers whose flags these are. `type_name` is the value of a `__typename`. `is_part`: its values
+    are parts.
+    """
+
+    key: str
+    name: str
+    source: str | None
+    below: Fields | None = None
+    is_part: bool = False
+    type_name: str | None = None
+    sellers: Mapping[str, bool] | None = None
+
+
+class Compiler:
+    """Compiles selections of one operation. `uses_variables` if another one must be made for other variables."""
+
+    def __init__(
+        self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: values.VariableValues
+    ) -> None:
+        self._schema = schema
+        self._document = document
+        self._variables = variables
+        self.uses_variables = False
+
+    def merged(self, *selections: ast.SelectionSetNode | None) -> dict[str, list[ast.FieldNode]]:
+        """Return the nodes of each key, in the order of the response."""
+        merged: dict[str, list[ast.FieldNode]] = {}
+        self._collect(selections, merged, set())
+        return merged
+
+    def field(self, kind: graphql.GraphQLObjectType, key: str, nodes: Sequence[ast.FieldNode]) -> Field:
+        """Compile the field that some nodes select. Raises GraphQLError for an argument without its value."""
+        name = nodes[0].name.value
+        if name == TYPENAME:
+            return Field(key, name, None, type_name=self._document.client_names.get(kind.name, kind.name))
+        inner = graphql.get_named_type(kind.fields[name].type)
+        below = None
+        if isinstance(inner, graphql.GraphQLObjectType):
+            merged = self.merged(*(node.selection_set for node in nodes))
+            below = tuple(self.field(inner, *each) for each in merged.items())
+        source: str | None = name
+        sellers = None
+        if nodes[0].arguments or (kind.name, name) == (PART, "sellers"):
+            source, sellers = self._with_arguments(kind, nodes[0])
+        return Field(key, name, source, below, inner.name == PART, sellers=sellers)
+
+    def _with_arguments(
+        self, kind: graphql.GraphQLObjectType, node: ast.FieldNode
+    ) -> tuple[str | None, Mapping[str, bool] | None]:
+        """Return the field of a part that a field with arguments is made of, and the flags of sellers."""
+        self._use(*node.arguments or ())
+        if (kind.name, node.name.value) != (PART, "sellers"):
+            return None, None
+        try:
+            given = values.get_argument_values(kind.fields[node.name.value], node, self._variables)
+        except graphql.GraphQLError:  # null where it is no value: an error of each part
+            return None, None
+        is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
+        return (None, None) if is_page else (SELLERS, given)
+
+    def _collect(
+        self,
+        selections: Sequence[ast.SelectionSetNode | None],
+        merged: dict[str, list[ast.FieldNode]],
+        spread: set[str],
+    ) -> None:
+        # The condition of a fragment holds in a valid document: the objects of parts are of no union.
+        for node in (node for each in selections if each is not None for node in each.selections):
+            if not self._is_included(node):
+                continue
+            if isinstance(node, ast.FieldNode):
+                merged.setdefault((node.alias or node.name).value, []).append(node)
+            elif isinstance(node, ast.InlineFragmentNode):
+                self._collect((node.selection_set,), merged, spread)
+            elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
+                spread.add(node.name.value)
+                self._collect((self._document.fragments[node.name.value].selection_set,), merged, spread)
+
+    def _is_included(self, node: ast.SelectionNode) -> bool:
+        if not node.directives:
+            return True
+        self._use(*node.directives)
+        skip = values.get_directive_values(graphql.GraphQLSkipDirective, node, self._variables)
+        include = values.get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables)
+        return not (skip and skip["if"]) and (include is None or bool(include["if"]))
+
+    def _use(self, *nodes: ast.Node) -> None:
+        self.uses_variables = self.uses_variables or any(used(node, self._document).variables for node in nodes)
+
+
+class Used(graphql.Visitor):
+    """Collects the variables and fragments that a node uses, also in fragments."""
+
+    def __init__(self, document: ClientDocument) -> None:
+        super().__init__()
+        self._document = document
+        self.variables: set[str] = set()
+        self.fragments: set[str] = set()
+
+    def enter_variable(self, node: ast.VariableNode, *_: Any) -> None:
+        self.variables.add(node.name.value)
+
+    def enter_fragment_spread(self, node: ast.FragmentSpreadNode, *_: Any) -> None:
+        if (name := node.name.value) not in self.fragments:
+            self.fragments.add(name)
+            graphql.visit(self._document.fragments[name], self)
+
+
+def used(node: ast.Node, document: ClientDocument) -> Used:
+    """Return what a node uses."""
+    collected = Used(document)
+    graphql.visit(node, collected)
+    return collected
+
+
+def select(value: Any, fields: Fields | None) -> Any:
+    """Return what a client gets of a value. Raises KeyError or TypeError if the upstream has sent another form."""
+    if fields is None or value is None:
+        return value
+    if isinstance(value, list):
+        return [select(each, fields) for each in value]
+    return {field.key: field.type_name or select(_member(value, field), field.below) for field in fields}
+
+
+def _member(value: Any, field: Field) -> Any:
+    member = value[field.name]
+    if (flags := field.sellers) is not None:
+        return [
+            each
+            for each in member
+            if (flags["includeBrokers"] or not each["isBroker"])
+            and (each["isAuthorized"] or not flags["authorizedOnly"])
+        ]
+    return member
+
+
+def covers(tree: Tree, fields: Fields | None) -> bool:
+    """Return whether all that is selected of an object is known of it."""
+    return all(
+        field.type_name or (field.source in tree and covers(tree[field.source], field.below)) for field in fields or ()
+    )
+
+
+def tree(paths: Iterable[str]) -> Tree:
+    """Return the tree of dotted paths."""
+    root: Tree = {}
+    for path in paths:
+        node = root
+        for step in path.split("."):
+            node = node.setdefault(step, {})
+    return root
+
+
+def part_paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted paths of the fields of parts that are selected."""
+    for field in fields or ():
+        path = f"{prefix}{field.source}"
+        yield path
+        yield from part_paths(field.below, "" if field.is_part else f"{path}.")
+
+
+def depth(fields: Fields | None) -> int:
+    """Return how far parts are selected within parts."""
+    return max((field.is_part + depth(field.below) for field in fields or ()), default=0)
+
+
+def parts_of(value: Any, field: Field) -> Iterator[Any]:
+    """Yield the parts in the value of a field as a response has it, null for one that is not there. Parts within parts
+    are not yielded."""
+    if isinstance(value, list):
+        for each in value:
+            yield from parts_of(each, field)
+    elif field.is_part:
+        yield value
+    elif isinstance(value, dict):
+        for below in field.below or ():
+            yield from parts_of(value.get(below.key), below)
+
+
+def rename_types(value: Any, fields: Fields) -> None:
+    """Replace the names of types in a response by those that the client knows."""
+    for each in value if isinstance(value, list) else (value,):
+        if isinstance(each, list):
+            rename_types(each, fields)
+        elif isinstance(each, dict):
+            for field in fields:
+                if field.type_name is not None:
+                    each[field.key] = field.type_name
+                elif field.below is not None:
+                    rename_types(each.get(field.key), field.below)
