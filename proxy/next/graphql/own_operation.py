@@ -11,83 +11,80 @@ import graphql
 import msgspec
 from graphql.language import ast
 
+from proxy import model
 from proxy.graphql.documents import ClientDocument
 from proxy.next import queries
 from proxy.next.graphql import selection
 from proxy.next.graphql.selection import Field
 from proxy.next.queries import PassedOn, Query, Received
-from proxy.planning.operations import Document, PartialData
-
-NULL = b"null"
-_decode = msgspec.json.Decoder().decode
+from proxy.planning.operations import EncodedOperation, PartialData
 
 
-class SingleRoot(NamedTuple):
-    """Operation with one root field of another, which it has without its alias, and the fragments that it uses."""
+class _Envelope(msgspec.Struct):
+    data: dict[str, msgspec.Raw] | None = None
+    errors: list[model.GraphQLError] | None = None
 
-    operation: ast.OperationDefinitionNode
-    fragments: tuple[ast.FragmentDefinitionNode, ...]
 
-    @property
-    def document(self) -> ast.DocumentNode:
-        return ast.DocumentNode(definitions=(self.operation, *self.fragments))
+class _PartialEnvelope(NamedTuple):
+    data: PartialData
+    errors: list[model.GraphQLError]
 
 
 class OwnOperation:
-    """Operation that fetches a root field. The client knows other names of types if it `has_other_names`."""
+    """Operation that fetches a root field; `single` has it alone."""
 
-    def __init__(self, single: SingleRoot, field: Field, *, has_other_names: bool) -> None:
+    def __init__(self, single: ast.DocumentNode, field: Field) -> None:
         self._field = field
-        self._has_other_names = has_other_names
-        self._variables = [each.variable.name.value for each in single.operation.variable_definitions or ()]
-        text = graphql.print_ast(single.document)
-        data = msgspec.defstruct("Data", [(field.name, msgspec.Raw, msgspec.Raw(NULL))], gc=False)
-        self._document = Document(field.name, text, data, mark_errors=PartialData)
-        self._digest = hashlib.sha256(text.encode()).hexdigest()
+        self._text = graphql.print_ast(single)
+        definitions = graphql.get_operation_ast(single)
+        declared = definitions.variable_definitions if definitions else None
+        self._variables = [each.variable.name.value for each in declared or ()]
 
     def query(self, variables: Mapping[str, Any], parts_max: int, *, is_private: bool) -> tuple[Query, PassedOn]:
         """Return the operation for the values that a client's variables have, and its query of the core."""
         used = {name: variables[name] for name in self._variables if name in variables}
+        request = {"operationName": self._field.name, "query": self._text, "variables": used}
+        payload = msgspec.json.encode(request, order="deterministic")
+        operation = EncodedOperation(self._field.name, payload, _decode, parts_max)
+        passed_on = PassedOn(operation, self._read, is_private)
         # A digest: credentials of the caller may be among the variables.
-        text = self._digest.encode() + msgspec.json.encode(used, order="deterministic")
-        passed_on = PassedOn(self._document.operation(used, parts_max), self._read, is_private)
-        return queries.document(hashlib.sha256(text).hexdigest(), passed_on), passed_on
-
-    def shown(self, value: bytes) -> bytes:
-        """Return the value of the root field with the names of types that the client knows."""
-        if not self._has_other_names:
-            return value
-        decoded = _decode(value)
-        selection.rename_types(decoded, self._field.below or ())
-        return msgspec.json.encode(decoded)
+        return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on
 
     def _read(self, data: Any) -> Received:
         data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
-        value = bytes(getattr(data, self._field.name))
-        parts = [*selection.parts_of(_decode(value), self._field)]
+        value = bytes(data.get(self._field.name, b"null"))
+        parts = [*selection.parts_of(msgspec.json.decode(value), self._field)]
         lost = parts.count(None)
         return Received(value, reported, len(parts) - lost, lost)
 
 
 def single_root(
     document: ClientDocument, operation: ast.OperationDefinitionNode, nodes: Sequence[ast.FieldNode]
-) -> SingleRoot:
-    """Return an operation with the root field only that some nodes of another one select."""
+) -> ast.DocumentNode:
+    """Return a document with the root field only that some nodes of an operation select, without its alias."""
     sets = [node.selection_set.selections for node in nodes if node.selection_set]
     below = ast.SelectionSetNode(selections=tuple(each for selections in sets for each in selections))
     root = ast.FieldNode(
         name=nodes[0].name, arguments=nodes[0].arguments, directives=(), selection_set=below if sets else None
     )
     used = selection.used(root, document)
-    definitions = tuple(
-        each for each in operation.variable_definitions or () if each.variable.name.value in used.variables
-    )
     alone = ast.OperationDefinitionNode(
         operation=graphql.OperationType.QUERY,
-        name=ast.NameNode(value=nodes[0].name.value),
-        variable_definitions=definitions,
+        name=root.name,
+        variable_definitions=tuple(
+            each for each in operation.variable_definitions or () if each.variable.name.value in used.variables
+        ),
         directives=(),
         selection_set=ast.SelectionSetNode(selections=(root,)),
     )
-    fragments = tuple(document.fragments[name] for name in sorted(used.fragments))
-    return SingleRoot(alone, fragments)
+    return ast.DocumentNode(definitions=(alone, *(document.fragments[name] for name in sorted(used.fragments))))
+
+
+_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def _decode(body: bytes) -> _Envelope | _PartialEnvelope:
+    envelope = _envelope(body)
+    if envelope.errors and envelope.data is not None:
+        return _PartialEnvelope(PartialData(envelope.data, envelope.errors), envelope.errors)
+    return envelope

@@ -18,41 +18,53 @@ from proxy.graphql.documents import (
     KeptOfDocuments,
 )
 from proxy.next.graphql import own_operation, roots, selection
-from proxy.next.graphql.own_operation import OwnOperation, SingleRoot
-from proxy.next.graphql.selection import Field
+from proxy.next.graphql.own_operation import OwnOperation
+from proxy.next.graphql.selection import Compiler, Field
 from proxy.planning.projection_cache import ProjectionCache
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 
 
-class SupplyField(NamedTuple):
-    """Root field for parts or their lists, and the operation that fetches it as it stands. `features` are those that
-    stored parts need, None if they do not cover what is selected. `depth` is how far parts are selected within parts:
-    0 if none are selected, 1 if none within others."""
+class Introspection(NamedTuple):
+    """Root field of introspection: its key in the response, and the document that has it alone."""
 
+    key: str
+    single: ast.DocumentNode
+
+
+class SupplyField(NamedTuple):
+    """Root field for parts or their lists, and the operation that fetches it as it stands.
+
+    `features` are those that stored parts need, None if they do not cover what is selected. `depth` is how far parts
+    are selected within parts: 0 if none are selected, 1 if none within others. `other_names`: the client knows other
+    names of types than the upstream.
+    """
+
+    key: str
+    node: ast.FieldNode
     definition: graphql.GraphQLField
     field: Field
     own: OwnOperation
     features: frozenset[str] | None
     depth: int
+    other_names: bool
 
-
-class RootField(NamedTuple):
-    """Root field of an operation: its key in the response, and the document that has it alone. It has no `supply` if it
-    is one of introspection."""
-
-    key: str
-    single: SingleRoot
-    supply: SupplyField | None
+    @property
+    def is_nullable(self) -> bool:
+        return not isinstance(self.definition.type, graphql.GraphQLNonNull)
 
 
 class Requested(NamedTuple):
     """Root field of a request, with its arguments, the most parts that it can cost, and the variables of the client."""
 
-    root: RootField
+    supply: SupplyField
     arguments: dict[str, Any]
     parts_max: int
     variables: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        return self.supply.key
 
 
 class Preparation:
@@ -60,75 +72,71 @@ class Preparation:
 
     def __init__(self, schema: graphql.GraphQLSchema, projections: ProjectionCache) -> None:
         self._schema = schema
-        self._operations: KeptOfDocuments[list[RootField]] = KeptOfDocuments()
+        self._operations: KeptOfDocuments[list[Introspection | SupplyField]] = KeptOfDocuments()
         self._part = selection.tree(projections.whole(projections.features).fields)
         plain = projections.whole(frozenset()).fields
         self._added = {each: projections.whole(frozenset({each})).fields - plain for each in projections.features}
 
-    def prepare(self, request: DocumentRequest) -> list[Requested]:
+    def prepare(self, request: DocumentRequest) -> list[Introspection | Requested]:
         """Return the root fields of a request, in the order of the response. Raises InvalidDocumentError."""
-        document, operation = request.document, request.document.operation(request.operation_name)
-        variables = values.get_variable_values(
+        operation = request.document.operation(request.operation_name)
+        coerced = values.get_variable_values(
             self._schema, operation.variable_definitions or (), dict(request.variables), max_errors=ERRORS_MAX
         )
-        if isinstance(variables, list):
-            raise InvalidDocumentError(*variables)
+        if isinstance(coerced, list):
+            raise InvalidDocumentError(*coerced)
         try:
-            fields = self._fields(document, operation, variables)
-            requested = [_requested(each, variables, request.variables) for each in fields]
+            fields = self._fields(request.document, operation, coerced)
+            prepared = [
+                field if isinstance(field, Introspection) else _requested(field, coerced, request.variables)
+                for field in fields
+            ]
         except graphql.GraphQLError as error:
             raise InvalidDocumentError(error) from error
-        parts = sum(each.parts_max for each in requested)
+        parts = sum(each.parts_max for each in prepared if isinstance(each, Requested))
         if parts > DOCUMENT_PARTS_MAX:
-            raise InvalidDocumentError(
-                graphql.GraphQLError(
-                    f"The document may cost {parts:,} parts, one may cost {DOCUMENT_PARTS_MAX:,}: ask for fewer, or in"
-                    " several requests."
-                )
+            message = (
+                f"The document may cost {parts:,} parts, one may cost {DOCUMENT_PARTS_MAX:,}: ask for fewer, or in"
             )
-        return requested
+            raise InvalidDocumentError(graphql.GraphQLError(f"{message} several requests."))
+        return prepared
 
     def _fields(
         self, document: ClientDocument, operation: ast.OperationDefinitionNode, variables: values.VariableValues
-    ) -> list[RootField]:
+    ) -> list[Introspection | SupplyField]:
         key = document, operation.name.value if operation.name else None
         fields = self._operations.get(key)
         if fields is None:
-            compiler = selection.Compiler(self._schema, document, variables)
-            fields = []
-            for name, nodes in compiler.merged(operation.selection_set).items():
-                single = own_operation.single_root(document, operation, nodes)
-                fields.append(RootField(name, single, self._supply(compiler, document, single, name, nodes)))
+            compiler = Compiler(self._schema, document, variables)
+            merged = compiler.merged(operation.selection_set)
+            fields = [self._field(compiler, document, operation, *each) for each in merged.items()]
             if not compiler.uses_variables:
                 self._operations.keep(key, fields, document.length)
         return fields
 
-    def _supply(
+    def _field(
         self,
-        compiler: selection.Compiler,
+        compiler: Compiler,
         document: ClientDocument,
-        single: SingleRoot,
+        operation: ast.OperationDefinitionNode,
         key: str,
         nodes: list[ast.FieldNode],
-    ) -> SupplyField | None:
-        name, query = nodes[0].name.value, self._schema.query_type
+    ) -> Introspection | SupplyField:
+        single, query = own_operation.single_root(document, operation, nodes), self._schema.query_type
+        name = nodes[0].name.value
         if name in INTROSPECTION or query is None:
-            return None
+            return Introspection(key, single)
         field = compiler.field(query, key, nodes)
-        own = OwnOperation(single, field, has_other_names=bool(document.client_names))
         features = None
         if selection.covers(roots.tree(name, self._part), field.below):
             read = {*selection.part_paths((field,))}
             features = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
-        return SupplyField(query.fields[name], field, own, features, selection.depth((field,)))
+        own, depth = OwnOperation(single, field), selection.depth((field,))
+        return SupplyField(key, nodes[0], query.fields[name], field, own, features, depth, bool(document.client_names))
 
 
-def _requested(root: RootField, coerced: values.VariableValues, variables: Mapping[str, Any]) -> Requested:
+def _requested(supply: SupplyField, coerced: values.VariableValues, variables: Mapping[str, Any]) -> Requested:
     """Return a root field with its arguments. Raises GraphQLError."""
-    if (supply := root.supply) is None:
-        return Requested(root, {}, 0, variables)
-    (node,) = root.single.operation.selection_set.selections
-    assert isinstance(node, ast.FieldNode)  # noqa: S101 - made of one
-    arguments = values.get_argument_values(supply.definition, node, coerced)
+    arguments = values.get_argument_values(supply.definition, supply.node, coerced)
     parts = roots.parts_max(supply.field.name, arguments) if supply.depth else 0
-    return Requested(root, arguments, parts, variables)
+    return Requested(supply, arguments, parts, variables)

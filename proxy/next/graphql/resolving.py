@@ -48,38 +48,41 @@ class Resolver:
     features: Features
     free: FreeOperations
 
-    async def value(self, client: Client, requested: Requested, supply: SupplyField, deadline: float) -> Value:
+    async def value(self, client: Client, requested: Requested, deadline: float) -> Value:
         """Return the value of a root field. Raises BridgeErrors."""
-        asked = roots.of_root(supply.field.name, requested.arguments) if requested.parts_max else None
-        features = supply.features
+        supply, arguments, parts_max, _ = requested
+        asked = roots.of_root(supply.field.name, arguments) if parts_max else None
         # Where parts and results do not have all that is selected, the response to the field itself says why.
-        if asked is not None and features is not None and features <= self.features.of(client.application):
-            answers = await self.pipeline.resolve(_at_market(client, requested.arguments), asked, deadline)
-            if all(_has_all(answer, features) for answer in answers):
-                return _found(requested, supply, asked, answers)
-        answer = await self._passed_on(client, requested, supply, deadline)
+        if asked and supply.features is not None and supply.features <= self.features.of(client.application):
+            answers = await self.pipeline.resolve(_at_market(client, arguments), asked, deadline)
+            if all(_has_all(answer, supply.features) for answer in answers):
+                return _found(requested, asked, answers)
+        answer = await self._passed_on(client, requested, deadline)
+        answers = [answer] if parts_max else []
         if isinstance(answer.error, errors.QueryRefused):
-            return Value(reported=[_placed(requested.root.key, each) for each in answer.error.reported])
+            return Value(NULL, [_placed(supply.key, each) for each in answer.error.reported], answers)
         if answer.result is None:
             raise _failure(answer)
-        shown = supply.own.shown(answer.result.details or NULL)
-        reported = [_placed(requested.root.key, each) for each in answer.reported]
-        return Value(shown, reported, [answer] if requested.parts_max else [])
+        value = answer.result.details or NULL
+        if supply.other_names:
+            value = _shown(msgspec.json.decode(value), supply, as_sent=True)
+        return Value(value, [_placed(supply.key, each) for each in answer.reported], answers)
 
-    async def _passed_on(self, client: Client, requested: Requested, supply: SupplyField, deadline: float) -> Answer:
+    async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
-        is_private = roots.is_private(requested.arguments)
-        query, operation = supply.own.query(requested.variables, requested.parts_max, is_private=is_private)
+        supply, arguments, parts_max, variables = requested
+        is_private = roots.is_private(arguments)
+        query, passed_on = supply.own.query(variables, parts_max, is_private=is_private)
         if supply.depth > 1 and any(account.limit is not None for account in client.charged):
             raise errors.BadRequest(f"{supply.field.name}: parts within parts are not served under a limit of parts")
-        if requested.parts_max or is_private:
+        if parts_max or is_private:
             (answer,) = await self.pipeline.resolve(client, [query], deadline)
             return answer
         try:
-            data = await self.free.execute(client.application, operation.operation, deadline)
+            data = await self.free.execute(client.application, passed_on.operation, deadline)
         except errors.QueryRefused as error:
             return Answer(None, error)
-        return results.passed_on(query, operation.read(data), 0)
+        return results.passed_on(query, passed_on.read(data), 0)
 
 
 def _has_all(answer: Answer, features: frozenset[str]) -> bool:
@@ -91,10 +94,10 @@ def _has_all(answer: Answer, features: frozenset[str]) -> bool:
     return features <= answer.features and not answer.is_partial
 
 
-def _found(requested: Requested, supply: SupplyField, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
+def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
     """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
     cannot stand without."""
-    key, name, reported = requested.root.key, supply.field.name, []
+    key, name, reported = requested.key, requested.supply.field.name, []
     is_any = any(answer.result for answer in answers)
     for place, answer in enumerate(answers):
         is_refused = isinstance(answer.error, errors.QueryRefused)
@@ -103,11 +106,16 @@ def _found(requested: Requested, supply: SupplyField, asked: Sequence[Query], an
         if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
             raise _failure(answer)
         reported.append(error_of(answer.error, [key, place]))
+    value = roots.value(name, requested.arguments, asked, answers)
+    return Value(_shown(value, requested.supply), reported, answers)
+
+
+def _shown(value: Any, supply: SupplyField, *, as_sent: bool = False) -> bytes:
     try:
-        value = selection.select(roots.value(name, requested.arguments, asked, answers), supply.field.below)
+        return msgspec.json.encode(selection.select(value, supply.field.below, as_sent=as_sent))
     except (KeyError, TypeError) as error:
-        raise errors.UpstreamUnreadable(f"the upstream sent a part of another form: {error}") from error
-    return Value(msgspec.json.encode(value), reported, answers)
+        message = f"the upstream sent {supply.field.name} in another form: {error}"
+        raise errors.UpstreamUnreadable(message) from error
 
 
 def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:

@@ -140,25 +140,26 @@ def used(node: ast.Node, document: ClientDocument) -> Used:
     return collected
 
 
-def select(value: Any, fields: Fields | None) -> Any:
-    """Return what a client gets of a value. Raises KeyError or TypeError if the upstream has sent another form."""
+def select(value: Any, fields: Fields | None, *, as_sent: bool = False) -> Any:
+    """Return what a client gets of a value of the upstream, or, `as_sent`, of a response to its own selection. Raises
+    KeyError or TypeError if the upstream has sent another form."""
     if fields is None or value is None:
         return value
     if isinstance(value, list):
-        return [select(each, fields) for each in value]
-    return {field.key: field.type_name or select(_member(value, field), field.below) for field in fields}
+        return [select(each, fields, as_sent=as_sent) for each in value]
+    return {
+        field.key: field.type_name
+        or select(value[field.key] if as_sent else _member(value, field), field.below, as_sent=as_sent)
+        for field in fields
+    }
 
 
 def _member(value: Any, field: Field) -> Any:
-    member = value[field.name]
-    if (flags := field.sellers) is not None:
-        return [
-            each
-            for each in member
-            if (flags["includeBrokers"] or not each["isBroker"])
-            and (each["isAuthorized"] or not flags["authorizedOnly"])
-        ]
-    return member
+    member, flags = value[field.name], field.sellers
+    if flags is None:
+        return member
+    shown = [each for each in member if flags["includeBrokers"] or not each["isBroker"]]
+    return [each for each in shown if each["isAuthorized"] or not flags["authorizedOnly"]]
 
 
 def covers(tree: Tree, fields: Fields | None) -> bool:
@@ -202,16 +203,3 @@ def parts_of(value: Any, field: Field) -> Iterator[Any]:
     elif isinstance(value, dict):
         for below in field.below or ():
             yield from parts_of(value.get(below.key), below)
-
-
-def rename_types(value: Any, fields: Fields) -> None:
-    """Replace the names of types in a response by those that the client knows."""
-    for each in value if isinstance(value, list) else (value,):
-        if isinstance(each, list):
-            rename_types(each, fields)
-        elif isinstance(each, dict):
-            for field in fields:
-                if field.type_name is not None:
-                    each[field.key] = field.type_name
-                elif field.below is not None:
-                    rename_types(each.get(field.key), field.below)

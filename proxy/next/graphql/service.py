@@ -14,7 +14,7 @@ from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequ
 from proxy.next.applications import Client
 from proxy.next.features import Features
 from proxy.next.free_operations import FreeOperations
-from proxy.next.graphql.preparation import Preparation, Requested
+from proxy.next.graphql.preparation import Introspection, Preparation, Requested
 from proxy.next.graphql.resolving import NULL, Resolver, Value, error_of
 from proxy.next.pipeline import Pipeline
 from proxy.next.results import Answer
@@ -54,41 +54,41 @@ class GraphQLService:
             for each in error.errors:
                 each.message = request.document.message(each.message)
             raise
-        resolving = (self._value(request.document, client, each, deadline) for each in prepared)
+        resolving = (self._value(request, client, each, deadline) for each in prepared)
         return _response(request.document, prepared, await asyncio.gather(*resolving))
 
-    async def _value(self, document: ClientDocument, client: Client, requested: Requested, deadline: float) -> Value:
+    async def _value(
+        self, request: DocumentRequest, client: Client, field: Introspection | Requested, deadline: float
+    ) -> Value:
         """Return the value of a root field, or why it has none."""
-        if requested.root.supply is None:
-            return self._introspected(document, requested)
+        if isinstance(field, Introspection):
+            schema = request.document.introspected or self._schema  # that the client knows
+            result = graphql.execute_sync(schema, field.single, variable_values=dict(request.variables))
+            return Value(msgspec.json.encode(next(iter((result.data or {}).values()), None)))
         try:
-            return await self._resolver.value(client, requested, requested.root.supply, deadline)
+            return await self._resolver.value(client, field, deadline)
         except errors.BridgeError as error:
-            return Value(reported=[error_of(error, [requested.root.key])], failure=error)
-
-    def _introspected(self, document: ClientDocument, requested: Requested) -> Value:
-        """Return the value of a field of introspection, from the schema that the client knows."""
-        schema, alone = document.introspected or self._schema, requested.root.single.document
-        result = graphql.execute_sync(schema, alone, variable_values=dict(requested.variables))
-        (value,) = (result.data or {"": None}).values()
-        return Value(msgspec.json.encode(value))
+            return Value(NULL, [error_of(error, [field.key])], failure=error)
 
 
-def _response(document: ClientDocument, prepared: Sequence[Requested], values: Sequence[Value]) -> GraphQLResponse:
+def _response(
+    document: ClientDocument, fields: Sequence[Introspection | Requested], values: Sequence[Value]
+) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
     members: list[bytes] = []
     reported: list[dict[str, Any]] = []
-    data = None
-    answers = [answer for value in values for answer in value.answers]
-    failure = next((value.failure for value in values if value.failure), None)
-    for (root, *_), value in zip(prepared, values, strict=True):
+    for field, value in zip(fields, values, strict=True):
         reported += value.reported
-        if value.json == NULL and root.supply and isinstance(root.supply.definition.type, graphql.GraphQLNonNull):
+        members.append(b"%b:%b" % (msgspec.json.encode(field.key), value.json))
+        if value.json == NULL and isinstance(field, Requested) and not field.supply.is_nullable:
             data = NULL
             break  # errors of further fields would be about data that is null already
-        members.append(b"%b:%b" % (msgspec.json.encode(root.key), value.json))
+    else:
+        data = b"{%b}" % b",".join(members)
     for each in reported:
         each["message"] = document.message(each["message"])
     listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""
-    return GraphQLResponse(b'{%b"data":%b}' % (listed, data or b"{%b}" % b",".join(members)), answers, failure)
+    answers = [answer for value in values for answer in value.answers]
+    failure = next((value.failure for value in values if value.failure), None)
+    return GraphQLResponse(b'{%b"data":%b}' % (listed, data), answers, failure)
