@@ -175,7 +175,7 @@ def _fits(group: Sequence[Query], query: Query, parts_max: int) -> bool:
 
 
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
-    given = {name: value for name, value in criteria.items() if value is not None and value != ""}
+    given = {name: value for name, value in criteria.items() if value is not None and (value != "" or name == "q")}
     return Query(root, given, f"{root} {_json(given)}", start, end)
 
 
