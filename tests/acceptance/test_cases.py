@@ -93,11 +93,18 @@ RECORDED = {name: digest for digest, name in LINES}
 
 def script(group: list[Target]) -> Callable[[running.Operation], Any]:
     """Return a function that answers each application by its case: with the first unused answer that has the field of
-    the operation, or else the first; the last one is used again."""
-    left = {target.name: list(answers(target.case)) for target in group}
+    the operation, or else the first; the last one is used again. The first of several supSearch is that of the page."""
+    cases = {target.name: target.case for target in group}
+    left = {name: list(answers(case)) for name, case in cases.items()}
 
     def answer(operation: running.Operation) -> Any:
         unused = left[operation.client_id]
+        searches = [each for each in answers(cases[operation.client_id]) if "supSearch" in roots(each)]
+        if operation.name == "supSearch" and len(searches) > 1:
+            if is_of_page(operation, read(cases[operation.client_id], "operations.json", [])):
+                return searches[0]
+            unused = [each for each in unused if each is not searches[0]]
+            left[operation.client_id] = unused
         fitting = [each for each in unused if any(re.search(rf"\b{root}\b", operation.query) for root in roots(each))]
         chosen = (fitting or unused)[0]
         if len(unused) > 1:
@@ -105,6 +112,14 @@ def script(group: list[Target]) -> Callable[[running.Operation], Any]:
         return cut(chosen, len(operation.variables.get("queries", ())))
 
     return answer
+
+
+def is_of_page(operation: running.Operation, operations: list[Any]) -> bool:
+    """Return whether a search returns the page of a case, or counts under its filters; suggestions are apart."""
+    page = next(each["variables"] for each in operations if each["operation"] == "supSearch")
+    filters = {name: values for name, values in page.get("filters", {}).items() if name != "..."}
+    counts = operation.variables.get("filters", {}) == filters and "inStockOnly" not in operation.variables
+    return " results " in operation.query or (counts and operation.variables.get("selection") != "WITH_SUGGESTED")
 
 
 def cut(answer: Any, queries: int) -> Any:
