@@ -10,11 +10,15 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from proxy import config, sockets
-from proxy.gateway import assembly, process
+from proxy import config, redaction, sockets
 from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
+from proxy.next import gateway as gateways
+from proxy.next.process import ProcessState
+from proxy.next.recording import Recorder
+from proxy.telemetry import metrics as metering
 from proxy.telemetry import request_ids
+from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
 from proxy.web import composition, operator_endpoints, routing, server, status
 
@@ -27,29 +31,34 @@ log = structlog.get_logger()
 
 
 class Process:
-    """What outlives a configuration. `name` tells this process from others in the store, `ended` are the names of
-    predecessors that have died, whose reservations it has to end."""
+    """What outlives a configuration. `api_keys` are the digests of all API keys since the start, which `redaction`
+    hides: requests that began before a reload must not show one that it removed. `days`: see Recorder."""
 
-    def __init__(self, clock: clocks.Clock, name: str = "", ended: Sequence[str] = ()) -> None:
-        self.core = process.ProcessState(clock, name=name, ended=ended)
-        self.ids = request_ids.RequestIds(self.core.redaction)
-        self.started = clock.now()
-        self.measuring = PeriodicTask("metrics of this process", self.core.metrics.measure, MEASURE_SECONDS)
+    def __init__(self, core: ProcessState, days: int) -> None:
+        self.core = core
+        self.api_keys: set[config.Digest] = set()
+        self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
+        self.seen = SeenRequests(self.redaction)
+        self.recorder = Recorder(self.seen, core.store, days, core.clock)
+        self.ids = request_ids.RequestIds(self.redaction)
+        self.started = core.clock.now()
+        self.measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class App:
     """Objects of one configuration; `operators` is the handler of their port, None where that is off."""
 
-    gateway: assembly.Gateway
+    gateway: gateways.Gateway
     clients: composition.ClientHandler
     operators: routing.Handler | None
     resources: AsyncExitStack
 
-    def activate(self) -> None:
-        """Begin to serve, with caches whose size is reported."""
+    def activate(self, process: Process) -> None:
+        """Begin to serve, with metrics and records of this configuration."""
         self.gateway.activate()
         self.gateway.metrics.caches["responses"] = self.clients.responses.usage
+        process.recorder.days = self.gateway.settings.clients.days
 
 
 async def build(settings: config.Config, process: Process, previous: App | None = None) -> App:
@@ -57,13 +66,14 @@ async def build(settings: config.Config, process: Process, previous: App | None 
 
     `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
     """
-    core = process.core
     async with AsyncExitStack() as resources:
         before = None if previous is None else previous.gateway
-        gateway = await assembly.build(settings, core.clock, resources, process=core, previous=before)
+        gateway = await gateways.build(settings, process.core, resources, before)
+        process.api_keys |= gateway.applications.clients.keys()
         checks = [operator_endpoints.ReadinessCheck(*each) for each in gateway.readiness().items()]
-        monitoring = operator_endpoints.Monitoring(checks, core.metrics.text)
-        clients = composition.compose(gateway, process.ids, monitoring)
+        monitoring = operator_endpoints.Monitoring(checks, gateway.metrics.text)
+        seen = process.seen if settings.clients.days else None
+        clients = composition.compose(gateway, process.ids, seen, monitoring)
         if previous is not None:
             clients.authenticator.adopt(previous.clients.authenticator)
         operators = None
@@ -78,7 +88,7 @@ def check(settings: config.Config) -> None:
     """Find mistakes in the files that a configuration names, without building it. Raises MappingError and
     ConfigError."""
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
-    assembly.load_mappings(settings, upstream)
+    gateways.translate(settings, upstream)
     session.tls_context(upstream.tls)
 
 
@@ -117,7 +127,7 @@ class Service:
         if self._operators_listener is not None and new.operators is not None:
             self._operators_listener.replace(new.operators, OPERATORS_LIMITS)
         replaced, self.app = self.app, new
-        new.activate()
+        new.activate(self.process)
         task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
@@ -133,27 +143,34 @@ class Service:
         while replaced.clients.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
             await asyncio.sleep(RETIREMENT_SECONDS)
         await replaced.resources.aclose()
-        gateway = self.app.gateway
-        served = gateway.applications.applications.values()
-        gateway.services.tokens.retain({application.credentials for application in served})
 
 
 @asynccontextmanager
 async def serving(
-    settings: config.Config, process: Process | None = None, opened: sockets.WorkerSockets | None = None
+    settings: config.Config,
+    opened: sockets.WorkerSockets | None = None,
+    *,
+    clock: clocks.Clock | None = None,
+    name: str = "",
+    ended: Sequence[str] = (),
 ) -> AsyncIterator[Service]:
-    """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. Raises
-    ConfigError and MappingError."""
-    process = process or Process(clocks.SystemClock())
+    """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
+    this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
+    has to end. Raises ConfigError and MappingError."""
+    clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
+        process = Process(await stack.enter_async_context(state), settings.clients.days)
+        process.recorder.start()
+        stack.push_async_callback(process.recorder.close)
         process.measuring.start()
         stack.push_async_callback(process.measuring.close)
         service = Service(process, await build(settings, process))
         stack.push_async_callback(service.close)
-        service.app.activate()
+        service.app.activate(process)
         await service.listen(stack, opened)
         yield service
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, TextIO
 import structlog
 
 from proxy import app, config, errors, sockets
-from proxy.kit import clock, event_loop, garbage
+from proxy.kit import event_loop, garbage
 from proxy.telemetry import log as logging
 from proxy.telemetry import log_queue, multiprocess
 
@@ -72,8 +72,7 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, stream: TextIO) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    process = app.Process(clock.SystemClock(), place.name, place.ended)
-    async with app.serving(settings, process, place.opened) as service:
+    async with app.serving(settings, place.opened, name=place.name, ended=place.ended) as service:
         garbage.tune()
         following = asyncio.create_task(_follow(place, service, pipe, stream), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())

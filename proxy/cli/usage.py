@@ -41,7 +41,8 @@ def usage(
         typer.Option(
             "--set",
             metavar="APPLICATION=N",
-            help="Replace used and uncertain parts by what the portal shows, and send requests again.",
+            help="Replace used and uncertain parts by what the portal shows, and send requests again; "
+            "APPLICATION/KEY=N those of an API key.",
         ),
     ] = None,
     forget_results: Annotated[
@@ -69,7 +70,7 @@ def usage(
 
 
 async def _usage(settings: config.Config, as_json: bool) -> None:
-    rows = await used_store.with_state(settings, lambda state: state.usage(logins=True), reads_only=True)
+    rows = await used_store.with_state(settings, lambda state: state.usage())
     if as_json:
         shown.print_json(rows)
         return
@@ -104,6 +105,10 @@ def _set(settings: config.Config, text: str, why: str | None) -> None:
         uncertain_before=before.uncertain,
         used=int(number),
     )
+    entry = settings.applications.get(name)
+    keys = {} if entry is None else {f"{name}/{key}": entry.parts_of(each) for key, each in entry.clients.items()}
+    if limited := [key for key, limit in keys.items() if limit is not None]:
+        typer.echo(f"API keys have limits of their own, whose usage is set alone: {', '.join(limited)}", err=True)
 
 
 def _forget_results(settings: config.Config, why: str | None, yes: bool) -> None:
@@ -114,14 +119,14 @@ def _forget_results(settings: config.Config, why: str | None, yes: bool) -> None
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
     deleted = event_loop.run(used_store.with_state(settings, lambda state: state.forget_results()))
-    log.info("results forgotten", results=deleted)
-    typer.echo(f"{counted(deleted, 'result')} forgotten; running services follow within a second.")
+    log.info("results forgotten", parts=deleted)
+    typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 
 async def _clients(settings: config.Config, as_json: bool) -> None:
     from proxy.cli import client_report
 
-    report = await used_store.with_state(settings, client_report.read, reads_only=True)
+    report = await used_store.with_state(settings, client_report.read)
     if as_json:
         shown.print_json(report)
         return
@@ -224,6 +229,5 @@ def _state(row: "UsageRow") -> Text:
     if row.part_limit == 0:
         return Text("no parts in this plan", style="red")  # no date changes that
     if row.exhausted_until is not None:
-        until = "" if row.exhausted_until == "ever" else f" until {row.exhausted_until[:10]}"
-        return Text(f"exhausted{until}", style="red")
+        return Text(f"exhausted until {row.exhausted_until[:10]}", style="red")
     return Text("exhausted", style="red") if row.remaining == 0 else Text("")

@@ -37,7 +37,7 @@ _REDIS = {
 
 
 async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Try the store out, and the file of the shared cache beside it."""
+    """Try the store out."""
     settings = inspection.settings
     file = store_place.file_of(settings.store)
     if settings.store.reveal() == "memory:":
@@ -62,9 +62,9 @@ async def _tried(inspection: Inspection, file: Path | None) -> list[CheckResult]
     try:
         if file is None and inspection.store_error is not None:
             raise inspection.store_error  # of an earlier stage: each attempt may last until a timeout
-        trial = await StoredState.try_out(settings, inspection.clock)
+        trial = await StoredState.try_out(settings)
     except errors.ConfigError as error:
-        return [found("redis_unreachable" if file is None else "sqlite_old", error.message)]
+        return [found("redis_unreachable", error.message)]
     except errors.StoreUnavailable as error:
         if isinstance(error.__cause__, sqlite3.Error):
             return [found(_sqlite_code(error.__cause__), error.message)]
@@ -72,17 +72,8 @@ async def _tried(inspection: Inspection, file: Path | None) -> list[CheckResult]
     if trial is None:
         return [] if file is None else [_place(file)]
     if trial.problem:
-        return [found("store_of_other_version", trial.problem), *_cache(trial.cache)]
-    return [*_redis_settings(trial.settings), *_timed(trial.text, trial.seconds), *_cache(trial.cache)]
-
-
-def _cache(file: Path | None) -> Iterator[CheckResult]:
-    if file is None or not file.exists():
-        return
-    if os.access(file, os.R_OK | os.W_OK):
-        yield passed("cache_file", f"{file}: the shared cache, {file.stat().st_size / 1e6:.1f} MB")
-    else:
-        yield found("cache_file_unwritable", f"{file} cannot be read and written: nothing is shared between workers")
+        return [found("store_of_other_program", trial.problem)]
+    return [*_redis_settings(trial.settings), *_timed(trial.text, trial.seconds)]
 
 
 def _place(file: Path) -> CheckResult:

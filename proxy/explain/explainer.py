@@ -10,7 +10,7 @@ from proxy.explain import response_fields, understanding
 from proxy.explain.explanation import CacheEntry, CacheUse, Cost, ExplainedError, Explanation, UnderstoodClient
 from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
-from proxy.gateway.core import Applications, Client, GatewayRequest, QuerySet
+from proxy.gateway.old_core import Applications, Client, GatewayRequest, QuerySet
 from proxy.kit import shipped
 from proxy.kit.wording import duration
 from proxy.mapping import loader

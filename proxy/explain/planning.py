@@ -9,7 +9,7 @@ import graphql
 from proxy import config
 from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
-from proxy.gateway.core import Client, GatewayRequest, QuerySet, ResponseMetadata, V3Queries
+from proxy.gateway.old_core import Client, GatewayRequest, QuerySet, ResponseMetadata, V3Queries
 from proxy.kit import slices
 from proxy.kit.slices import Slices
 from proxy.kit.wording import duration

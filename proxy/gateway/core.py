@@ -1,16 +1,16 @@
-"""The door of the core: all that tools, commands, dialects and web use of pipeline, cache, quota, upstream and stores.
+"""The door of the core: all that tools, commands, dialects and web use of pipeline, quota, upstream and store.
 
 What lies behind it may change as a whole. Only the assembly of the process imports more.
 """
 
-from proxy.gateway.applications import Applications, Client
-from proxy.gateway.assembly import Gateway
-from proxy.gateway.cache.entries import RenderedResult
-from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.queries import GatewayRequest, QuerySet, V3Queries
-from proxy.gateway.quota.usage import UsageRow
-from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.gateway.stored_state import StoredState
+from proxy.next.applications import Applications, Client
+from proxy.next.gateway import Gateway
+from proxy.next.graphql.resolving import error_of
+from proxy.next.graphql.service import GraphQLService
+from proxy.next.response_metadata import ResponseMetadata
+from proxy.next.stored_state import StoredState
+from proxy.next.usage import UsageRow
+from proxy.next.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.upstream.checked import Upstream
 
 __all__ = [
@@ -18,12 +18,12 @@ __all__ = [
     "Client",
     "Gateway",
     "GatewayRequest",
-    "Pipeline",
-    "QuerySet",
-    "RenderedResult",
+    "GraphQLService",
+    "Rendered",
     "ResponseMetadata",
     "StoredState",
     "Upstream",
     "UsageRow",
-    "V3Queries",
+    "V3Objects",
+    "error_of",
 ]

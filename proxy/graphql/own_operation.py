@@ -12,7 +12,7 @@ import msgspec
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.core import GatewayRequest
+from proxy.gateway.old_core import GatewayRequest
 from proxy.graphql.documents import ClientDocument
 from proxy.graphql.selection import PART, TYPENAME, Field, Selections, holds_parts
 from proxy.mapping.compiler import CompiledObject

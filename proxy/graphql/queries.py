@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.gateway.core import GatewayRequest
+from proxy.gateway.old_core import GatewayRequest
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import documents, exact_match, match, parts
 from proxy.planning.operations import (

@@ -13,7 +13,7 @@ from graphql.execution import values
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.core import GatewayRequest, Pipeline, QuerySet, RenderedResult
+from proxy.gateway.old_core import GatewayRequest, Pipeline, QuerySet, RenderedResult
 from proxy.graphql import own_operation, queries
 from proxy.graphql.documents import ClientDocument
 from proxy.graphql.own_operation import OwnOperation, UncachedResponse

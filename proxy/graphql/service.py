@@ -11,7 +11,7 @@ import msgspec
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.core import Client, GatewayRequest, Pipeline, ResponseMetadata
+from proxy.gateway.old_core import Client, GatewayRequest, Pipeline, ResponseMetadata
 from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
 from proxy.graphql.own_operation import single_root
 from proxy.graphql.preparation import PreparedRequest, RequestPreparation

@@ -90,6 +90,11 @@ class Application:
     def name(self) -> str:
         return self.credentials.name
 
+    @property
+    def allowed_features(self) -> frozenset[str]:
+        """The features that requests may ask for: all, unless they are known."""
+        return frozenset(config.FEATURES) if self.features is None else self.features
+
 
 @dataclass(frozen=True, slots=True)
 class Client:

@@ -173,14 +173,15 @@ class Gateway:
 
     async def listed(self, name: str, client: Client) -> listing.Listing:
         """Return the list of brands, sellers or categories. Raises BridgeErrors."""
-        return await self.lists.listing(name, client.application.credentials, self._deadline())
+        return await self.lists.listing(name, client.application.credentials, self.deadline(self.clock.monotonic()))
 
     async def specs(self, client: Client) -> tables.Tables:
         """Return the tables with all specs of the upstream. Raises BridgeErrors."""
-        return await self.lists.specs(client.application.credentials, self._deadline())
+        return await self.lists.specs(client.application.credentials, self.deadline(self.clock.monotonic()))
 
-    def _deadline(self) -> float:
-        return self.clock.monotonic() + self.services.settings.timeouts.total_seconds
+    def deadline(self, since: float) -> float:
+        """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
+        return since + self.services.settings.timeouts.total_seconds
 
     async def _check_store(self) -> None:
         """Raise StoreUnavailable where nothing can be begun that costs parts."""

@@ -28,7 +28,7 @@ class Recorder:
     ) -> None:
         self._seen = seen
         self._store = store
-        self._days = days
+        self.days = days
         self._clock = clock
         self._id = ""
         self._rows: list[Seen] = []  # that the store has not confirmed
@@ -50,7 +50,7 @@ class Recorder:
     async def write(self) -> None:
         """Write all that was seen; once a day, delete what is old. Raises StoreUnavailable: it waits for the next
         call."""
-        first_day = int(self._clock.now() // DAY_SECONDS) - self._days + 1
+        first_day = int(self._clock.now() // DAY_SECONDS) - self.days + 1
         if self._rows:  # under the same id, so that they are added once
             await self._add(first_day)
         self._id = secrets.token_hex(16)

@@ -3,13 +3,13 @@
 The web calls them for each request that no cache serves as a whole (web/v3/routes.py).
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from proxy import model
-from proxy.gateway.core import Client, GatewayRequest, Pipeline, RenderedResult, ResponseMetadata
+from proxy.gateway.core import Client, GatewayRequest, Rendered, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
@@ -35,15 +35,15 @@ class AuthenticatedRequest(NamedTuple):
     @property
     def scope(self) -> tuple[frozenset[str], str]:
         """What a field name means depends on: the features of the client's plan, and the object."""
-        return self.client.application.features, self.endpoint.object
+        return self.client.application.allowed_features, self.endpoint.object
 
 
 ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
 
 
 class V3Actions:
-    def __init__(self, pipeline: Pipeline, mappings: Mappings, clock: Clock) -> None:
-        self._pipeline = pipeline
+    def __init__(self, objects: V3Objects, mappings: Mappings, clock: Clock) -> None:
+        self._objects = objects
         self._mappings = mappings
         self._clock = clock
         self._actions: dict[str, ActionHandler] = {
@@ -70,7 +70,7 @@ class V3Actions:
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
         raws, request = self._parse_match(received)
-        results = await self._pipeline.match_parts(self._caller(received), request)
+        results = await self._objects.match_parts(self._caller(received), request)
         return match_response(raws, request, results, self._msec(received))
 
     def _parse_match(self, received: AuthenticatedRequest) -> requests.ParsedMatch:
@@ -84,9 +84,9 @@ class V3Actions:
         received.metadata.unknown = search_parser.unknown_filters(received.parameters)
         caller = self._caller(received)
         if received.endpoint.object != "Part":
-            items, listed = await self._pipeline.search_listed(caller, received.endpoint.object, request)
+            items, listed = await self._objects.search_listed(caller, received.endpoint.object, request)
             return _search_response(request, items, listed.hits, listed, self._msec(received))
-        page = await self._pipeline.search_parts(caller, request)
+        page = await self._objects.search_parts(caller, request)
         return {
             **_parts_response(request, page, self._msec(received)),
             "user_country": caller.context.country,
@@ -95,23 +95,22 @@ class V3Actions:
 
     async def _get_multi(self, received: AuthenticatedRequest) -> Any:
         """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        return await self._objects(received, requests.parse_uids(received.parameters))
+        return await self._requested(received, requests.parse_uids(received.parameters))
 
     async def _get(self, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""
         uid = requests.checked_uid(received.path, received.uid)
-        objects = await self._objects(received, [uid])
+        objects = await self._requested(received, [uid])
         if uid not in objects:
             raise requests.unknown_uid(received.endpoint, uid)
         return objects[uid]
 
-    async def _objects(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
+    async def _requested(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
         caller = self._caller(received)
         received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
         if received.endpoint.object == "Part":
-            parts = await self._pipeline.parts(caller, uids)
-            return {uid: msgspec.Raw(part) for uid, part in parts.items()}
-        return await self._pipeline.listed(caller, received.endpoint.object, uids)
+            return await self._objects.parts(caller, uids)
+        return await self._objects.listed(caller, received.endpoint.object, uids)
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
@@ -136,7 +135,7 @@ class V3Actions:
 
 
 def match_response(
-    raws: list[Any], request: model.PartsMatchRequest, results: list[RenderedResult], msec: int
+    raws: list[Any], request: model.PartsMatchRequest, results: list[Rendered], msec: int
 ) -> dict[str, Any]:
     """Body of /parts/match (contract v3-rest.md §3.6). `results` are those of the queries, in their order."""
     return {
@@ -150,7 +149,7 @@ def match_response(
         "results": [
             {
                 "__class__": "PartsMatchResult",
-                "items": msgspec.Raw(result.items),
+                "items": result.items,
                 "hits": result.hits,
                 "reference": query.reference,
                 "error": result.error,
@@ -170,7 +169,7 @@ def _query_echo(raw: Any) -> dict[str, Any]:
 
 
 def _search_response(
-    request: model.SearchRequest, items: list[Any], hits: int, counts: Any, msec: int
+    request: model.SearchRequest, items: Sequence[Any], hits: int, counts: Any, msec: int
 ) -> dict[str, Any]:
     """Return the body of a search (contract v3-rest.md §3.6). `counts` holds facets and statistics; only searches of
     parts have snippets and spec_metadata."""
@@ -191,11 +190,8 @@ def _search_response(
     }
 
 
-def _parts_response(request: model.SearchRequest, result: RenderedResult, msec: int) -> dict[str, Any]:
-    """Body of a search of parts, whose items are JSON already: the list is split, the items are not decoded."""
-    # Raw: each item stays the JSON that the cache holds.
-    items = msgspec.json.decode(result.items, type=list[msgspec.Raw])
-    return _search_response(request, items, result.hits, result.details, msec)
+def _parts_response(request: model.SearchRequest, result: Rendered, msec: int) -> dict[str, Any]:
+    return _search_response(request, result.items, result.hits, result.details, msec)
 
 
 def _search_echo(request: model.SearchRequest) -> dict[str, Any]:

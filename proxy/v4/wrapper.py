@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.gateway.core import GatewayRequest, RenderedResult
+from proxy.gateway.core import GatewayRequest, Rendered
 from proxy.mapping import loader
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
@@ -25,7 +25,7 @@ class WrapperActions(V3Actions):
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         raws, request = self._parse_match(received)
-        results = await self._pipeline.match_parts(self._caller(received), request)
+        results = await self._objects.match_parts(self._caller(received), request)
         references = (query.reference for query in request.queries)
         return {
             "request": {"queries": [_query_echo(raw) for raw in raws]},
@@ -46,10 +46,10 @@ def _query_echo(raw: Any) -> dict[str, Any]:
     return {name: match_queries.DEFAULTS[name] for name in PAGE} | sent
 
 
-def _result(reference: Any, result: RenderedResult) -> dict[str, Any]:
+def _result(reference: Any, result: Rendered) -> dict[str, Any]:
     return {
         "reference": reference,
         "error": result.error,
         "hits": result.hits,
-        "items": msgspec.Raw(result.items),
+        "items": result.items,
     }

@@ -155,9 +155,9 @@ class _RecentKeys:
 
     def has(self, group: str, client: Client) -> bool:
         names = self.now.get(group)
-        if names is not None and client.accounts.key.name in names:
+        if names is not None and client.name in names:
             return True
-        if client.accounts.key.name in self._before.get(group, ()):
+        if client.name in self._before.get(group, ()):
             self.add(group, client)
             return True
         return False
@@ -172,5 +172,5 @@ class _RecentKeys:
             self.now = {}
             self._size = 0
             self._ends = now + RECENT_SECONDS
-        self.now.setdefault(group, set()).add(client.accounts.key.name)
+        self.now.setdefault(group, set()).add(client.name)
         self._size += 1

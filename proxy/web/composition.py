@@ -6,11 +6,11 @@ from typing import NamedTuple
 import msgspec
 from aiohttp import web
 
-from proxy.gateway.core import Gateway
+from proxy.gateway.core import Gateway, GraphQLService
 from proxy.graphql import schema
-from proxy.graphql.service import GraphQLService
 from proxy.mapping.loader import Mappings
 from proxy.telemetry import request_ids
+from proxy.telemetry.seen import SeenRequests
 from proxy.v3.description import openapi
 from proxy.v3.endpoints import PREFIXES
 from proxy.v4 import wrapper
@@ -31,26 +31,26 @@ class ClientHandler(NamedTuple):
 def compose(
     gateway: Gateway,
     ids: request_ids.RequestIds,
+    seen: SeenRequests | None,
     monitoring: operator_endpoints.Monitoring,
 ) -> ClientHandler:
-    """Build the parts in the order in which they use each other."""
+    """Build the parts in the order in which they use each other. `seen` is None where nobody is recorded."""
     settings, clock, metrics = gateway.settings, gateway.clock, gateway.metrics
-    seen = gateway.seen if settings.clients.days else None
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     authenticator = authentication.Authenticator(
         gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics, seen
     )
     # New with every reload: an entry knows its client, and is made again from cached results.
     responses = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
-    gateway.cache.clear_responses = responses.clear
+    gateway.refreshing.on_forgotten = responses.clear
     paths = routing.Routes()
     requests = middleware.RequestMiddleware(paths, metrics, clock, addresses, ids=ids, seen=seen)
-    v3_routes = routes.V3Routes(gateway.pipeline, authenticator, gateway.mappings, cache=responses, metrics=metrics)
+    v3_routes = routes.V3Routes(gateway, authenticator, responses)
     v3_routes.add_to(paths)
     view = gateway.mappings.views[wrapper.MATCH.object]
-    v4_routes.add_wrapper(paths, v3_routes, wrapper.WrapperActions(gateway.pipeline, view, clock))
-    _add_graphql(paths, gateway, authenticator)
+    v4_routes.add_wrapper(paths, v3_routes, wrapper.WrapperActions(gateway.objects, view, clock))
     _add_description(paths, gateway.mappings)
+    _add_graphql(paths, gateway, authenticator)
     operator_endpoints.add_health(paths)
     if settings.listen.metrics:
         operator_endpoints.add_monitoring(paths, monitoring)
@@ -60,7 +60,8 @@ def compose(
 def _add_graphql(paths: routing.Routes, gateway: Gateway, authenticator: authentication.Authenticator) -> None:
     upstream = gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
-    service = GraphQLService(gateway.pipeline, schema.load(upstream.site))
+    projections = gateway.translation.projections
+    service = GraphQLService(gateway.pipeline, gateway.features, gateway.free, projections, schema.load(upstream.site))
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
     v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents, upstream.site))

@@ -14,9 +14,8 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, Gateway, ResponseMetadata
+from proxy.gateway.core import Client, Gateway, GraphQLService, ResponseMetadata, error_of
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
-from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
@@ -78,7 +77,6 @@ class GraphQLRoutes:
     ) -> None:
         self._service = service
         self._gateway = gateway
-        self._pipeline = gateway.pipeline
         self._authenticator = authenticator
         self._tokens = gateway.access_tokens
         self._bodies = RequestBodies()
@@ -140,7 +138,8 @@ class GraphQLRoutes:
                 passed = await self._gateway.pass_on(body, authorization)
                 shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
                 return web.Response(body=passed.body, status=passed.status, headers=shown)
-            response = await self._service.execute(executed, client, metadata)
+            response = await self._service.execute(executed, client, self._gateway.deadline(metadata.since))
+            metadata.add(response.answers, self._clock)
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
@@ -167,7 +166,7 @@ class GraphQLRoutes:
         request[CLIENT] = client
         if (expired := client.expiry(self._clock.now())) is not None:
             raise expired
-        self._pipeline.admit(client)
+        self._gateway.admit(client)
         return client
 
     async def _issue_token(self, request: web.BaseRequest) -> web.Response:
@@ -198,7 +197,7 @@ class GraphQLRoutes:
     def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:
         if metadata.source is not None or metadata.cost:
             age = self._clock.monotonic() - metadata.stored
-            response.headers.update(responses.usage_headers(metadata, self._pipeline.quota_status(client), age))
+            response.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
         return response
 
 

@@ -133,7 +133,7 @@ def configuration(upstream: str, group: list[Target]) -> str:
     applications = {}
     for target in group:
         settings = read(target.case, "settings.json", {})
-        own = {"apikeys": [target.name], "client_id": target.name, "client_secret": "a-secret"}
+        own = {"apikeys": [target.name], "client_id": target.name, "client_secret": "a-secret", "features": "all"}
         applications[target.name] = {**own, **settings.get("application", {})}
     site = f", site: {settings['site']}" if "site" in settings else ""
     translation = {"single_query": "supSearchMpn", **settings.get("translation", {})}

@@ -81,8 +81,7 @@ async def serving(
     settings: config.Config, time: clock.Clock | None = None
 ) -> AsyncIterator[tuple[app.Service, ProxyClient]]:
     """Serve while the block runs; also gives the service, for tests that need more of it than requests."""
-    process = app.Process(time or clock.SystemClock())
     ports = [sockets.open_port("127.0.0.1", 0)[0] for _ in range(2 if settings.admin else 1)]
     opened = sockets.WorkerSockets(*ports)
-    async with app.serving(settings, process, opened) as service, aiohttp.ClientSession() as session:
+    async with app.serving(settings, opened, clock=time) as service, aiohttp.ClientSession() as session:
         yield service, ProxyClient(service.url, session)

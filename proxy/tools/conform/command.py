@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 SANDBOX = "sandbox"
 DEFAULT_BUDGET = 20  # parts
 CONFIRMED, CONTRADICTED, UNTESTED = 0, 1, 3  # exit codes; 2 is a mistake in options or configuration
-KEY = "conform"  # the API key that a run's parts are booked on in the usage ledger
 MAX_VALUE = 300  # characters of a value in the terminal; --json has all of it
 # In the order of the output: what differs is last, nearest to the totals.
 COLORS = {"confirmed": "green", "not tested": "yellow", "contradicted": "red"}
@@ -250,7 +249,7 @@ async def _booked(
         state = await StoredState.open(settings, clocks.SystemClock())
         stack.push_async_callback(state.aclose)
         try:
-            book = await stack.enter_async_context(state.booked(name, KEY, at_worst))
+            book = await stack.enter_async_context(state.booked(name, at_worst))
         except errors.QuotaExhausted as error:
             raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
         except errors.StoreUnavailable as error:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 
 from proxy import errors
-from proxy.gateway.core import Client, Gateway, GatewayRequest, RenderedResult
+from proxy.gateway.old_core import Client, Gateway, GatewayRequest, RenderedResult
 from proxy.kit.wording import counted
 from proxy.tools.sheet.offers import is_named
 from proxy.tools.sheet.part_queries import (

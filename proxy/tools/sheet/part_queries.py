@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata
+from proxy.gateway.old_core import Client, GatewayRequest, ResponseMetadata
 from proxy.mapping import compiler, loader
 from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import documents, match

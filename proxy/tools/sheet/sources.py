@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import config, errors
 from proxy.config import store_place
-from proxy.gateway.core import Gateway
+from proxy.gateway.old_core import Gateway
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.tools.sheet.gateway_source import GatewayPartSource

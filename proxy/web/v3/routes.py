@@ -7,10 +7,8 @@ import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors
-from proxy.gateway.core import Client, Pipeline, ResponseMetadata
-from proxy.mapping.loader import Mappings
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.model import QuotaStatus
-from proxy.telemetry.metrics import Metrics
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
@@ -63,20 +61,17 @@ class Dialect(NamedTuple):
 class V3Routes:
     def __init__(
         self,
-        pipeline: Pipeline,
+        gateway: Gateway,
         authenticator: Authenticator,
-        mappings: Mappings,
-        *,
         cache: EncodedResponseCache,
-        metrics: Metrics,
     ) -> None:
         self._cache = cache
         self._shapes = RequestShapes()
         self._authenticator = authenticator
-        self._pipeline = pipeline
-        self._v3 = Dialect(V3Actions(pipeline, mappings, metrics.clock).execute, KeyPlaces())
-        self._metrics = metrics
-        self._clock = metrics.clock
+        self._gateway = gateway
+        self._v3 = Dialect(V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute, KeyPlaces())
+        self._metrics = gateway.metrics
+        self._clock = gateway.clock
         self._retired: set[str] = set()  # names of the accounts of API keys whose end has been logged
 
     def add_to(self, routes: routing.Routes) -> None:
@@ -108,7 +103,7 @@ class V3Routes:
         parameters = self._shapes.parse(request.raw_path)
         client = dialect.keys.client(self._authenticator, request, parameters)
         self._identify(request, client)
-        self._pipeline.admit(client)
+        self._gateway.admit(client)
         request[METADATA] = metadata = ResponseMetadata(started)
         received = AuthenticatedRequest(endpoint, parameters, client, metadata, started)
         if endpoint.action == "get":
@@ -127,8 +122,8 @@ class V3Routes:
         refusal = client.refusal(self._clock.now())
         if refusal is None:
             return
-        if client.accounts.key.name not in self._retired:
-            self._retired.add(client.accounts.key.name)
+        if client.name not in self._retired:
+            self._retired.add(client.name)
             if isinstance(refusal, errors.ExpiredKey):
                 log.warning("API key expired", application=client.application.name, key=client.key)
             else:
@@ -140,7 +135,7 @@ class V3Routes:
     ) -> None:
         """Let the error response have usage headers, if parts were used or there are none left."""
         if metadata.cost or isinstance(error, errors.QuotaExhausted):
-            status = self._pipeline.quota_status(client)
+            status = self._gateway.quota_status(client)
             # Where the plan has no parts the end of the period brings none.
             if isinstance(error, errors.QuotaExhausted) and error.retry_after is None:
                 status = status._replace(reset=None)
@@ -152,7 +147,7 @@ class V3Routes:
         self._authenticator.check(request, cached.client)
         self._identify(request, cached.client)
         request[METADATA] = cached.metadata
-        self._pipeline.admit(cached.client)
+        self._gateway.admit(cached.client)
         self._metrics.queries.labels("hit").inc(cached.metadata.results)
         return self._response(*cached)
 
@@ -163,7 +158,7 @@ class V3Routes:
             log.warning("parameters ignored", parameters=body.headers[X_V3_UNSUPPORTED])
         if metadata.source is not None:
             age = self._clock.monotonic() - metadata.stored
-            usage = responses.usage_headers(metadata, self._pipeline.quota_status(client), age)
+            usage = responses.usage_headers(metadata, self._gateway.quota_status(client), age)
             response.headers.update(usage)
         return response
 
