@@ -17,12 +17,12 @@ from proxy import config
 from proxy.cli.shown import FILE_WIDTH, visible
 from proxy.explain.explanation import (
     VALUE_MAX,
-    CacheUse,
     ExplainedField,
     ExplainedFile,
     ExplainedOperation,
     Explanation,
     RequestKind,
+    StoredResults,
     UnderstoodQuery,
     ranges,
     shown_value,
@@ -37,7 +37,7 @@ KIND_COLORS = {
     "no source": "red",
     "no feature": "red",
 }
-QUERIES_SHOWN = 5  # cache entries that are listed
+QUERIES_SHOWN = 5  # whose keys are listed
 NARROW = 110  # columns of a terminal below which two columns are one
 
 
@@ -49,7 +49,7 @@ def console() -> Console:
 
 def show(explanation: Explanation, queries: bool) -> None:
     """Print one explanation; `queries`: with documents and variables of its operations."""
-    lines = [*_request(explanation, queries, console().is_terminal, cache_notes=True)]
+    lines = [*_request(explanation, queries, console().is_terminal, notes=True)]
     if explanation.error is None:
         lines += section("Response", _response(explanation))
     print_lines(lines)
@@ -72,16 +72,17 @@ def show_file(explained: ExplainedFile, queries: bool) -> None:
     shown: dict[int, Explanation] = {}
     for number, kind in enumerate(explained.kinds, 1):
         lines += [Text(), Rule(visible(f"{number}. {_title(kind)}", "bold"), align="left")]
-        lines += _request(kind.example, queries, console().is_terminal, cache_notes=False)
+        lines += _request(kind.example, queries, console().is_terminal, notes=False)
         if kind.example.error is None:
             # Most kinds of one program have the same fields, or some of them.
             same = next((text for n, other in shown.items() if (text := _as_in(kind.example, n, other))), None)
             lines += section("Response", [visible(same)] if same else _response(kind.example))
             if same is None:
                 shown[number] = kind.example
-    caches = [kind.example.cache for kind in explained.kinds if kind.example.cache is not None]
-    if notes := dict.fromkeys(note for cache in caches for note in cache.notes):
-        lines += [Text(), Rule(visible("All kinds", "bold"), align="left"), *section("Caches", map(visible, notes))]
+    stored = [kind.example.stored for kind in explained.kinds if kind.example.stored is not None]
+    if notes := dict.fromkeys(note for each in stored for note in each.notes):
+        heading = Rule(visible("All kinds", "bold"), align="left")
+        lines += [Text(), heading, *section("Stored results", map(visible, notes))]
     print_lines(lines)
 
 
@@ -115,7 +116,7 @@ def _title(kind: RequestKind) -> str:
     return " · ".join(texts)
 
 
-def _request(explanation: Explanation, queries: bool, colors: bool, cache_notes: bool) -> Iterator[RenderableType]:
+def _request(explanation: Explanation, queries: bool, colors: bool, notes: bool) -> Iterator[RenderableType]:
     """Yield what is known of a request before its response."""
     yield from title(explanation)
     if explanation.error is not None:
@@ -126,8 +127,8 @@ def _request(explanation: Explanation, queries: bool, colors: bool, cache_notes:
         return
     yield from section("Understood as", _understood(explanation))
     yield from section("Sent to the Nexar API", _operations(explanation, queries, colors))
-    if explanation.operations and (caches := list(_caches(explanation.cache, cache_notes))):
-        yield from section("Caches", caches)
+    if explanation.operations and (stored := list(_stored(explanation.stored, notes))):
+        yield from section("Stored results", stored)
 
 
 def section(title: str, lines: Iterable[RenderableType]) -> Iterator[RenderableType]:
@@ -219,23 +220,20 @@ def _operation(number: int, operation: ExplainedOperation, explanation: Explanat
         yield Padding(visible(operation.condition, "italic"), (0, 0, 0, 3), expand=False)
 
 
-def _caches(cache: CacheUse | None, notes: bool) -> Iterator[RenderableType]:
-    if cache is None:
+def _stored(stored: StoredResults | None, notes: bool) -> Iterator[RenderableType]:
+    if stored is None:
         return
-    for entry in cache.entries[:QUERIES_SHOWN]:
-        key = {name: value for name, value in entry.key.items() if name != "kind" and value not in (None, "", [])}
-        yield visible(f"{entry.key['kind']} {shown_value(key)}")
-    if len(cache.entries) > QUERIES_SHOWN:
-        yield visible(f"… and {len(cache.entries) - QUERIES_SHOWN} more", "dim")
-    if cache.entries:
-        places = "in memory and in the shared cache" if cache.shared else "in memory"
-        stale = f", and {duration(cache.stale_seconds)} more while the upstream fails" if cache.stale_seconds else ""
+    for query in stored.queries[:QUERIES_SHOWN]:
+        yield visible(query.key)
+    if len(stored.queries) > QUERIES_SHOWN:
+        yield visible(f"… and {len(stored.queries) - QUERIES_SHOWN} more", "dim")
+    if stored.queries:
         yield visible(
-            f"of {cache.application}, {places}, for {duration(cache.seconds)}{stale}; "
-            f"with {counted(cache.fields, 'field')} of this projection"
+            f"of {stored.application}, whatever fields are shown, for {duration(stored.seconds)}, and "
+            f"{duration(stored.stale_seconds)} more while the upstream fails"
         )
     if notes:
-        yield from (visible(note, "dim") for note in cache.notes)
+        yield from (visible(note, "dim") for note in stored.notes)
 
 
 def _response(explanation: Explanation) -> Iterator[RenderableType]:

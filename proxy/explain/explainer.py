@@ -1,22 +1,21 @@
 """Explains v3 requests: parses and plans them with the code that serves them, but sends nothing."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from proxy import config, errors
 from proxy.explain import response_fields, understanding
-from proxy.explain.explanation import CacheEntry, CacheUse, Cost, ExplainedError, Explanation, UnderstoodClient
+from proxy.explain.explanation import Cost, ExplainedError, Explanation, StoredQuery, StoredResults, UnderstoodClient
 from proxy.explain.inputs import InputRequest
 from proxy.explain.planning import PlannedRequest, RequestPlanner
-from proxy.gateway.old_core import Applications, Client, GatewayRequest, QuerySet
+from proxy.gateway.core import Applications, Client
 from proxy.kit import shipped
 from proxy.kit.wording import duration
 from proxy.mapping import loader
-from proxy.model import SearchRequest
 from proxy.planning import listing
 from proxy.redaction import HIDDEN, Redaction
+from proxy.store.protocol import FRESH_SECONDS, STORED_SECONDS
 from proxy.traffic import estimate
 from proxy.traffic.v3_request import V3Request, redact_request
 from proxy.v3 import endpoints
@@ -59,7 +58,9 @@ class Explainer:
         if keyless:
             understood_client = msgspec.structs.replace(understood_client, problem=None)
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
-        request = redact_request(request, Redaction([apikey] if apikey else [], self._clients.is_key))
+        request = redact_request(
+            request, Redaction([apikey] if apikey else [], lambda text: config.digest(text) in self._clients.clients)
+        )
         explanation = Explanation(
             request=request_target(endpoint, request, has_key=apikey is not None),
             method=method,
@@ -103,7 +104,7 @@ class Explainer:
             operations=operations,
             lists=tuple(plan.lists),
             cost=_cost(request, plan),
-            cache=cache_use(self.settings, plan.request, plan.queries, plan.positions),
+            stored=_stored_results(plan),
             items=response_fields.ITEMS[endpoint.action],
             envelope=response_fields.envelope_fields(endpoint, operations),
             fields=response_fields.object_fields(self.mappings, endpoint.object, plan.request.projection),
@@ -111,7 +112,7 @@ class Explainer:
 
     def _client(self, apikey: str | None, application: str | None) -> tuple[Client, UnderstoodClient]:
         """Choose the client: of the named application, else of the API key, else the first one."""
-        clients, problem = self._clients.all, None
+        clients, problem = list(self._clients.clients.values()), None
         chosen, chosen_by = clients[0], "the first API key of the configuration"
         try:
             chosen, chosen_by = self._clients.client(apikey), "the request's API key"
@@ -120,7 +121,7 @@ class Explainer:
         except errors.ForbiddenKey as error:
             problem = f"The configuration does not have the API key: the proxy responds with {error.status} to it."
         if application is not None:
-            named = [each for each in clients if application in (each.application.name, each.accounts.key.name)]
+            named = [each for each in clients if application in (each.application.name, each.name)]
             if not named:
                 names = ", ".join(dict.fromkeys(each.application.name for each in clients))
                 raise errors.ConfigError(f"no application is called {application!r}; there are {names}")
@@ -131,7 +132,7 @@ class Explainer:
             api_key=chosen.key,
             country=context.country,
             currency=context.currency,
-            features=tuple(name for name in config.FEATURES if name in own.features),
+            features=tuple(name for name in config.FEATURES if name in own.allowed_features),
             chosen_by=chosen_by,
             problem=problem,
         )
@@ -148,12 +149,12 @@ def request_target(endpoint: Endpoint, request: V3Request, has_key: bool) -> str
 def _cost(request: V3Request, plan: PlannedRequest) -> Cost:
     always = [each for each in plan.operations if each.condition is None]
     parts = sum(each.parts_max for each in plan.operations)
-    if plan.queries is None:
+    if plan.asked is None:
         # Operations that cannot be planned for want of a list cost no more than the estimate.
         parts = estimate.worst_case_parts(request)
     note = "Parts are billed as they are returned: fewer where less is found." if parts else "Nothing of it is billed."
-    for account in plan.request.client.accounts.limited:
-        if parts:
+    for account in plan.request.client.charged:
+        if parts and account.limit is not None:
             limit = f"{account.limit} in {'a month' if account.period == 'month' else 'all'}"
             note += f" Quota of {account.name}: {limit}; with fewer than {parts} left, the response is a 429."
     return Cost(parts_max=parts, requests=len(always), requests_max=len(plan.operations), note=note)
@@ -165,57 +166,24 @@ def _failed(explanation: Explanation, error: errors.ClientError, suppress_status
     return msgspec.structs.replace(explanation, error=described)
 
 
-CRITERIA = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku", "start", "limit")
-"""Names of model.PartsMatchQuery.criteria, in order."""
-
-
-def cache_use(
-    settings: config.Config, request: GatewayRequest, queries: QuerySet | None, positions: list[int]
-) -> CacheUse:
-    """Describe the cache entries of a request; `positions` are the numbers of its queries."""
-    cache = settings.cache
-    keys = [] if queries is None else [each.key for each in queries.keys]
-    return CacheUse(
-        enabled=cache.enabled,
-        application=request.client.application.name,
-        entries=tuple(
-            CacheEntry(query=position, key=_named(key)) for position, key in zip(positions, keys, strict=True)
-        )
-        if cache.enabled and queries is not None
-        else (),
-        seconds=cache.seconds,
-        stale_seconds=max(0.0, cache.lifetime - cache.seconds),
-        shared=cache.enabled and cache.shared,
-        fields=0 if queries is None else len(queries.renderer.part.fields),
-        notes=tuple(_notes(settings, queries)),
-    )
-
-
-def _named(key: Any) -> dict[str, Any]:
-    """Return the key of a query by name; its first value is the application."""
-    _, *query = key
-    if isinstance(query[0], SearchRequest):
-        return {"kind": "search", **msgspec.to_builtins(query[0])}
-    kind, *values = query
-    if kind == "part":
-        return {"kind": kind, "uid": values[0]}
-    exact_only, *criteria = values
-    return {"kind": kind, "exact_only": exact_only, **dict(zip(CRITERIA, criteria, strict=True))}
-
-
-def _notes(settings: config.Config, queries: QuerySet | None) -> list[str]:
-    if queries is None:
-        return [
-            f"The list is kept in memory for {duration(listing.FRESH_SECONDS)}, for all requests; then it is fetched "
-            "again in the background."
-        ]
-    if not settings.cache.enabled:
-        return ["The response cache is off (cache.seconds or cache.bytes is 0)."]
-    if not queries.keys:
-        return []
-    coalescing = "Equal queries, of one request or of several in flight, are sent once."
-    return [
-        "A result with all of these fields serves this request, whichever request fetched it.",
+def _stored_results(plan: PlannedRequest) -> StoredResults:
+    """Describe what is stored for the queries of a request."""
+    asked = plan.asked or []
+    notes = [
+        "A part that any answer holds serves all requests for it by uid.",
         "The encoded response is kept for requests with the same URL, while its results are fresh.",
-        *([coalescing] if settings.coalescing.enabled else []),
+        "Equal queries, of one request or of several in flight, are sent once.",
     ]
+    if plan.asked is None:
+        seconds = listing.FRESH_SECONDS
+        notes = [
+            f"The list is kept in memory for {duration(seconds)}, for all requests; then it is fetched again in the "
+            "background."
+        ]
+    return StoredResults(
+        application=plan.request.client.application.name,
+        queries=tuple(StoredQuery(queries=numbers, key=query.key) for query, numbers in asked),
+        seconds=FRESH_SECONDS,
+        stale_seconds=STORED_SECONDS - FRESH_SECONDS,
+        notes=tuple(notes) if asked or plan.asked is None else (),
+    )

@@ -69,7 +69,7 @@ class ExplainedOperation(_Value, frozen=True, kw_only=True):
 
     `queries` are the positions of the v3 queries (or uids) that it resolves. `records` is the path of the records in
     the response data that the v3 objects are mapped from, such as `supMultiMatch[].parts[]`; empty if it returns none.
-    `condition` says when it is sent; None: always, unless a cache has the results.
+    `condition` says when it is sent; None: always, unless the results are stored.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ExplainedOperation(_Value, frozen=True, kw_only=True):
 
 
 class Cost(_Value, frozen=True, kw_only=True):
-    """Cost with empty caches. `requests` are GraphQL requests that are always sent, `requests_max` with those on
+    """Cost if nothing is stored. `requests` are GraphQL requests that are always sent, `requests_max` with those on
     condition."""
 
     parts_max: int
@@ -91,27 +91,23 @@ class Cost(_Value, frozen=True, kw_only=True):
     note: str
 
 
-class CacheEntry(_Value, frozen=True, kw_only=True):
-    """Key of the cache entry of one query: what must be equal for a hit."""
+class StoredQuery(_Value, frozen=True, kw_only=True):
+    """Key of what is stored for some queries of a request: what must be equal for a hit."""
 
-    query: int
-    key: dict[str, Any]
+    queries: tuple[int, ...]
+    key: str
 
 
-class CacheUse(_Value, frozen=True, kw_only=True):
-    """Caches that can serve the request without the upstream. Entries belong to `application`.
+class StoredResults(_Value, frozen=True, kw_only=True):
+    """What serves the request without the upstream, if it is stored for `application`.
 
-    `seconds` is how long an entry is fresh, `stale_seconds` how much longer it may be served while the upstream fails;
-    `fields` is how many upstream fields an entry must have selected.
+    `seconds` is how long a result is fresh, `stale_seconds` how much longer it may be served while the upstream fails.
     """
 
-    enabled: bool
     application: str
-    entries: tuple[CacheEntry, ...]
+    queries: tuple[StoredQuery, ...]
     seconds: float
     stale_seconds: float
-    shared: bool
-    fields: int
     notes: tuple[str, ...]
 
 
@@ -163,7 +159,7 @@ class Explanation(_Value, frozen=True, kw_only=True):
     operations: tuple[ExplainedOperation, ...] = ()
     lists: tuple[str, ...] = ()
     cost: Cost | None = None
-    cache: CacheUse | None = None
+    stored: StoredResults | None = None
     items: str = ""
     envelope: tuple[ExplainedField, ...] = ()
     fields: tuple[ExplainedField, ...] = ()

@@ -1,22 +1,28 @@
 """Plans v3 requests for their explanation: the queries and operations with which the gateway would serve them."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import graphql
+import msgspec
 
 from proxy import config
 from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
-from proxy.gateway.old_core import Client, GatewayRequest, QuerySet, ResponseMetadata, V3Queries
+from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata
 from proxy.kit import slices
 from proxy.kit.slices import Slices
 from proxy.kit.wording import duration
 from proxy.mapping.loader import Mappings
 from proxy.mapping.tables import NameIndex
+from proxy.model import PARTS_MAX
+from proxy.next import match, operations, queries
+from proxy.next import search as search_queries
+from proxy.next.queries import Query
 from proxy.planning import listing, parts, search, search_support
-from proxy.planning.operations import OperationResult, PlannedOperation
+from proxy.planning.exact_match import FilteredMatches
+from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
 from proxy.traffic.v3_request import V3Request
 from proxy.v3.endpoints import Endpoint
@@ -24,7 +30,7 @@ from proxy.v3.parsing import match_queries, requests
 from proxy.v3.parsing import search as search_parser
 from proxy.v3.parsing.request_parameters import RequestParameters
 
-ENDLESS = 10**9  # hits that no page shows completely: then a count is needed wherever one can be
+OPEN = FilteredMatches([], [], 0, certain=False)  # a page that leaves open how many parts match
 COUNTED = (
     "only if the page leaves open how many parts match exactly: v3's `hits` has no partial matches, those of "
     "supSearchMpn has; costs no part"
@@ -35,31 +41,15 @@ UNSUPPORTED = "the Nexar API cannot do this, or knows no such value; the respons
 
 @dataclass(slots=True)
 class PlannedRequest:
-    """What one request needs of the upstream. `positions` are the numbers of the v3 queries by those of the plan;
-    `queries` is None where nothing but lists can be planned."""
+    """What one request needs of the upstream. `asked` are its queries with the numbers of the v3 queries that they
+    resolve; None where nothing but lists can be planned."""
 
     request: GatewayRequest
-    queries: QuerySet | None = None
-    positions: list[int] = field(default_factory=list)
+    asked: list[tuple[Query, tuple[int, ...]]] | None = None
     operations: list[ExplainedOperation] = field(default_factory=list)
     lists: list[str] = field(default_factory=list)
     understood: tuple[UnderstoodQuery, ...] = ()
     ignored: list[IgnoredParameter] = field(default_factory=list)
-
-    def add(self, queries: QuerySet, positions: list[int], coalesces: bool = False) -> None:
-        """Plan the execution of all queries; `positions` are their numbers in the v3 request. With `coalesces` equal
-        ones are sent once."""
-        self.queries, self.positions = queries, positions
-        equal: dict[Hashable, list[int]] = {}
-        for n, each in enumerate(queries.keys):
-            equal.setdefault(each.key if coalesces else n, []).append(n)
-        resolved = [[positions[n] for n in numbers] for numbers in equal.values()]
-        plan = queries.plan([first for first, *_ in equal.values()], {})
-        self.operations += [_explained_operation(each, resolved, None) for each in plan.operations]
-        # Results that show nothing of endless hits: a count is planned for each query that may need one.
-        open_results = {n: OperationResult([], ENDLESS) for each in plan.operations for n in each.positions}
-        counts = plan.count_operations(open_results)
-        self.operations += [_explained_operation(each, resolved, COUNTED) for each in counts]
 
 
 class RequestPlanner:
@@ -68,8 +58,7 @@ class RequestPlanner:
     def __init__(self, settings: config.Config, mappings: Mappings) -> None:
         self._settings = settings
         self._mappings = mappings
-        self._projections = ProjectionCache(mappings, whole=settings.cache.enabled)
-        self._queries = V3Queries(self._projections, settings.translation.single_query)
+        self._projections = ProjectionCache(mappings, whole=True)
         self._definitions = self._projections.list_definitions()
         self._lists: dict[str, Any] = {}
 
@@ -98,22 +87,26 @@ class RequestPlanner:
         if endpoint.object != "Part":
             return self._listed(caller, endpoint.object)
         planned = self._parts(caller, uids)
-        if endpoint.action == "get" and not planned.positions:
+        if endpoint.action == "get" and not planned.asked:
             raise requests.unknown_uid(endpoint, uids[0])
         return planned
 
     def _caller(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> GatewayRequest:
-        features = client.application.features
+        features = client.application.allowed_features
         projection, cuts = parameters.projection(features, self._mappings, endpoint.object)
         return GatewayRequest.of(client, projection, cuts, ResponseMetadata(0.0))
 
     def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> PlannedRequest:
         raws, request = requests.parse_match(parameters)
         caller = self._caller(endpoint, parameters, client)
-        queries = self._queries.match_parts(caller, request)
-        valid = [position for position, query in enumerate(request.queries) if query.error is None]
         plan = PlannedRequest(caller)
-        plan.add(queries, valid, self._settings.coalescing.enabled)
+        resolved = match.of_request(request, self._settings.translation.single_query)
+        numbers = [number for number, query in enumerate(request.queries) if query.error is None]
+        self._add(plan, [(number, asked) for number, (_, asked) in zip(numbers, resolved, strict=True)])
+        for number, (query, asked) in zip(numbers, resolved, strict=True):
+            if match.needs_count(query, asked, OPEN):
+                count = match.count(query, caller.context)
+                plan.operations.append(_explained_operation(count, (number,), COUNTED))
         plan.understood = understanding.queries(raws, request)
         plan.ignored = [
             IgnoredParameter(name=name, reason="a query has no such key") for name in match_queries.unknown_keys(raws)
@@ -126,7 +119,7 @@ class RequestPlanner:
         if endpoint.object != "Part":
             return self._listed(caller, endpoint.object)
         filters = slices.run_to_end(search_support.parse_filters(request))
-        features = client.application.features
+        features = caller.projection.features
         planning = search.plan_with_lists(request, filters, self._mappings.tables, features)
         supplied: Any = None
         lists: list[str] = []
@@ -143,13 +136,16 @@ class RequestPlanner:
                 return self._listed(caller, *lists, then=UNKNOWN_SPEC, has_records=False)
             supplied = self._lists.get(name, _ASSUMED)
         planned = self._listed(caller, *lists, has_records=False)
-        planned.add(self._queries.search_parts(caller, request, plan), [0])
+        self._add(planned, [(0, asked) for asked in search_queries.of_plan(plan, request)])
+        if isinstance(plan, search.SearchPlan):
+            counting = plan.count_operations(self._projections.count, caller.context)
+            planned.operations += [_explained_operation(each, (0,)) for each in counting.values()]
         planned.ignored = [IgnoredParameter(name=name, reason=UNSUPPORTED) for name in plan.unsupported]
         return planned
 
     def _parts(self, caller: GatewayRequest, uids: list[str]) -> PlannedRequest:
         planned, valid = PlannedRequest(caller), parts.valid_uids(uids)
-        planned.add(self._queries.parts_by_uid(caller, uids), [uids.index(uid) for uid in valid])
+        self._add(planned, [(uids.index(uid), queries.part(uid)) for uid in valid])
         planned.ignored = [
             IgnoredParameter(name=f"uid[]={uid[:40]}", reason="is not a v3 uid (16 hex digits), so it is not sent")
             for uid in dict.fromkeys(uids)
@@ -157,13 +153,34 @@ class RequestPlanner:
         ]
         return planned
 
+    def _add(self, planned: PlannedRequest, numbered: Iterable[tuple[int, Query]]) -> None:
+        """Plan the operations of queries, each with its number in the v3 request, as if nothing were stored. Equal ones
+        are sent once."""
+        numbers: dict[tuple[str, int], tuple[int, ...]] = {}
+        asked: dict[tuple[str, int], Query] = {}
+        for number, query in numbered:
+            own = query.as_list_of_its_own() if query.start else query
+            place = own.key, own.end
+            numbers[place] = (*numbers.get(place, ()), number)
+            asked.setdefault(place, own)
+        planned.asked = [(query, numbers[place]) for place, query in asked.items()]
+        market = planned.request.context
+        documents = operations.Documents(self._projections.whole(planned.request.projection.features).selection)
+        for group in queries.grouped(asked.values(), PARTS_MAX):
+            fetches = [operations.Fetch(each, None) for each in group]
+            operation = documents.operation(fetches, market.country, market.currency)
+            resolved = tuple(number for each in group for number in numbers[each.key, each.end])
+            planned.operations.append(_explained_operation(operation, resolved))
+
     def _listed(self, caller: GatewayRequest, *names: str, then: str = "", has_records: bool = True) -> PlannedRequest:
         """Plan a request that needs upstream lists; `then` says what follows. `has_records`: it returns objects of the
         list, and does not only look names up there."""
         seconds = listing.FRESH_SECONDS
         condition = f"only if the proxy does not have this list yet, or has had it for {duration(seconds)}{then}"
-        operations = [PlannedOperation(self._definitions[name].document, {}, 0, lambda _: [], ()) for name in names]
-        explained = [_explained_operation(each, [], condition, has_records) for each in operations]
+        explained = [
+            _explained_operation(self._definitions[name].document.operation({}, 0), (), condition, has_records)
+            for name in names
+        ]
         return PlannedRequest(caller, operations=explained, lists=list(names))
 
 
@@ -190,16 +207,15 @@ _ASSUMED = _AssumedList(_AssumedIds({}))
 
 
 def _explained_operation(
-    operation: PlannedOperation, resolved: list[list[int]], condition: str | None, has_records: bool = True
+    operation: EncodedOperation, numbers: tuple[int, ...], condition: str | None = None, has_records: bool = True
 ) -> ExplainedOperation:
-    """Describe an operation; `resolved` are the v3 queries that each query of the plan resolves."""
-    document = graphql.parse(operation.document.text, no_location=True)
-    # A document of parts/search resolves one query by several operations.
-    numbers = tuple(position for n in operation.positions if n < len(resolved) for position in resolved[n])
+    """Describe an operation that resolves the v3 queries of these numbers."""
+    payload = msgspec.json.decode(operation.payload)
+    document = graphql.parse(payload["query"], no_location=True)
     return ExplainedOperation(
-        name=operation.document.name,
+        name=operation.name,
         document=graphql.print_ast(document),
-        variables=operation.variables,
+        variables=payload["variables"],
         parts_max=operation.parts_max,
         queries=numbers,
         records=_records(document) if has_records else "",

@@ -62,12 +62,13 @@ def test_operations_name_the_v3_queries_that_they_resolve(explainer: Explainer) 
 
     assert [(each.name, each.queries) for each in explanation.operations] == [
         ("supSearchMpn", (0,)),
-        ("supSearch", (3,)),
         ("supMultiMatch", (2,)),
+        ("supSearch", (3,)),
     ]
     assert explanation.queries[1].error is not None
     assert [each.name for each in explanation.ignored] == ["queries[1].x"]
-    assert [each.query for each in explanation.cache.entries] == [0, 2, 3] if explanation.cache else False
+    assert explanation.stored is not None
+    assert [each.queries for each in explanation.stored.queries] == [(0,), (2,), (3,)]
 
 
 EQUAL = '/v3/parts/match?queries=[{"mpn":"A1B"},{"x":1},{"mpn":"A1B","reference":"r"},{"sku":"A1"}]'
@@ -80,13 +81,6 @@ def test_equal_queries_are_sent_once(explainer: Explainer) -> None:
     assert [each.get("mpn") for each in operation.variables["queries"]] == ["A1B", None]
     assert operation.queries == (0, 2, 3)
     assert operation.parts_max == 6
-
-
-def test_equal_queries_are_sent_one_by_one_without_coalescing() -> None:
-    coalescing = config.CoalescingSettings(enabled=False)
-    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, coalescing=coalescing)), EQUAL)
-
-    assert [len(each.variables["queries"]) for each in explanation.operations] == [3]
 
 
 def test_an_unlisted_name_stands_as_a_placeholder(explainer: Explainer) -> None:
@@ -178,19 +172,11 @@ def test_a_limited_quota_is_named_with_the_cost() -> None:
     assert "Quota of erp: 2 in all; with fewer than 3 left, the response is a 429." in explanation.cost.note
 
 
-def test_cache_entries_have_the_lifetime_of_the_configuration() -> None:
-    cache = config.CacheSettings(seconds=86_000, stale_seconds=3600, shared=False)
-    explanation = explain(Explainer(msgspec.structs.replace(SHIPPED, cache=cache)), MATCH)
-    off = explain(Explainer(msgspec.structs.replace(SHIPPED, cache=config.CacheSettings(seconds=0))), MATCH)
-
-    assert explanation.cache is not None and off.cache is not None  # noqa: PT018
-    assert (explanation.cache.seconds, explanation.cache.stale_seconds, explanation.cache.shared) == (
-        86_000,
-        400,
-        False,
-    )
-    assert explanation.cache.entries[0].key["mpn"] == "SN74S74N"
-    assert (off.cache.enabled, off.cache.entries) == (False, ())
+def test_stored_results_are_named_by_what_must_be_equal_for_a_hit(explainer: Explainer) -> None:
+    stored = [explain(explainer, target).stored for target in (MATCH, f"{MATCH}&include[]=specs")]
+    keys = {each.queries[0].key for each in stored if each is not None}
+    assert keys == {'supMultiMatch {"mpn":"SN74S74N"}'}
+    assert [(each.seconds, each.stale_seconds) for each in stored if each is not None] == [(84_600, 1_800)] * 2
 
 
 def test_a_search_that_finds_nothing_costs_nothing(explainer: Explainer) -> None:
