@@ -3,7 +3,7 @@
 The web calls them for each request that no cache serves as a whole (web/v3/routes.py).
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -62,6 +62,8 @@ class V3Actions:
         response_format = parameters.once("format", parameters.response_format)
         received.metadata.sourceless = parameters.once(("sourceless", scope), lambda: self._sourceless_fields(received))
         result = await self._actions[received.endpoint.action](received)
+        if received.metadata.lacking:
+            received.metadata.unsupported += tuple(self._lacking_fields(received))
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
         if received.metadata.unsupported:
             body = body._replace(headers=body.headers | headers.unsupported(received.metadata.unsupported))
@@ -129,6 +131,14 @@ class V3Actions:
             for parameter, field in received.parameters.named_fields()
             if (reason := coverage.missing_source(self._mappings, name, field, features))
         )
+
+    def _lacking_fields(self, received: AuthenticatedRequest) -> Iterator[str]:
+        """Yield the parameters that name a field of a feature which the application has turned out to lack."""
+        features, name = received.scope
+        for parameter, field in received.parameters.named_fields():
+            reason = coverage.missing_source(self._mappings, name, field, features - received.metadata.lacking)
+            if reason and coverage.missing_source(self._mappings, name, field, features) is None:
+                yield parameter
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)
