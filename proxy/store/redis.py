@@ -152,7 +152,7 @@ class _RedisTransaction(Transaction):
         if self._changed:
             relied = [row for row in self._stamps if row in self._changed or row[0] is ResultRow]
             expected = [(*_name(*row), self._stamps[row]) for row in relied]
-            additions = [(_name(Usage, addition[:2])[1], *addition[2:]) for addition in self._additions]
+            additions = [(_name(Usage, pair)[1], *added) for pair, added in self._additions.items()]
             await self._store.call([], expected, additions, [self._change_of(*row) for row in self._changed])
 
     def _change_of(self, kind: Kind, key: Key) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,8 +15,8 @@ Pair = tuple[str, str]  # account and period
 
 
 class Reservation(NamedTuple):
-    """Reservation that is open, or expired and counted as uncertain usage. In JSON: `keys` of its scope that it has
-    reserved, and `accounts` with their periods."""
+    """Reservation that is open until its deadline, expired and counted as uncertain usage, or done. In JSON: `keys` of
+    its scope that it has reserved, and `accounts` with their periods. Expired and done, its row goes after `until`."""
 
     id: str
     worker: str
@@ -24,16 +24,8 @@ class Reservation(NamedTuple):
     keys: str
     accounts: str
     parts: int
-    deadline: float
-    is_open: bool
-
-
-class BusyKey(NamedTuple):
-    """Query key, and the reservation that took it last: the key is busy while that is open."""
-
-    scope: str
-    key: str
-    reservation: str
+    until: float
+    state: Literal["open", "expired", "done"] = "open"
 
 
 class ResultRow(NamedTuple):
@@ -57,6 +49,9 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
+    """Small value: of a caller, or `part SCOPE ID` → the part's uid, or `busy SCOPE KEY` → the reservation that took
+    the query key last: it is busy while that is open."""
+
     key: str
     value: str
     since: float
@@ -67,12 +62,24 @@ class Value(NamedTuple):
 TABLES: dict[Kind, tuple[str, int]] = {
     Usage: ("usage", 2),
     Reservation: ("reservation", 1),
-    BusyKey: ("busy", 2),
     ResultRow: ("result", 2),
     PartRow: ("part", 2),
     Value: ("value", 1),
     Seen: ("seen", 7),
 }
+
+
+class Addition(NamedTuple):
+    """What is added to usage, and the limit beyond which nothing is to be reserved."""
+
+    used: int = 0
+    uncertain: int = 0
+    reserved: int = 0
+    limit: int | None = None
+
+
+def busy(scope: str, key: str) -> str:
+    return f"busy {scope} {key}"
 
 
 def json_text(values: Iterable[Any]) -> str:
@@ -89,7 +96,7 @@ class Transaction(ABC):
         self.now, self.ahead, self.epoch = now, 0.0, epoch
         self._rows: dict[tuple[Kind, Key], Any] = {}
         self._changed: set[tuple[Kind, Key]] = set()
-        self._additions: list[tuple[str, str, int, int, int, int | None]] = []
+        self._additions: dict[Pair, Addition] = {}
 
     @abstractmethod
     async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
@@ -118,12 +125,19 @@ class Transaction(ABC):
         self._rows[kind, key] = row
         self._changed.add((kind, key))
 
-    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
-        """Add to usage. What is reserved beyond `limit`, because others have reserved meanwhile, is not written."""
-        if (Usage, pair) in self._rows:
-            old = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
-            self._rows[Usage, pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved + reserved)
-        self._additions.append((*pair, used, uncertain, reserved, limit))
+    def add(
+        self, pair: Pair, *, used: int = 0, uncertain: int = 0, reserved: int = 0, limit: int | None = None
+    ) -> None:
+        """Add to usage. Where others have reserved meanwhile so that `limit` is exceeded, nothing is written."""
+        old = self._additions.get(pair, Addition())
+        self._additions[pair] = Addition(
+            old.used + used, old.uncertain + uncertain, old.reserved + reserved, old.limit if limit is None else limit
+        )
+
+    def counted(self, pair: Pair) -> int:
+        """Return used, uncertain and reserved parts."""
+        stored, added = self.get(Usage, *pair), self._additions.get(pair, Addition())
+        return sum(stored[2:] if stored else ()) + sum(added[:3])
 
     def text(self, key: str) -> str | None:
         """Return a value, also one that has ended but is still stored."""
