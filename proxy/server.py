@@ -211,10 +211,9 @@ class Server:
         child.deadline = time.monotonic() + REPORT_SECONDS
 
     def _become(self, child: Child) -> NoReturn:
-        """Be a child, in a session of its own: Ctrl-C at a terminal reaches the parent only."""
+        """Be a child, which Ctrl-C at a terminal reaches, too: the parent ends it."""
         code = 1
         try:
-            os.setsid()
             for number in (*STOP_SIGNALS, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)  # the parent reloads, and ends the pipe
             # Else pipes would not end with the parent, and connections would wait in queues after its end.

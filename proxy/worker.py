@@ -1,4 +1,4 @@
-"""Worker: a process forked by the parent (server.py), which serves until its pipe ends or a signal stops it.
+"""Worker: a process forked by the parent (server.py), which serves until its pipe ends or SIGTERM stops it.
 
 The pipe brings the configurations of reloads, and takes a report after the start and after each of them. It ends when
 the parent closes it, and also when the parent has been killed.
@@ -70,7 +70,8 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
 
 
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, stream: TextIO) -> None:
-    stop = event_loop.stop_on_signal()
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     process = app.Process(clock.SystemClock(), place.name, place.ended)
     async with app.serving(settings, process, place.opened) as service:
         garbage.tune()
