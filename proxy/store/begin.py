@@ -52,9 +52,8 @@ def _candidates(transaction: Transaction, scope: str, want: Want) -> Iterator[Re
 def _begin(transaction: Transaction, begin: Begin, worker: str) -> list[Outcome]:
     is_second = transaction.get(Reservation, begin.id) is not None
     accounts, deadline = json_text(account[:2] for account in begin.accounts), transaction.now + begin.seconds
-    new = Reservation(begin.id, worker, begin.scope, "[]", accounts, 0, deadline)
+    new = Reservation(begin.id, worker, accounts, 0, deadline)
     outcomes: list[Outcome] = []
-    keys: list[str] = []
     for want in begin.wants:
         stored = _stored(transaction, begin, want)
         missing = want.end - (0 if stored is None else stored.asked)
@@ -74,12 +73,11 @@ def _begin(transaction: Transaction, begin: Begin, worker: str) -> list[Outcome]
             outcome = Busy()  # sent again: nothing more is reserved
         else:
             outcome = Reserved(stored)
-            keys.append(want.key)
-            new = new._replace(keys=json_text(keys), parts=new.parts + parts)
+            new = new._replace(parts=new.parts + parts)
             transaction.put(new)
             transaction.put_value(busy(begin.scope, want.key), begin.id, protocol.DAY_SECONDS)
-            for account, period, limit in begin.accounts:
-                transaction.add((account, period), reserved=parts, limit=limit if parts else None)
+            for account in begin.accounts:
+                transaction.reserve(account, parts)
         outcomes.append(outcome)
     return outcomes
 
@@ -92,8 +90,7 @@ def _refusal(transaction: Transaction, begin: Begin, parts: int) -> Refused | er
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
             return errors.StoreUnavailable(LOST)
     for account in begin.accounts:
-        left = (account.limit or 0) - transaction.counted(account[:2])
-        if account.limit is not None and parts > left:
+        if account.limit is not None and parts > (left := account.limit - transaction.counted(account[:2])):
             return Refused(account, max(0, left))
     return None
 

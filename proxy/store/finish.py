@@ -12,37 +12,34 @@ from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction,
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
-_keys = msgspec.json.Decoder(list[str])
 
 
 async def finish(transaction: Transaction, finishes: Sequence[Finish], cache_bytes: int) -> None:
+    results = [(finish.scope, result) for finish in finishes for result in finish.results]
     await transaction.read(
         (Reservation, [(finish.id,) for finish in finishes]),
-        (PartRow, {(each.scope, hit.uid) for each in finishes for result in each.results for hit in result.items}),
+        (Value, [(busy(scope, result.key),) for scope, result in results]),
+        (PartRow, {(scope, hit.uid) for scope, result in results for hit in result.items}),
     )
     for each in finishes:
         # One without a row is late, or was begun before Redis lost data: then it is part of the usage that is set.
         row = transaction.get(Reservation, each.id)
         if row is None and not transaction.epoch:
-            row = Reservation(each.id, "", each.scope, "[]", "[]", 0, 0.0, "expired")
+            row = Reservation(each.id, "", "[]", 0, 0.0, "expired")
         if row is not None and row.state != "done":
-            await _finish(transaction, each, row, cache_bytes)
+            _finish(transaction, each, row, cache_bytes)
 
 
-async def _finish(transaction: Transaction, finish: Finish, row: Reservation, cache_bytes: int) -> None:
-    is_late = row.state != "open"
+def _finish(transaction: Transaction, finish: Finish, row: Reservation, cache_bytes: int) -> None:
     _book(transaction, finish, row)
-    own = {busy(row.scope, key): key for key in _keys.decode(row.keys)}
-    if is_late:  # others may have taken its keys
-        await transaction.read((Value, [(each,) for each in own]))
-        own = {each: key for each, key in own.items() if transaction.text(each) == row.id}
-    for each in own:
-        transaction.drop(Value, each)
     transaction.put(row._replace(state="done", until=max(row.until, transaction.now + DONE_SECONDS)))
     for result in finish.results:
-        # Before its deadline, a result may answer another key than was reserved.
+        is_own = transaction.text(busy(finish.scope, result.key)) == row.id
+        if is_own:
+            transaction.drop(Value, busy(finish.scope, result.key))
+        # After its deadline, others may have taken a key. Before, a result may answer another key than was reserved.
         size = sum(map(len, result.bodies)) + len(result.details or b"")
-        if (not is_late or result.key in own.values()) and size <= cache_bytes:
+        if (is_own or row.state == "open") and size <= cache_bytes:
             _store(transaction, finish, result)
 
 

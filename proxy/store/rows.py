@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from proxy.store.protocol import Seen, Usage
+from proxy.store.protocol import Account, Seen, Usage
 
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]
@@ -15,13 +15,11 @@ Pair = tuple[str, str]  # account and period
 
 
 class Reservation(NamedTuple):
-    """Reservation that is open until its deadline, expired and counted as uncertain usage, or done. In JSON: `keys` of
-    its scope that it has reserved, and `accounts` with their periods. Expired and done, its row goes after `until`."""
+    """Reservation that is open `until` its deadline, or expired and counted as uncertain usage, or done; then its row
+    stays until later. `accounts` in JSON, with their periods."""
 
     id: str
     worker: str
-    scope: str
-    keys: str
     accounts: str
     parts: int
     until: float
@@ -69,15 +67,6 @@ TABLES: dict[Kind, tuple[str, int]] = {
 }
 
 
-class Addition(NamedTuple):
-    """What is added to usage, and the limit beyond which nothing is to be reserved."""
-
-    used: int = 0
-    uncertain: int = 0
-    reserved: int = 0
-    limit: int | None = None
-
-
 def busy(scope: str, key: str) -> str:
     return f"busy {scope} {key}"
 
@@ -96,7 +85,8 @@ class Transaction(ABC):
         self.now, self.ahead, self.epoch = now, 0.0, epoch
         self._rows: dict[tuple[Kind, Key], Any] = {}
         self._changed: set[tuple[Kind, Key]] = set()
-        self._additions: dict[Pair, Addition] = {}
+        self._additions: dict[Pair, list[int]] = {}  # to used, uncertain and reserved parts
+        self._limits: dict[Pair, int] = {}
 
     @abstractmethod
     async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
@@ -125,19 +115,23 @@ class Transaction(ABC):
         self._rows[kind, key] = row
         self._changed.add((kind, key))
 
-    def add(
-        self, pair: Pair, *, used: int = 0, uncertain: int = 0, reserved: int = 0, limit: int | None = None
-    ) -> None:
-        """Add to usage. Where others have reserved meanwhile so that `limit` is exceeded, nothing is written."""
-        old = self._additions.get(pair, Addition())
-        self._additions[pair] = Addition(
-            old.used + used, old.uncertain + uncertain, old.reserved + reserved, old.limit if limit is None else limit
-        )
+    def add(self, pair: Pair, used: int = 0, uncertain: int = 0, reserved: int = 0) -> None:
+        added = self._additions.setdefault(pair, [0, 0, 0])
+        added[0] += used
+        added[1] += uncertain
+        added[2] += reserved
+
+    def reserve(self, account: Account, parts: int) -> None:
+        """Add to reserved parts. Where others have reserved meanwhile so that the limit is exceeded, nothing is
+        written."""
+        self.add(account[:2], reserved=parts)
+        if parts and account.limit is not None:
+            self._limits[account[:2]] = account.limit
 
     def counted(self, pair: Pair) -> int:
         """Return used, uncertain and reserved parts."""
-        stored, added = self.get(Usage, *pair), self._additions.get(pair, Addition())
-        return sum(stored[2:] if stored else ()) + sum(added[:3])
+        stored = self.get(Usage, *pair)
+        return sum(stored[2:] if stored else ()) + sum(self._additions.get(pair, ()))
 
     def text(self, key: str) -> str | None:
         """Return a value, also one that has ended but is still stored."""

@@ -115,7 +115,7 @@ class _SqliteTransaction(Transaction):
     def write(self) -> bool:
         """Write what is changed, and return whether parts are."""
         size = 0
-        self._database.rows.executemany(_ADD_USAGE, [(*pair, *added[:3]) for pair, added in self._additions.items()])
+        self._database.rows.executemany(_ADD_USAGE, [(*pair, *added) for pair, added in self._additions.items()])
         for kind, key in self._changed:
             row = self._rows[kind, key]
             if row is None:
