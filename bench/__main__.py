@@ -1,65 +1,22 @@
-"""Run all benchmarks, print a table, and write it to docs/explanation/performance.md: `make bench`.
+"""Run all benchmarks, print their rows, and write them to docs/explanation/performance.md: `make bench`.
 
 Compare ratios; absolute figures are those of one machine at one time. `python -m bench NAME …` runs some benchmarks and
-only prints them: the page always has one whole run. A benchmark that ends with an error does not stop the others: its
-goals are not measured. The exit code is 1 if a goal is missed or was not measured.
+only prints them: the page always has one whole run. A goal is the least that a figure must be, or below 0 the most. The
+exit code is 1 if a goal is missed.
 """
 
 import os
 import platform
 import sys
 import time
-import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
-from bench import (
-    bom,
-    cache,
-    catalog,
-    diff,
-    goals,
-    graphql,
-    latency,
-    mapper,
-    service,
-    sheet,
-    startup,
-    store,
-    team_day,
-    workbook,
-    workers,
-)
+from bench import day, parts_list, request_way, service, store
 
 PAGE = Path(__file__).parents[1] / "docs/explanation/performance.md"
-BENCHES = {
-    "mapper": mapper,
-    "service": service,
-    "team_day": team_day,
-    "workers": workers,
-    "graphql": graphql,
-    "latency": latency,
-    "bom": bom,
-    "cache": cache,
-    "store": store,
-    "diff": diff,
-    "sheet": sheet,
-    "workbook": workbook,
-    "startup": startup,
-    "catalog": catalog,
-}
+BENCHES = {"service": service, "list": parts_list, "day": day, "store": store, "way": request_way}
 HEAD = "## Results\n"  # of the end of the page, which a run replaces
-RUN = """
-One whole run of `make bench`, on one machine at one time: compare ratios. Each table is one benchmark, with the
-rows that have a goal; a run prints all.
-
-Python {python}, {cores} cores, {minutes:.0f} minutes.
-"""
-
-Results = dict[str, list[goals.Row]]
-"""Result rows by the name of the benchmark."""
 
 
 def main(names: list[str]) -> int:
@@ -67,52 +24,30 @@ def main(names: list[str]) -> int:
     if unknown := [name for name in names if name not in BENCHES]:
         print(f"no bench {', '.join(unknown)}; there are {', '.join(BENCHES)}", file=sys.stderr)
         return 2
-    start = time.monotonic()
-    chosen = names or list(BENCHES)
-    results = {name: _measured(name, f"{number}/{len(chosen)}") for number, name in enumerate(chosen, 1)}
-    _print(results)
+    start, text, missed = time.monotonic(), "", False
+    for name in names or BENCHES:
+        rows = table(BENCHES[name].run(), BENCHES[name].GOALS)
+        print(f"{name}, after {time.monotonic() - start:.0f} s\n\n{rows}", flush=True)
+        text += f"\n### {name}\n\n{rows}"
+        missed = missed or "| missed |" in rows
     if not names:
-        PAGE.write_text(_page(results, (time.monotonic() - start) / 60), encoding="utf-8")
-    return _exit_code(results)
+        minutes = round((time.monotonic() - start) / 60)
+        run = f"Python {platform.python_version()}, {os.cpu_count()} cores, {minutes} minutes."
+        page = PAGE.read_text("utf-8").partition(HEAD)[0]
+        PAGE.write_text(f"{page}{HEAD}\nOne whole run of `make bench`: {run}\n{text}", encoding="utf-8")
+    return int(missed)
 
 
-def _measured(name: str, place: str) -> list[goals.Row]:
-    """Run one benchmark; returns its rows, and where it ends with an error a row that says so."""
-    bench, start = BENCHES[name], time.monotonic()
-    print(f"{place} {name} …", file=sys.stderr, flush=True)
-    try:
-        rows = goals.rows(bench.run(), bench.GOALS)
-    except (Exception, SystemExit):
-        traceback.print_exc()
-        rows = [goals.Row(f"the benchmark {name}", "", "", "not measured"), *goals.rows({}, bench.GOALS)]
-    print(f"{place} {name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
-    return rows
-
-
-def _page(results: Results, minutes: float) -> str:
-    before = PAGE.read_text(encoding="utf-8").partition(HEAD)[0]
-    run = RUN.format(python=platform.python_version(), cores=os.cpu_count(), minutes=minutes)
-    judged = {name: [row for row in rows if row.goal] or rows for name, rows in results.items()}
-    tables = "".join(f"\n### {name}\n\n{goals.table(rows)}" for name, rows in judged.items())
-    return before + HEAD + run + tables
-
-
-def _print(results: Results) -> None:
-    shown = Table(*goals.Row._fields, title="v3bridge bench")
-    for rows in results.values():
-        for row in rows:
-            shown.add_row(*row, style="red" if row.failed else None, end_section=row is rows[-1])
-    Console().print(shown)
-
-
-def _exit_code(results: Results) -> int:
-    failed = [row for rows in results.values() for row in rows if row.failed]
-    for row in failed:
-        print(
-            f"{row.outcome}: {row.what} is {row.figure or 'not known'}, the goal is {row.goal or 'to run'}",
-            file=sys.stderr,
-        )
-    return 1 if failed else 0
+def table(figures: Mapping[str, float], goals: Mapping[str, float]) -> str:
+    """Return the figures as a Markdown table."""
+    lines = ["| what | figure | goal | |", "|---|---|---|---|"]
+    for name, figure in figures.items():
+        shown, outcome = "", ""
+        if (goal := goals.get(name)) is not None:
+            shown = f"≥ {goal:g}" if goal > 0 else f"≤ {-goal:g}"
+            outcome = "met" if (figure >= goal if goal > 0 else figure <= -goal) else "missed"
+        lines.append(f"| {name} | {figure:.2f} | {shown} | {outcome} |".replace(".00 |", " |"))
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,21 +1,16 @@
-"""Canned upstream result of every query: by default 3 parts with 6 sellers each and 108 price breaks, about 14 KB.
-
-The parts have the part number of the query, because the proxy drops other parts. Fields are sorted: a service sends
-them in the order of the selection set, which the proxy and the floor sort. `whole`: with all fields that the proxy
-fetches as shipped, about 25 KB.
-"""
+"""Parts of the canned upstream: of each part number its own, with 6 sellers and 36 price breaks, and with the optional
+fields that a document selects. About 4 kB, or 9 kB with all fields that the service fetches."""
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 SELLERS = ("459", "2401", "2402", "819", "2628", "1532")
-SPECS = ("lifecyclestatus", "case_package", *(f"spec{number}" for number in range(18)))
 BREAKS = (1, 10, 100, 500, 1000, 5000)
-MPN = b'"mpn":"SN74S74N"'
-REQUEST_ID = "a43cf3e2-e319-4453-a1e9-59063ef113b4"
 DESCRIPTION = "Dual D-type positive-edge-triggered flip-flop with preset and clear"
+PICTURE = "http://sigma.octopart.com/9633547/image/Texas-Instruments-SN74S74N.jpg"
+IMAGE = dict.fromkeys(("url55px", "url75px", "url90px", "urlLargest", "creditUrl"), PICTURE) | {"creditString": "TI"}
 DOCUMENT = {
     "name": "SN74S74N datasheet",
     "url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf",
@@ -24,165 +19,71 @@ DOCUMENT = {
     "creditString": "Texas Instruments",
     "createdAt": "2014-01-30T08:15:22Z",
 }
-ATTRIBUTE = {"id": "123", "name": "Case/Package", "shortname": "case_package"}
-SPEC = {
-    "attribute": ATTRIBUTE,
-    "value": "14",
-    "displayValue": "14",
-    "siValue": "14",
-    "unitsName": "",
-    "unitsSymbol": "",
-    "valueType": "number",
-}
-GATED: dict[str, Any] = {
-    "specs": [SPEC | {"attribute": ATTRIBUTE | {"shortname": name}} for name in SPECS],
+SPECS = ("lifecyclestatus", "case_package", *(f"spec{number}" for number in range(18)))
+SPEC = dict.fromkeys(("value", "displayValue", "siValue", "unitsName", "unitsSymbol"), "14") | {"valueType": "number"}
+ANCESTORS = [{"id": f"423{level}", "name": f"Logic ICs of level {level}"} for level in range(3)]
+OPTIONAL: dict[str, Any] = {
+    "totalAvail": 134_567,
+    "shortDescription": DESCRIPTION,
+    "freeSampleUrl": None,
+    "manufacturerUrl": "http://www.ti.com/product/SN74S74",
+    "category": {"id": "4234", "name": "Flip Flops", "ancestors": ANCESTORS},
+    "descriptions": [{"text": DESCRIPTION, "creditString": f"Seller {company}"} for company in SELLERS],
+    "images": [IMAGE],
+    "specs": [SPEC | {"attribute": {"id": "123", "name": name, "shortname": name}} for name in SPECS],
     "bestDatasheet": DOCUMENT,
     "documentCollections": [{"name": "Datasheets", "documents": [DOCUMENT] * 3}],
     "cad": None,
     "referenceDesigns": [],
 }
-"""Fields of a plan's features."""
-
-
-def document(queries: int = 1, parts: int = 3) -> dict[str, Any]:
-    """Return the GraphQL response to one request of supMultiMatch with a number of queries, `parts` for each."""
-    return {
-        "data": {"supMultiMatch": [_match(parts)] * queries},
-        "extensions": {"requestId": REQUEST_ID},
-    }
-
-
-def body(queries: int = 1, parts: int = 3) -> bytes:
-    """Return the same response as bytes."""
-    return _encode(document(queries, parts))
-
-
-def match_body(numbers: Sequence[str], parts: int = 3, whole: bool = False) -> bytes:
-    """Return the response to one supMultiMatch with a query for each number."""
-    match = _encoded_match(parts, whole)
-    matches = b",".join(match.replace(MPN, b'"mpn":"%s"' % number.encode()) for number in numbers)
-    return b'{"data":{"supMultiMatch":[%s]},"extensions":{"requestId":"%s"}}' % (matches, REQUEST_ID.encode())
-
-
-def sheet_body(queries: int) -> bytes:
-    """Return the response to a supMultiMatch of `v3bridge sheet`: one part for each query."""
-    part = _part(0) | {
-        "shortDescription": DESCRIPTION,
-        "bestDatasheet": {"url": "http://datasheet.octopart.com/SN74S74N-Texas-Instruments-datasheet-54445.pdf"},
-        "specs": [
-            {"attribute": {"name": name, "shortname": name}, "value": "value", "displayValue": "value (as shown)"}
-            for name in SPECS
-        ],
-    }
-    for seller in part["sellers"]:
-        for offer in seller["offers"]:
-            for price in offer["prices"]:
-                price |= {"convertedPrice": price["price"], "convertedCurrency": price["currency"]}
-    match = {"hits": 1, "error": None, "parts": [part]}
-    return _encode({"data": {"supMultiMatch": [match] * queries}})
-
-
-def search_body(numbers: Sequence[str], names: Sequence[str], parts: int = 3, whole: bool = False) -> bytes:
-    """Return the response to one supSearchMpn query for each number, under these aliases."""
-    search = _encoded_search(parts, whole)
-    fields = (
-        b'"%s":%s' % (name.encode(), search.replace(MPN, b'"mpn":"%s"' % number.encode()))
-        for number, name in zip(numbers, names, strict=True)
-    )
-    return b'{"data":{%s},"extensions":{"requestId":"%s"}}' % (b",".join(fields), REQUEST_ID.encode())
-
-
-def _encode(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
-
-
-def _match(parts: int, whole: bool = False) -> dict[str, Any]:
-    return {"hits": parts, "error": None, "parts": [_part(number, whole) for number in range(parts)]}
-
-
-def selected_part(body: bytes) -> bytes:
-    """Return the first part of a result, with the fields of the plan's features that a request selects."""
-    return _encoded_part(b"totalAvail" in body, frozenset(name for name in GATED if name.encode() in body))
+CONVERTED = "convertedPrice"
 
 
 @functools.cache
-def _encoded_part(whole: bool, gated: frozenset[str]) -> bytes:
-    return _encode(_part(0, whole) | {name: GATED[name] for name in gated})
+def selected(document: bytes) -> frozenset[str]:
+    """Return the optional fields that a document names."""
+    return frozenset(name for name in (*OPTIONAL, CONVERTED) if name.encode() in document)
+
+
+def parts(number: int, places: Iterable[int], fields: frozenset[str]) -> Iterator[bytes]:
+    """Yield parts that a number matches, by their places in its list."""
+    for place in places:
+        yield _template(fields) % {b"mpn": mpn(number).encode(), b"uid": uid(number, place).encode()}
+
+
+def mpn(number: int) -> str:
+    """Return a part number."""
+    return f"TD{number:06}"
+
+
+def uid(number: int, place: int = 0) -> str:
+    """Return the v3 uid of a part that a number matches."""
+    return f"{number:012x}{place:04x}"
 
 
 @functools.cache
-def _encoded_match(parts: int, whole: bool) -> bytes:
-    return _encode(_match(parts, whole))
-
-
-@functools.cache
-def _encoded_search(parts: int, whole: bool) -> bytes:
-    results = [{"akaMpn": None, "part": _part(number, whole)} for number in range(parts)]
-    return _encode({"hits": parts, "results": results})
-
-
-def _part(number: int, whole: bool = False) -> dict[str, Any]:
-    return _part_of_v3(number) | (_rest_of_part(number) if whole else {})
-
-
-def _rest_of_part(number: int) -> dict[str, Any]:
-    """Return the fields that v3 shows only on demand, and those of other programs."""
-    picture = "http://sigma.octopart.com/9633547/image/Texas-Instruments-SN74S74N.jpg"
-    sizes = ("url55px", "url75px", "url90px", "urlLargest")
-    return {
-        "id": f"52774{number}",
-        "slug": f"/sn74s74n-texas+instruments-933695{number}",
-        "totalAvail": 134_567,
-        "shortDescription": DESCRIPTION,
-        "freeSampleUrl": None,
-        "manufacturerUrl": "http://www.ti.com/product/SN74S74",
-        "category": {
-            "id": "4234",
-            "name": "Flip Flops",
-            "ancestors": [
-                {"id": "4161", "name": "Electronic Parts"},
-                {"id": "4215", "name": "Integrated Circuits (ICs)"},
-                {"id": "4230", "name": "Logic ICs"},
-            ],
-        },
-        "descriptions": [{"text": DESCRIPTION, "creditString": f"Seller {company}"} for company in SELLERS],
-        "images": [
-            dict.fromkeys(sizes, picture) | {"creditString": "Seller 459", "creditUrl": "http://www.example.com"}
-        ],
-    }
-
-
-def _part_of_v3(number: int) -> dict[str, Any]:
-    return {
-        "v3uid": f"{number:016x}",
-        "mpn": "SN74S74N",
+def _template(fields: frozenset[str]) -> bytes:
+    part = {
+        "v3uid": "%(uid)s",
+        "id": "%(uid)s",
+        "slug": "/td-%(uid)s",
+        "mpn": "%(mpn)s",
         "akaMpns": [],
         "manufacturer": {"id": "370", "name": "Texas Instruments", "homepageUrl": "http://www.ti.com"},
-        "octopartUrl": f"https://octopart.com/sn74s74n-texas+instruments-933695{number}",
-        "sellers": [_seller(company) for company in SELLERS],
+        "octopartUrl": "https://octopart.com/td-texas+instruments-%(uid)s",
+        "sellers": [_seller(company, CONVERTED in fields) for company in SELLERS],
+        **{name: OPTIONAL[name] for name in sorted(fields - {CONVERTED})},
     }
+    return json.dumps(part, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _seller(company: str) -> dict[str, Any]:
-    return {
-        "company": {
-            "id": company,
-            "name": f"Seller {company}",
-            "homepageUrl": "http://www.example.com",
-            "displayFlag": "US",
-        },
-        "isAuthorized": company != "1532",
-        "isBroker": False,
-        "offers": [_offer(company)],
-    }
-
-
-def _offer(company: str) -> dict[str, Any]:
+def _seller(company: str, converted: bool) -> dict[str, Any]:
     prices = [
-        {"quantity": quantity, "price": round(1.31 - step / 10, 5), "currency": "USD"}
-        for step, quantity in enumerate(BREAKS)
+        {"quantity": each, "price": round(1.31 - step / 10, 5), "currency": "USD"} for step, each in enumerate(BREAKS)
     ]
-    return {
+    if converted:
+        prices = [price | {CONVERTED: price["price"], "convertedCurrency": "USD"} for price in prices]
+    offer = {
         "id": f"{company}1234",
         "sku": f"{company}-1234-5-ND",
         "eligibleRegion": None,
@@ -198,3 +99,5 @@ def _offer(company: str) -> dict[str, Any]:
         "orderMultiple": 1,
         "multipackQuantity": None,
     }
+    shown = {"id": company, "name": f"Seller {company}", "homepageUrl": "http://www.example.com", "displayFlag": "US"}
+    return {"company": shown, "isAuthorized": company != "1532", "isBroker": False, "offers": [offer]}

@@ -1,50 +1,39 @@
 """The floor: a minimal translator for the same requests, with aiohttp, orjson, dicts, and one constant token.
 
-No error handling, quota, projections or request coalescing. Run as `python -m bench.floor GRAPHQL_URL [whole] [forked]`; prints its port. `whole`: fetches all fields that the service
-fetches as shipped. `forked`: in two processes.
+No error handling, quota, projections or shared requests. Run as `python -m bench.floor GRAPHQL_URL [NAME=VALUE …]`;
+prints its port. `fields=A,B`: fetches these fields, too, as the service does. `cache=BYTES`: keeps responses in an LRU
+cache by request target, which a good engineer adds in the evening. `forked=1`: in two processes. `constant=BYTES`:
+returns so many constant bytes instead, the upper bound of any aiohttp server.
 """
 
 import asyncio
+import functools
 import os
 import socket
 import sys
-import threading
 import time
 from typing import Any
 
 import aiohttp
+import cachetools
 import orjson
 from aiohttp import web
 
-DOCUMENT = """query supSearchMpn($q: String!, $country: String!, $currency: String!, $start: Int!, $limit: Int!) { supSearchMpn(q: $q,
-country: $country, currency: $currency, start: $start, limit: $limit) { hits results { part { akaMpns manufacturer { homepageUrl id
-name } mpn octopartUrl sellers(includeBrokers: true) { company { displayFlag homepageUrl id name } isAuthorized isBroker offers {
-clickUrl eligibleRegion factoryLeadDays factoryPackQuantity inventoryLevel moq multipackQuantity onOrderQuantity orderMultiple
-packaging prices { currency price quantity } sku updated } } v3uid } } } }"""
-# What the service fetches beside these as shipped, so that both receive the same bytes.
-WHOLE = """category { ancestors { id name } id name } descriptions { creditString text } freeSampleUrl id images { creditString
-creditUrl url55px url75px url90px urlLargest } manufacturerUrl shortDescription slug totalAvail"""
+PART = """{ akaMpns manufacturer { homepageUrl id name } mpn octopartUrl sellers(includeBrokers: true) { company { displayFlag
+homepageUrl id name } isAuthorized isBroker offers { clickUrl eligibleRegion factoryLeadDays factoryPackQuantity inventoryLevel moq
+multipackQuantity onOrderQuantity orderMultiple packaging prices { currency price quantity } sku updated } } v3uid FIELDS }"""
+SEARCH = """query NAME($q: String!, $country: String!, $currency: String!, $start: Int!, $limit: Int!) { NAME(q: $q, country: $country,
+currency: $currency, start: $start, limit: $limit) { hits results { part PART } } }"""
+PARTS = """query supParts($ids: [String!]!, $country: String!, $currency: String!) { supParts(ids: $ids, country: $country,
+currency: $currency) PART }"""
+MARKET = {"country": "US", "currency": "USD"}
 KEYS = {"EXAMPLE_KEY"}
-NOTHING = {
-    "mpn": None,
-    "brand": None,
-    "sku": None,
-    "seller": None,
-    "mpn_or_sku": None,
-    "q": "",
-    "start": 0,
-    "limit": 3,
-    "reference": None,
-}
+NAMES = ("mpn", "brand", "sku", "seller", "mpn_or_sku", "reference")
+NOTHING = dict.fromkeys(NAMES) | {"q": "", "start": 0, "limit": 3}
 
 
 def company(kind: Any, c: Any) -> Any:
-    return {
-        "__class__": kind,
-        "uid": f"{int(c['id']):016x}",
-        "name": c["name"],
-        "homepage_url": c["homepageUrl"],
-    }
+    return {"__class__": kind, "uid": f"{int(c['id']):016x}", "name": c["name"], "homepage_url": c["homepageUrl"]}
 
 
 def offer(seller: Any, s: Any, o: Any) -> Any:
@@ -70,12 +59,7 @@ def part(p: Any) -> Any:
     offers = []
     for s in p["sellers"]:
         c = s["company"]
-        seller = {
-            **company("Seller", c),
-            "display_flag": c["displayFlag"],
-            "has_ecommerce": None,
-            "id": c["id"],
-        }
+        seller = company("Seller", c) | {"display_flag": c["displayFlag"], "has_ecommerce": None, "id": c["id"]}
         offers += [offer(seller, s, o) for o in s["offers"] if not s["isBroker"]]
     offers.sort(key=rank)
     return {
@@ -84,80 +68,97 @@ def part(p: Any) -> Any:
     }  # fmt: skip
 
 
-async def search(app: Any, q: Any) -> Any:
-    variables = {"q": q["mpn"], "start": q["start"], "limit": q["limit"], "country": "US", "currency": "USD"}
-    payload = orjson.dumps({"query": app["document"], "variables": variables})
+@functools.cache
+def document(template: str, name: str, fields: str) -> str:
+    return template.replace("NAME", name).replace("PART", PART.replace("FIELDS", fields))
+
+
+async def ask(app: Any, template: str, name: str, variables: dict[str, Any]) -> Any:
+    payload = orjson.dumps({"query": document(template, name, app["fields"]), "variables": variables | MARKET})
     headers = {"Authorization": "Bearer x", "Content-Type": "application/json"}
     async with app["session"].post(app["url"], data=payload, headers=headers) as answer:
-        found = orjson.loads(await answer.read())["data"]["supSearchMpn"]["results"]
-    return [each["part"] for each in found if each["part"]["mpn"] == q["mpn"]]
+        return orjson.loads(await answer.read())["data"][name]
 
 
 async def match(request: Any) -> Any:
-    started = time.monotonic()
+    started, results = time.monotonic(), []
     if request.query.get("apikey") not in KEYS:
         return web.json_response({"__class__": "ClientErrorResponse", "message": "Forbidden request"}, status=403)
     queries = [{**NOTHING, **q} for q in orjson.loads(request.query["queries"])]
-    results = [
-        {"__class__": "PartsMatchResult", "items": [part(p) for p in parts], "hits": len(parts), "error": None,
-         "reference": q["reference"]} for q in queries for parts in [await search(request.app, q)]
-    ]  # fmt: skip
-    echo = {
-        "__class__": "PartsMatchRequest",
-        "exact_only": False,
-        "queries": [{"__class__": "PartsMatchQuery", **q} for q in queries],
-    }
-    body = {
-        "__class__": "PartsMatchResponse",
-        "msec": int((time.monotonic() - started) * 1000),
-        "request": echo,
-        "results": results,
-    }
+    for q in queries:
+        page = {"q": q["mpn"], "start": q["start"], "limit": q["limit"]}
+        found = (await ask(request.app, SEARCH, "supSearchMpn", page))["results"]
+        items = [part(each["part"]) for each in found if each["part"]["mpn"] == q["mpn"]]
+        results.append({
+            "__class__": "PartsMatchResult", "items": items, "hits": len(items), "error": None, "reference": q["reference"],
+        })  # fmt: skip
+    asked = [{"__class__": "PartsMatchQuery", **q} for q in queries]
+    echo = {"__class__": "PartsMatchRequest", "exact_only": False, "queries": asked}
+    msec = int((time.monotonic() - started) * 1000)
+    return reply(request, {"__class__": "PartsMatchResponse", "msec": msec, "request": echo, "results": results})
+
+
+async def get_multi(request: web.Request) -> web.Response:
+    uids = request.query.getall("uid[]")
+    found = await ask(request.app, PARTS, "supParts", {"ids": uids})
+    return reply(request, {uid: part(each) for uid, each in zip(uids, found, strict=True) if each is not None})
+
+
+async def get(request: web.Request) -> web.Response:
+    return reply(request, part((await ask(request.app, PARTS, "supParts", {"ids": [request.match_info["uid"]]}))[0]))
+
+
+async def search(request: web.Request) -> web.Response:
+    page = {"q": request.query["q"], "start": 0, "limit": int(request.query.get("limit", 10))}
+    found = await ask(request.app, SEARCH, "supSearch", page)
+    results = [{"__class__": "SearchResult", "item": part(each["part"]), "snippet": None} for each in found["results"]]
+    return reply(request, {"__class__": "SearchResponse", "hits": found["hits"], "results": results})
+
+
+def reply(request: web.Request, body: Any) -> web.Response:
+    if callback := request.query.get("callback"):
+        script = b"%s(%s);" % (callback.encode(), orjson.dumps(body))
+        return web.Response(body=script, content_type="application/javascript")
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 
-async def start(app: Any) -> Any:
+def caching(size: int) -> Any:
+    responses: cachetools.LRUCache[str, tuple[bytes, str]] = cachetools.LRUCache(size, lambda kept: len(kept[0]))
+
+    @web.middleware
+    async def cached(request: web.Request, handler: Any) -> web.Response:
+        kept = responses.get(request.path_qs)
+        if kept is None:
+            made = await handler(request)
+            kept = responses[request.path_qs] = (made.body, made.content_type)
+        return web.Response(body=kept[0], content_type=kept[1])
+
+    return cached
+
+
+async def main(url: str, listener: Any, fields: str = "", cache: str = "0", constant: str = "0") -> None:
+    app = web.Application(middlewares=[caching(int(cache))] if int(cache) else [])
+    app["url"], app["fields"] = url, fields.replace(",", " ")
+    body = b"x" * int(constant)
+
+    async def always(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    app.router.add_get("/v3/parts/match", always if body else match)
+    app.router.add_get("/v3/parts/get_multi", get_multi)
+    app.router.add_get("/v3/parts/search", search)
+    app.router.add_get("/v3/parts/{uid}", get)
     app["session"] = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=256))
-    yield
-    await app["session"].close()
-
-
-async def main(url: Any, match: Any = match, whole: bool = False, listener: Any = None) -> None:
-    application = web.Application()
-    if whole:
-        application["document"] = DOCUMENT.replace("part {", f"part {{ {WHOLE}")
-    application.router.add_get("/v3/parts/match", match)
-    await serve(application, url, listener)
-
-
-async def serve(application: Any, url: Any, listener: Any = None) -> None:
-    application["url"] = url
-    application.setdefault("document", DOCUMENT)
-    application.cleanup_ctx.append(start)
-    runner = web.AppRunner(application, access_log=None)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    if listener is None:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        print(runner.addresses[0][1], flush=True)
-    else:
-        await web.SockSite(runner, listener).start()
+    await web.SockSite(runner, listener).start()
     await asyncio.Event().wait()
 
 
-def fork() -> None:
-    """Start a second process, which inherits the listening socket and ends with this one."""
-    end, ours = os.pipe()
-    if os.fork():
-        os.close(end)
-        return
-    os.close(ours)
-    threading.Thread(target=lambda: (os.read(end, 1), os._exit(0)), daemon=True).start()
-
-
 if __name__ == "__main__":
-    shared = None
-    if "forked" in sys.argv:
-        shared = socket.create_server(("127.0.0.1", 0), backlog=256)
-        print(shared.getsockname()[1], flush=True)
-        fork()
-    asyncio.run(main(sys.argv[1], whole="whole" in sys.argv, listener=shared))
+    options = {each.partition("=")[0]: each.partition("=")[2] for each in sys.argv[2:]}
+    listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+    print(listening.getsockname()[1], flush=True)
+    if options.pop("forked", ""):
+        os.fork()
+    asyncio.run(main(sys.argv[1], listening, **options))

@@ -1,8 +1,8 @@
-"""`python -m bench.request_way`: functions of the service that a new request passes from its socket to the upstream and
-back, by module.
+"""Functions of the service that a new request passes from its socket to the upstream and back.
 
-Starts the sandbox and the service in this process, as shipped, sends distinct queries over a socket, and notes each
-function of the service that is called meanwhile. What only some of the requests call is left out.
+The sandbox and the service run in this process, as shipped. Distinct queries are sent over a socket, and each function
+of the service that is called meanwhile is noted; what only some of the requests call is left out. `python -m
+bench.request_way` prints them by module.
 """
 
 import asyncio
@@ -12,114 +12,73 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
 import nexar_sandbox
 import proxy
+from bench.processes import target
 from proxy import app, config
 from proxy.cli import embedded
 from proxy.config import loader
-from proxy.kit import event_loop, shipped
+from proxy.kit import shipped
 
 PACKAGE = Path(proxy.__file__).parent
-WARM = ("SN74S74N", "LM358N", "NE555P")
-TRACED = ("BC547B", "1N4148", "LM317T", "ATMEGA328P-PU")
+NUMBERS = ("SN74S74N", "LM358N", "NE555P", "BC547B", "1N4148", "LM317T", "ATMEGA328P-PU")
+WARM = 3  # of them
 PAUSE = 0.3  # seconds, in which what follows a response is done
-UPSTREAM_MS = 20
-MAPPING = "compiled mapping"
+GOALS = {"functions of a new request": -150, "modules of a new request": -30}
 
 
-class Function(NamedTuple):
-    """A function of a module."""
-
-    module: str
-    name: str
-
-
-async def way() -> list[Function]:
-    """Return the functions that every new request calls, in their order."""
-    with tempfile.TemporaryDirectory() as folder:
-        async with _service(Path(folder)) as port:
-            others = asyncio.all_tasks()
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            for number in WARM:
-                await _get(reader, writer, number)
-            traces = [await _trace(reader, writer, number, others) for number in TRACED]
-            writer.close()
-    return [each for each in traces[0] if all(each in trace for trace in traces)]
+def run() -> dict[str, float]:
+    """Return how many there are."""
+    modules = Counter(asyncio.run(_way()))
+    return {"functions of a new request": modules.total(), "modules of a new request": len(modules)}
 
 
-@contextlib.asynccontextmanager
-async def _service(folder: Path) -> AsyncIterator[int]:
-    """Start the sandbox and the service; yields its port."""
-    shipped_settings = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
-    slow = nexar_sandbox.SandboxSettings(faults=nexar_sandbox.parse_faults(f"latency ms={UPSTREAM_MS}"))
+async def _way() -> list[str]:
+    """Return the module of each function that every new request calls."""
+    settings = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
+    slow = nexar_sandbox.SandboxSettings(faults=nexar_sandbox.parse_faults("latency ms=20"))
     async with contextlib.AsyncExitStack() as stack:
-        connected, _ = await embedded.with_sandbox(shipped_settings, stack, slow)
-        settings = msgspec.structs.replace(
-            connected,
-            store=config.StoreUrl(f"sqlite:{folder}/state.sqlite"),
-            listen=msgspec.structs.replace(connected.listen, port=0),
-            admin=False,
-        )
-        service = await stack.enter_async_context(app.serving(settings))
-        yield int(service.url.rstrip("/").rpartition(":")[2])
+        store = config.StoreUrl(f"sqlite:{stack.enter_context(tempfile.TemporaryDirectory())}/state.sqlite")
+        connected, _ = await embedded.with_sandbox(settings, stack, slow)
+        listen = msgspec.structs.replace(connected.listen, port=0)
+        served = msgspec.structs.replace(connected, store=store, listen=listen, admin=False)
+        service = await stack.enter_async_context(app.serving(served))
+        others = asyncio.all_tasks()
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(service.url.rstrip("/").rpartition(":")[2]))
+        stack.callback(writer.close)
 
+        async def get(number: str) -> None:
+            writer.write(f"GET {target(number)} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", head)[0]))
 
-async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: str) -> None:
-    queries = quote(f'[{{"mpn":"{number}"}}]')
-    target = f"/v3/parts/match?apikey=EXAMPLE_KEY&queries={queries}"
-    writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    head = await reader.readuntil(b"\r\n\r\n")
-    await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", head)[0]))
+        async def traced(number: str) -> set[tuple[str, str]]:
+            """Return the functions that are called for a request: by its connection, by callbacks, and by tasks that it
+            starts."""
+            await asyncio.sleep(PAUSE)
+            called: set[tuple[str, str]] = set()
 
+            def note(frame: object, event: str, _: object) -> None:
+                code = frame.f_code  # type: ignore[attr-defined]
+                own = code.co_filename.startswith((str(PACKAGE), "<mapping "))
+                if event == "call" and own and code.co_name[0] != "<" and asyncio.current_task() not in others:
+                    called.add((code.co_filename.removeprefix(f"{PACKAGE}/"), code.co_qualname))
 
-async def _trace(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: str, others: set["asyncio.Task[object]"]
-) -> dict[Function, None]:
-    """Return the functions that are called for a request: by its connection, by callbacks, and by tasks that it
-    starts."""
-    await asyncio.sleep(PAUSE)  # what the request before has left to do
-    called: dict[Function, None] = {}
-    with _noting(called, others):
-        await _get(reader, writer, number)
-    return called
+            sys.setprofile(note)
+            try:
+                await get(number)
+            finally:
+                sys.setprofile(None)
+            return called
 
-
-@contextlib.contextmanager
-def _noting(called: dict[Function, None], others: set["asyncio.Task[object]"]) -> Iterator[None]:
-    """Note the functions of the service that this thread calls, except in these tasks."""
-
-    def note(frame: object, event: str, _: object) -> None:
-        code = frame.f_code  # type: ignore[attr-defined]
-        own = code.co_filename.startswith((str(PACKAGE), "<mapping "))
-        if event == "call" and own and code.co_name[0] != "<" and asyncio.current_task() not in others:
-            called.setdefault(Function(_module(code.co_filename), code.co_qualname))
-
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-
-
-def _module(file: str) -> str:
-    return MAPPING if file.startswith("<") else str(Path(file).relative_to(PACKAGE))
-
-
-def main() -> None:
-    """Print the modules with the number of their functions, and how many there are in all."""
-    functions = event_loop.run(way())
-    modules = Counter(function.module for function in functions)
-    for module, count in modules.items():
-        print(f"{count:4} {module}")
-    print(f"{len(functions)} functions in {len(modules)} modules")
+        functions = set.intersection(*[await traced(number) for number in NUMBERS][WARM:])
+        return sorted(module for module, _ in functions)
 
 
 if __name__ == "__main__":
-    main()
+    for module, count in Counter(asyncio.run(_way())).items():
+        print(f"{count:4} {module}")

@@ -1,197 +1,132 @@
-"""Throughput of the service compared with the floor (bench/floor.py) and with a constant body, on a canned upstream.
+"""The service beside the floor (bench/floor.py) and beside a constant body, on a canned upstream.
 
-64 connections send the next request as soon as they have a response; the upstream responds at once. The service has its
-shipped configuration, but for addresses and the settings in the name of a row: API keys, projections, ledger on disk,
-metrics, request ids, shared cache, and a log at `info` to a file. The floor and the constant body have none of these.
-A round starts all servers of a comparison anew and measures them in random order, there and back, so that a machine
-that slows down favours none; figures are medians of rounds.
-
-`BENCH_BESIDE=CHECKOUT python -m bench service` measures the service of another checkout, which has its own `.venv`, in
-the same rounds.
+The service has its shipped configuration but for addresses, with an SQLite store and a log in files. The floor fetches
+the same fields of a part. A round starts the servers of a comparison anew and measures each twice, in random order,
+there and back; figures are medians of the quieter half of the rounds. By CPU: per second of CPU time of the server.
 """
 
-import os
 import random
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-from bench.goals import Goal
-from bench.processes import (
-    ALONE,
-    SAME,
-    TARGET,
-    TREE,
-    WITH_ID,
-    Changes,
-    LoadResult,
-    Server,
-    constant,
-    floor,
-    floor_structs,
-    load,
-    service,
-    start_all,
-    upstream,
-    written,
-)
+from bench.processes import LoadResult, Server, floor, load, service, target, upstream
 
-ROUNDS, SECONDS, WARM = 7, 0.8, 0.6
-BESIDE = os.environ.get("BENCH_BESIDE")
-MISS, HIT = "distinct queries, as shipped", "cache hits, as shipped"
-FLOOR, PEER, WHOLE = "floor", "floor with msgspec structs", "floor with whole parts"
-CONSTANT, CONSTANT_WITH_ID = "constant body", "constant body, requests with ids"
-HITS_WITH_ID = "cache hits, requests with ids"
-IDENTICAL: Changes = {"cache.seconds": 0}
-SINGLE: Changes = {"translation.single_query": "supSearchMpn"}
-DISTINCT: tuple[Changes, ...] = (ALONE, {}, SINGLE, {"cache.shared": False})
-HITS: tuple[Changes, ...] = ({}, {"log.level": "warning"})
-
-
-def _distinct(changes: Changes) -> str:
-    return f"distinct queries, {written(changes)}"
-
-
-def _identical(changes: Changes) -> str:
-    return f"identical queries, {written(changes)}"
-
-
-def _hits(changes: Changes) -> str:
-    return f"cache hits, {written(changes)}"
-
-
-# Throughput of distinct queries has the goals of the first design, which pure Python does not reach; CPU time has those
-# that it can.
-GOALS = {
-    f"{_distinct(ALONE)} / {FLOOR}": Goal("≥", 1.10),
-    f"{_distinct(ALONE)} / {FLOOR}, by CPU": Goal("≥", 1.00),
-    f"{_distinct({})} / {FLOOR}": Goal("≥", 1.30),
-    f"{_distinct({})} / {WHOLE}, by CPU": Goal("≥", 0.90),
-    f"{_distinct(SINGLE)} / {FLOOR}": Goal("≥", 1.25),
-    f"{_identical(IDENTICAL)} / {FLOOR}": Goal("≥", 3.5),
-    f"{_hits({})} / {CONSTANT}": Goal("≥", 0.80),
-    f"{_hits({})} / {CONSTANT}, by CPU": Goal("≥", 1.43),
-    f"{HITS_WITH_ID} / {CONSTANT_WITH_ID}, by CPU": Goal("≥", 0.90),
-    f"{_hits(HITS[1])} / {CONSTANT}, by CPU": Goal("≥", 0.90),
-    "response size, service / floor": Goal("≥", 0.98),
-    # Above 1 the load generator, not the server, would decide the throughput of the fastest row.
-    "load generator / constant body, CPU time of a response": Goal("≤", 0.9),
-}
+ROUNDS, SECONDS, WARM = 8, 0.8, 0.6
+RATE, UPSTREAM_MS = 200, 50
+SLOW_MS, CALLERS = 13_000, 6
+REQUESTS = 100_000
+SAME, NEW = target("TD1"), target("TDNUMBER")
+TWENTY = target(*(f"TDNUMBER{place:02}" for place in range(20)))
+# A target may end the request line itself, and add an id to the request.
+WITH_ID = SAME + " HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:"
+SERVICE, FLOOR = "service", "floor"
 
 Serving = Callable[[Server], AbstractContextManager[Server]]
+Round = Mapping[str, Sequence[LoadResult]]
+"""Two results of each server."""
 
 
-class Contender(NamedTuple):
-    """A server of a comparison, and the target of its requests."""
+class Measured(NamedTuple):
+    """What servers are asked for, over how many connections, and by one request every so often instead of as many as
+    possible; the core of load and upstream."""
 
-    serving: Serving
     target: str
+    connections: int = 64
+    every: float = 0.0
+    core: int | None = 1
 
 
-Round = Mapping[str, LoadResult]
-"""Results of one round by contender, each the mean of two measurements."""
+COMPARISONS = {
+    "new request as shipped, 64 connections / floor with whole parts, by CPU": Measured(NEW),
+    "new request as shipped, one connection / floor with whole parts, by CPU": Measured(NEW, 1),
+    "20 queries a request / floor with whole parts, by CPU": Measured(TWENTY),
+    "repeated request / constant aiohttp body, by CPU": Measured(SAME),
+    "with an X-Request-Id of its own / constant aiohttp body with one, by CPU": Measured(WITH_ID),
+}
+WORKERS = "two workers / one, new requests"
+ADDED = "p50 added to the floor at 200/s, upstream of 50 ms (ms)"
+SLOW = "slow upstream (13 s), six equal callers, two workers: parts billed"
+IDLE, GROWN = "memory, idle (MB)", "memory after 10^5 requests (MB)"
+GOALS = {
+    **dict(zip(COMPARISONS, (1.10, 0.75, 3.2, 0.75, 0.75), strict=True)),
+    **{WORKERS: 1.45, ADDED: -0.40, SLOW: -1, IDLE: -75, GROWN: -160},
+}
 
 
 def run() -> dict[str, float]:
-    """Return medians over all rounds."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        floor_bytes, service_bytes = _response_sizes(folder)
-        misses = [_round(_miss_contenders(folder)) for _ in range(ROUNDS)]
-        hits = [_round(_hit_contenders(folder, service_bytes)) for _ in range(ROUNDS)]
-    return {
-        "floor: response size (bytes)": floor_bytes,
-        "response size, service / floor": service_bytes / floor_bytes,
-        "floor (requests/s)": median(results[FLOOR].rate for results in misses),
-        **_ratios(misses, FLOOR),
-        f"{_distinct({})} / {WHOLE}, by CPU": _by_cpu(misses, _distinct({}), WHOLE),
-        "floor: p99 (ms)": median(results[FLOOR].p99 for results in misses),
-        **{
-            f"{_distinct(changes)}: p99 (ms)": median(results[_distinct(changes)].p99 for results in misses)
-            for changes in DISTINCT
-        },
-        **_cpu_times(misses, (FLOOR, MISS)),
-        "constant body of the same size (requests/s)": median(results[CONSTANT].rate for results in hits),
-        **_ratios(hits, CONSTANT),
-        f"{HITS_WITH_ID} / {CONSTANT_WITH_ID}, by CPU": _by_cpu(hits, HITS_WITH_ID, CONSTANT_WITH_ID),
-        **_cpu_times(hits, (CONSTANT, HIT)),
-        "load generator / constant body, CPU time of a response": median(
-            results[CONSTANT].load_cpu / results[CONSTANT].cpu for results in hits
-        ),
-    }
+    """Return medians over rounds."""
+    figures: dict[str, float] = {}
+    with upstream() as behind, service(behind) as server:
+        constant = f"constant={len(server.get(SAME))}"
+        fields = f"fields={','.join(behind.counts()['fields'])}"
+    for row, measured in COMPARISONS.items():
+        rounds = _rounds(_beside(constant if "constant" in row else fields), measured)
+        figures[row] = median(each[FLOOR].cpu / each[SERVICE].cpu for each in rounds)
+        for name in (SERVICE, FLOOR):
+            figures[f"{row.partition(' /')[0]}: CPU time of {name} (µs)"] = median(each[name].cpu for each in rounds)
+    rounds = _rounds(_beside(fields), Measured(NEW, every=1 / RATE), UPSTREAM_MS)
+    figures[ADDED] = median(each[SERVICE].p50 - each[FLOOR].p50 for each in rounds)
+    return figures | _workers() | _memory() | {SLOW: _slow()}
 
 
-def _cpu_times(rounds: list[Round], names: tuple[str, ...]) -> dict[str, float]:
-    """Return the CPU time of a response of each contender, and that of the last in another checkout as a multiple."""
-    figures = {f"{name}: CPU time (µs)": median(results[name].cpu for results in rounds) for name in names}
-    if (other := _beside(names[-1])) in rounds[0]:
-        figures[f"{other}: CPU time (µs)"] = median(results[other].cpu for results in rounds)
-        figures[f"{names[-1]} / {other}, CPU time"] = _by_cpu(rounds, other, names[-1])
-    return figures
+def _beside(option: str) -> dict[str, Serving]:
+    return {SERVICE: service, FLOOR: lambda behind: floor(behind, option)}
 
 
-def _beside(name: str) -> str:
-    return f"{name}, in {BESIDE}"
+def _rounds(
+    servers: Mapping[str, Serving], measured: Measured, milliseconds: float = 0.0
+) -> list[dict[str, LoadResult]]:
+    """Return the quieter half of some rounds, in which no server's two results differ much: the mean of each."""
+
+    def noise(results: Round) -> float:
+        return max(abs(there.cpu - back.cpu) / there.cpu for there, back in results.values())
+
+    rounds = sorted((_round(servers, measured, milliseconds) for _ in range(ROUNDS)), key=noise)
+    half = rounds[: (ROUNDS + 1) // 2]
+    return [{name: LoadResult(*map(mean, zip(*both, strict=True))) for name, both in each.items()} for each in half]
 
 
-def _ratios(rounds: list[Round], reference: str) -> dict[str, float]:
-    """Return responses per second and per CPU second of each contender, relative to the reference."""
-    figures = {}
-    for name in rounds[0]:
-        if name != reference:
-            figures[f"{name} / {reference}"] = median(
-                results[name].rate / results[reference].rate for results in rounds
-            )
-            figures[f"{name} / {reference}, by CPU"] = _by_cpu(rounds, name, reference)
-    return figures
-
-
-def _by_cpu(rounds: list[Round], name: str, reference: str) -> float:
-    return median(results[reference].cpu / results[name].cpu for results in rounds)
-
-
-def _miss_contenders(folder: Path) -> dict[str, Contender]:
-    return {
-        FLOOR: Contender(floor, TARGET),
-        PEER: Contender(floor_structs, TARGET),
-        WHOLE: Contender(lambda behind: floor(behind, "whole"), TARGET),
-        **{_distinct(changes): Contender(_serving(folder, changes), TARGET) for changes in DISTINCT},
-        _identical(IDENTICAL): Contender(_serving(folder, IDENTICAL), SAME),
-        **({_beside(MISS): Contender(_serving(folder, {}, Path(BESIDE)), TARGET)} if BESIDE else {}),
-    }
-
-
-def _hit_contenders(folder: Path, size: int) -> dict[str, Contender]:
-    return {
-        CONSTANT: Contender(lambda _: constant(size), SAME),
-        CONSTANT_WITH_ID: Contender(lambda _: constant(size), WITH_ID),
-        HITS_WITH_ID: Contender(_serving(folder, {}), WITH_ID),
-        **{_hits(changes): Contender(_serving(folder, changes), SAME) for changes in HITS},
-        **({_beside(HIT): Contender(_serving(folder, {}, Path(BESIDE)), SAME)} if BESIDE else {}),
-    }
-
-
-def _serving(folder: Path, changes: Changes, tree: Path = TREE) -> Serving:
-    return lambda behind: service(behind, folder, changes, tree=tree)
-
-
-def _response_sizes(folder: Path) -> tuple[int, int]:
-    """Return the bytes of a response of the floor and of the service."""
-    with upstream() as behind, floor(behind) as low, service(behind, folder, ALONE) as high:
-        return len(low.body(SAME)), len(high.body(SAME))
-
-
-def _round(contenders: Mapping[str, Contender]) -> Round:
+def _round(servers: Mapping[str, Serving], measured: Measured, milliseconds: float) -> Round:
     with ExitStack() as stack:
-        behind = stack.enter_context(upstream())
-        servers = start_all(stack, {name: contender.serving(behind) for name, contender in contenders.items()})
-        for name, server in servers.items():
-            load(server, contenders[name].target, WARM)
-        results: dict[str, list[LoadResult]] = {name: [] for name in servers}
-        order = random.sample(list(servers), len(servers))
+        behind = stack.enter_context(upstream(milliseconds, core=measured.core))
+        started = {name: stack.enter_context(serving(behind)) for name, serving in servers.items()}
+        results: dict[str, list[LoadResult]] = {name: [] for name in started}
+        for server in started.values():
+            load(server, WARM, *measured)
+        order = random.sample(list(started), len(started))
         for name in [*order, *reversed(order)]:
-            results[name].append(load(servers[name], contenders[name].target, SECONDS))
-    return {name: LoadResult(*map(mean, zip(*pair, strict=True))) for name, pair in results.items()}
+            results[name].append(load(started[name], SECONDS, *measured))
+    return results
+
+
+def _workers() -> dict[str, float]:
+    """Measure the throughput of one and two processes. Nothing is pinned to a core: the load generator and the upstream
+    take their share of both, so that two workers cannot be twice as fast."""
+    servers: dict[str, Serving] = {
+        "service 1": lambda behind: service(behind, core=None),
+        "service 2": lambda behind: service(behind, {"listen.workers": 2}, core=None),
+        "floor 1": lambda behind: floor(behind, core=None),
+        "floor 2": lambda behind: floor(behind, "forked=1", core=None),
+    }
+    rounds = _rounds(servers, Measured(NEW, core=None))
+    ratios = [median(each[f"{name} 2"].rate / each[f"{name} 1"].rate for each in rounds) for name in (SERVICE, FLOOR)]
+    return {WORKERS: ratios[0], "the same of the floor": ratios[1]}
+
+
+def _memory() -> dict[str, float]:
+    with upstream() as behind, service(behind) as server:
+        idle, sent = server.memory(), 0.0
+        while sent < REQUESTS:
+            sent += load(server, 5.0, NEW).responses
+        return {IDLE: idle, GROWN: server.memory()}
+
+
+def _slow() -> float:
+    """Return the parts that equal requests cost which wait for one another."""
+    with upstream(SLOW_MS, 1) as behind, service(behind, {"listen.workers": 2}, core=None) as server:
+        with ThreadPoolExecutor(CALLERS) as callers:
+            list(callers.map(server.get, [SAME] * CALLERS))
+        return float(behind.counts()["parts"])

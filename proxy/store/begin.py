@@ -7,7 +7,7 @@ import msgspec
 from proxy import errors
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Selection, Usage, Want
-from proxy.store.rows import BusyKey, PartRow, Reservation, ResultRow, Transaction, Value, json_text
+from proxy.store.rows import PartRow, Reservation, ResultRow, Transaction, Value, busy, json_text
 
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 _hits = msgspec.json.Decoder(tuple[Hit, ...])
@@ -21,23 +21,21 @@ async def begin(transaction: Transaction, begins: Sequence[Begin], worker: str) 
 
 async def _read(transaction: Transaction, begins: Sequence[Begin]) -> None:
     wants = [(begin.scope, want) for begin in begins for want in begin.wants]
-    keys = [(scope, want.key) for scope, want in wants]
     accounts = {account for begin in begins for account in begin.accounts}
-    values = {f"done {begin.id}" for begin in begins}
-    values.update(f"part {scope} {want.part_id}" for scope, want in wants if want.part_id is not None)
+    taken = [busy(scope, want.key) for scope, want in wants]
+    values = {*taken, *(f"part {scope} {want.part_id}" for scope, want in wants if want.part_id is not None)}
     if transaction.epoch:
         values.update(f"epoch {account.account}" for account in accounts)
     await transaction.read(
         (Reservation, [(begin.id,) for begin in begins]),
-        (BusyKey, keys),
-        (ResultRow, keys),
+        (ResultRow, [(scope, want.key) for scope, want in wants]),
         (Value, [(value,) for value in values]),
         (Usage, {account[:2] for account in accounts if account.limit is not None}),
     )
-    busy = {(row.reservation,) for key in keys if (row := transaction.get(BusyKey, *key)) is not None}
+    others = {(id,) for key in taken if (id := transaction.text(key)) is not None}
     candidates = [row for scope, want in wants for row in _candidates(transaction, scope, want)]
     parts = {(row.scope, hit.uid) for row in candidates for hit in _hits.decode(row.items)}
-    await transaction.read((Reservation, busy), (PartRow, parts))
+    await transaction.read((Reservation, others), (PartRow, parts))
 
 
 def _candidates(transaction: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
@@ -52,23 +50,22 @@ def _candidates(transaction: Transaction, scope: str, want: Want) -> Iterator[Re
 
 
 def _begin(transaction: Transaction, begin: Begin, worker: str) -> list[Outcome]:
-    is_second = transaction.get(Reservation, begin.id) is not None or transaction.text(f"done {begin.id}") is not None
+    is_second = transaction.get(Reservation, begin.id) is not None
     accounts, deadline = json_text(account[:2] for account in begin.accounts), transaction.now + begin.seconds
-    new = Reservation(begin.id, worker, begin.scope, "[]", accounts, 0, deadline, True)
+    new = Reservation(begin.id, worker, accounts, 0, deadline)
     outcomes: list[Outcome] = []
-    keys: list[str] = []
     for want in begin.wants:
         stored = _stored(transaction, begin, want)
         missing = want.end - (0 if stored is None else stored.asked)
         parts = missing * want.parts
-        busy = transaction.get(BusyKey, begin.scope, want.key)
-        other = transaction.get(Reservation, busy.reservation) if busy else None
+        other = transaction.get(Reservation, transaction.text(busy(begin.scope, want.key)))
+        taken_by = other.id if other is not None and other.state == "open" else None
         outcome: Outcome
-        if is_second and other and other.is_open and other.id == begin.id:
+        if is_second and taken_by == begin.id:
             outcome = Reserved(stored)
         elif stored is not None and (missing <= 0 or stored.hits <= stored.asked):
             outcome = Found(stored)
-        elif other and other.is_open:
+        elif taken_by is not None:
             outcome = Busy()
         elif parts and (refusal := _refusal(transaction, begin, parts)):
             outcome = refusal
@@ -76,12 +73,11 @@ def _begin(transaction: Transaction, begin: Begin, worker: str) -> list[Outcome]
             outcome = Busy()  # sent again: nothing more is reserved
         else:
             outcome = Reserved(stored)
-            keys.append(want.key)
-            new = new._replace(keys=json_text(keys), parts=new.parts + parts)
+            new = new._replace(parts=new.parts + parts)
             transaction.put(new)
-            transaction.put(BusyKey(begin.scope, want.key, begin.id))
-            for account, period, limit in begin.accounts:
-                transaction.add((account, period), 0, 0, parts, limit if parts else None)
+            transaction.put_value(busy(begin.scope, want.key), begin.id, protocol.DAY_SECONDS)
+            for account in begin.accounts:
+                transaction.reserve(account, parts)
         outcomes.append(outcome)
     return outcomes
 
@@ -94,10 +90,10 @@ def _refusal(transaction: Transaction, begin: Begin, parts: int) -> Refused | er
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
             return errors.StoreUnavailable(LOST)
     for account in begin.accounts:
-        usage = transaction.get(Usage, *account[:2])
-        left = (account.limit or 0) - sum(usage[2:] if usage else ())
+        usage = transaction.usage(account[:2])
+        left = (account.limit or 0) - sum(usage[2:])
         if account.limit is not None and parts > left:
-            return Refused(account, max(0, left), usage.reserved if usage else 0)
+            return Refused(account, max(0, left), usage.reserved)
     return None
 
 

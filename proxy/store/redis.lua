@@ -70,7 +70,7 @@ if epoch < epoch_seen or epoch == epoch_seen and counter < counter_seen then
   epoch = epoch_seen + 1
   run('HSET', 'state', 'epoch', epoch)
   for _, field in ipairs(run('HKEYS', 'usage')) do add(field, 0, 0, -math.huge) end
-  for _, key in ipairs({ 'reservation', 'busy' }) do run('DEL', key) end
+  run('DEL', 'reservation')
 end
 
 local function is_as_expected()
@@ -78,11 +78,9 @@ local function is_as_expected()
     local found = get(row[1], row[2])
     if (found and string.sub(found, 1, 8)) ~= row[3] then return false end
   end
-  local more = {}
   for _, addition in ipairs(additions) do
-    local field, limit, row = addition[1], addition[5], usage(addition[1])
-    more[field] = (more[field] or 0) + addition[4]
-    if limit and row[3] + row[4] + row[5] + more[field] > limit then return false end
+    local reserved, limit, row = addition[4], addition[5], usage(addition[1])
+    if limit and row[3] + row[4] + row[5] + reserved > limit then return false end
   end
   return epoch == epoch_seen
 end

@@ -140,11 +140,13 @@ class _RedisTransaction(Transaction):
         return sum(row[0] is PartRow for row in rows)
 
     async def write(self) -> None:
-        """Write what is changed if it is still as it was read, and so are results, which others may have fetched."""
+        """Write what is changed if it is still as it was read, and so are results and values."""
         if self._changed:
-            relied = [row for row in self._stamps if row in self._changed or row[0] is ResultRow]
+            relied = [row for row in self._stamps if row in self._changed or row[0] in (ResultRow, Value)]
             expected = [(*_name(*row), self._stamps[row]) for row in relied]
-            additions = [(_name(Usage, addition[:2])[1], *addition[2:]) for addition in self._additions]
+            additions = [
+                (_name(Usage, pair)[1], *added, self._limits.get(pair)) for pair, added in self._additions.items()
+            ]
             await self._store.call([], expected, additions, [self._change_of(*row) for row in self._changed])
 
     def _change_of(self, kind: Kind, key: Key) -> tuple[Any, ...]:

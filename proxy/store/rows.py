@@ -1,12 +1,13 @@
 """Rows that the store keeps, and a transaction over them: what SQLite and Redis have in common."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from proxy.store.protocol import Seen, Usage
+from proxy.store.protocol import Account, Seen, Usage
 
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]
@@ -15,25 +16,15 @@ Pair = tuple[str, str]  # account and period
 
 
 class Reservation(NamedTuple):
-    """Reservation that is open, or expired and counted as uncertain usage. In JSON: `keys` of its scope that it has
-    reserved, and `accounts` with their periods."""
+    """Reservation that is open `until` its deadline, or expired and counted as uncertain usage, or done; then its row
+    stays until later. `accounts` in JSON, with their periods."""
 
     id: str
     worker: str
-    scope: str
-    keys: str
     accounts: str
     parts: int
-    deadline: float
-    is_open: bool
-
-
-class BusyKey(NamedTuple):
-    """Query key, and the reservation that took it last: the key is busy while that is open."""
-
-    scope: str
-    key: str
-    reservation: str
+    until: float
+    state: Literal["open", "expired", "done"] = "open"
 
 
 class ResultRow(NamedTuple):
@@ -57,6 +48,9 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
+    """Small value: of a caller, or `part SCOPE ID` → the part's uid, or `busy SCOPE KEY` → the reservation that took
+    the query key last: it is busy while that is open."""
+
     key: str
     value: str
     since: float
@@ -67,12 +61,15 @@ class Value(NamedTuple):
 TABLES: dict[Kind, tuple[str, int]] = {
     Usage: ("usage", 2),
     Reservation: ("reservation", 1),
-    BusyKey: ("busy", 2),
     ResultRow: ("result", 2),
     PartRow: ("part", 2),
     Value: ("value", 1),
     Seen: ("seen", 7),
 }
+
+
+def busy(scope: str, key: str) -> str:
+    return f"busy {scope} {key}"
 
 
 def json_text(values: Iterable[Any]) -> str:
@@ -89,7 +86,8 @@ class Transaction(ABC):
         self.now, self.ahead, self.epoch = now, 0.0, epoch
         self._rows: dict[tuple[Kind, Key], Any] = {}
         self._changed: set[tuple[Kind, Key]] = set()
-        self._additions: list[tuple[str, str, int, int, int, int | None]] = []
+        self._additions: dict[Pair, list[int]] = {}  # to used, uncertain and reserved parts
+        self._limits: dict[Pair, int] = {}
 
     @abstractmethod
     async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
@@ -118,12 +116,23 @@ class Transaction(ABC):
         self._rows[kind, key] = row
         self._changed.add((kind, key))
 
-    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
-        """Add to usage. What is reserved beyond `limit`, because others have reserved meanwhile, is not written."""
-        if (Usage, pair) in self._rows:
-            old = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
-            self._rows[Usage, pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved + reserved)
-        self._additions.append((*pair, used, uncertain, reserved, limit))
+    def add(self, pair: Pair, used: int = 0, uncertain: int = 0, reserved: int = 0) -> None:
+        added = self._additions.setdefault(pair, [0, 0, 0])
+        added[0] += used
+        added[1] += uncertain
+        added[2] += reserved
+
+    def reserve(self, account: Account, parts: int) -> None:
+        """Add to reserved parts. Where others have reserved meanwhile so that the limit is exceeded, nothing is
+        written."""
+        self.add(account[:2], reserved=parts)
+        if parts and account.limit is not None:
+            self._limits[account[:2]] = account.limit
+
+    def usage(self, pair: Pair) -> Usage:
+        """Return usage with what is added to it."""
+        stored = self.get(Usage, *pair) or Usage(*pair, 0, 0, 0)
+        return Usage(*pair, *map(operator.add, stored[2:], self._additions.get(pair, (0, 0, 0))))
 
     def text(self, key: str) -> str | None:
         """Return a value, also one that has ended but is still stored."""

@@ -45,11 +45,16 @@ class SqliteStore(Store):
     async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing, or in memory (None). If no other process uses
         it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
-        store = cls(Database(path), clock, worker, cache_bytes)
+        database = Database(path)
+        store = cls(database, clock, worker, cache_bytes)
         try:
-            await store._database.prepare(lambda: store.end_worker(None))
+            async with database.transaction():
+                database.make_tables()
+            if database.is_alone:
+                await store.end_worker(None)
+            database.share()
         except BaseException:
-            await store._database.aclose()
+            await database.aclose()
             raise
         return store
 
@@ -68,14 +73,12 @@ class SqliteStore(Store):
             await super().finish([finish._replace(results=()) for finish in finishes])
 
     async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
-        async def in_transaction() -> R:
+        async with self._database.transaction():
             transaction = _SqliteTransaction(self._database, self._clock.now())
             result = await work(transaction)
             if is_kept and transaction.write():
                 self._evict()
-            return result
-
-        return await self._database.transaction(in_transaction)
+        return result
 
     def _evict(self) -> None:
         """Delete the oldest parts beyond the bound, and the results that have lost theirs."""
@@ -112,7 +115,7 @@ class _SqliteTransaction(Transaction):
     def write(self) -> bool:
         """Write what is changed, and return whether parts are."""
         size = 0
-        self._database.rows.executemany(_ADD_USAGE, [addition[:5] for addition in self._additions])
+        self._database.rows.executemany(_ADD_USAGE, [(*pair, *added) for pair, added in self._additions.items()])
         for kind, key in self._changed:
             row = self._rows[kind, key]
             if row is None:

@@ -10,20 +10,18 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from proxy import errors
 from proxy.store.protocol import Usage
-from proxy.store.rows import TABLES, Kind, PartRow, Reservation, ResultRow
-
-R = TypeVar("R")
+from proxy.store.rows import TABLES, PartRow, Reservation
 
 VERSION = 1
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
+PAGE_BYTES = 4096
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
@@ -34,81 +32,63 @@ class Database:
     """Connection to a file, which is made where it is missing, or to memory."""
 
     def __init__(self, path: Path | None) -> None:
-        """Raise StoreUnavailable where the file cannot be opened."""
+        """Lock the use of the file: if no other process uses it, `is_alone`, and none can until `share`. Raises
+        StoreUnavailable."""
         self._path = path
         self._file = ":memory:" if path is None else str(path.resolve())
         self.written = 0  # bytes since the last checkpoint, which the user adds to
-        self._lock = -1
+        self.is_alone = True
         self._inode, self._bytes = (0, 0), 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store checkpoint")
         self._checkpoint: asyncio.Future[None] | None = None
-        try:
-            if path is not None:
-                self._inode = _make(path)
-                self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-            self.rows = _connect(self._file)
-        except (OSError, sqlite3.Error) as error:
-            raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
+        with contextlib.ExitStack() as stack:
+            try:
+                if path is not None:
+                    self._inode = _make(path)
+                    self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+                    stack.callback(os.close, self._lock)
+                    self.is_alone = _lock_use(self._lock)
+                self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
+                (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
+            except (OSError, sqlite3.Error) as error:
+                raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
+            if mode not in ("wal", "memory"):
+                raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
+            self._thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))
+            self._opened = stack.pop_all()  # closed in reverse: the file before its lock
 
-    async def prepare(self, start_alone: Callable[[], Awaitable[None]]) -> None:
-        """Lock the use of the file, make the tables where they are missing or another version's, and call `start_alone`
-        if no other process uses the file. Raises StoreUnavailable."""
-        alone = self._path is None or self._lock_use()
-        try:
-            (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.Error as error:
-            raise _unavailable(error) from error
-        if mode not in ("wal", "memory"):
-            raise errors.StoreUnavailable(f"{self._path}: its disk cannot have SQLite's WAL mode; name another place")
-        await self.transaction(self._make_tables)
-        if alone:
-            await start_alone()
+    def share(self) -> None:
+        """Let other processes use the file, and the event loop go on while this one waits for theirs."""
         if self._path is not None:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
-        self.rows.execute("PRAGMA busy_timeout = 0")  # from now on the event loop goes on while this one waits
+        self.rows.execute("PRAGMA busy_timeout = 0")
 
-    async def transaction(self, work: Callable[[], Awaitable[R]]) -> R:
-        """Return what `work` returns, in a transaction. Raises StoreUnavailable; then nothing was changed. `work` never
-        waits: other tasks of the process use the same connection."""
-        await self._begin()
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """Do all of the block or nothing. Raises StoreUnavailable. The block never waits: other tasks of the process
+        use the same connection."""
         try:
+            await self._begin()
             self._check_file()
-            result = await work()
+            yield
             self.rows.execute("COMMIT")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self.rows.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
-                raise _unavailable(error) from error
+                raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
             raise
         if self.written > CHECKPOINT_BYTES and self._path and (self._checkpoint is None or self._checkpoint.done()):
             self.written = 0
             self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file)
-        return result
 
     def used_bytes(self) -> int:
         """Return the bytes of all pages that are not free."""
-        size, pages, free = map(self._pragma, ("page_size", "page_count", "freelist_count"))
-        return size * (pages - free)
+        return PAGE_BYTES * (self._pragma("page_count") - self._pragma("freelist_count"))
 
     async def aclose(self) -> None:
-        """Close the file, then unlock it."""
         if self._checkpoint is not None:
             await self._checkpoint
-        self._thread.shutdown()
-        self.rows.close()
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-    def _lock_use(self) -> bool:
-        """Lock the use of the file, and return whether this process is alone; else wait for one that is and starts."""
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
-            return False
-        return True
+        self._opened.close()
 
     async def _begin(self) -> None:
         """Begin a transaction that may write at once: one that reads first would fail at its first write, had another
@@ -120,7 +100,7 @@ class Database:
             except sqlite3.Error as error:
                 code = getattr(error, "sqlite_errorcode", 0) & 0xFF
                 if code != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                    raise _unavailable(error) from error
+                    raise
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 return
@@ -128,18 +108,22 @@ class Database:
     def _pragma(self, name: str) -> int:
         return int(self.rows.execute(f"PRAGMA {name}").fetchone()[0])
 
-    async def _make_tables(self) -> None:
+    def make_tables(self) -> None:
         tables = {name for (name,) in self.rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and self._pragma("application_id") != APPLICATION:
             raise errors.StoreUnavailable(f"{self._path} has other tables than the store's; name another file")
         if self._pragma("user_version") == VERSION:
             return
-        statements = [f"DROP TABLE {name}" for name in tables - {TABLES[kind][0] for kind in _KEPT}]
-        statements += map(_create, TABLES)
-        statements += [f"CREATE INDEX {name}_by_age ON {name} (fetched)" for name in ("part", "result")]
-        statements += [f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"]
-        for statement in statements:
-            self.rows.execute(statement)
+        for name in tables - {TABLES[kind][0] for kind in _KEPT}:
+            self.rows.execute(f"DROP TABLE {name}")
+        for kind, (name, length) in TABLES.items():
+            columns, key = ", ".join(kind._fields), ", ".join(kind._fields[:length])
+            end = "" if kind is PartRow else "WITHOUT ROWID"  # which is slower for large rows
+            self.rows.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) {end}")
+            if "fetched" in kind._fields:
+                self.rows.execute(f"CREATE INDEX {name}_by_age ON {name} (fetched)")
+        self.rows.execute(f"PRAGMA application_id = {APPLICATION}")
+        self.rows.execute(f"PRAGMA user_version = {VERSION}")
 
     def _check_file(self) -> None:
         """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written."""
@@ -184,22 +168,25 @@ def _make(path: Path) -> tuple[int, int]:
     """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
     Return its device and inode."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # new: nobody has locked it
+        path.touch(0o600, exist_ok=False)  # new: nobody has locked it
     path.chmod(0o600)
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
-def _create(kind: Kind) -> str:
-    """Return the statement that makes a table where it is missing. Rows with bodies have a rowid."""
-    name, length = TABLES[kind]
-    end = "" if kind in (PartRow, ResultRow) else "WITHOUT ROWID"
-    key = ", ".join(kind._fields[:length])
-    return f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(kind._fields)}, PRIMARY KEY ({key})) {end}"
+def _lock_use(lock: int) -> bool:
+    """Lock the use of the file, and return whether this process is alone; else wait for one that is and starts."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return False
+    return True
 
 
 def _connect(file: str) -> sqlite3.Connection:
     rows = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
+    rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).
@@ -218,7 +205,3 @@ def _move_pages(file: str) -> None:
                 return
             before = pages
         rows.execute("PRAGMA wal_checkpoint(RESTART)")
-
-
-def _unavailable(error: Exception) -> errors.StoreUnavailable:
-    return errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}")

@@ -26,7 +26,7 @@ from nexar_sandbox.catalog import (
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
-# With more, searches take too long (bench/catalog.py).
+# With more, searches take too long.
 MOST_PARTS = 50_000
 # Parts that are added together.
 _BATCH_SIZE = 2000

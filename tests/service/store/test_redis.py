@@ -268,7 +268,17 @@ async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClo
     await store.finish([finish("a", result("k", "u"))])
     await store.put_value("lease", "worker", 10.0)
     assert {key[: len("{v3bridge}:")] for key in inside.scan_iter()} == {"{v3bridge}:"}
-    assert 0 < inside.ttl('{v3bridge}:value:["done a"]') <= 60
+    assert 0 < inside.ttl('{v3bridge}:value:["lease"]') <= 10
+
+
+async def test_end_of_a_reservation_is_forgotten_by_a_sweep(store: Any, inside: Any, time: ManualClock) -> None:
+    await store.begin([begin("a", "k", time=time)])
+    await store.finish([finish("a", result("k", "u"))])
+    await store.sweep()
+    assert inside.hlen("{v3bridge}:reservation") == 1
+    time.advance(61)
+    await store.sweep()
+    assert inside.hlen("{v3bridge}:reservation") == 0
 
 
 @pytest.mark.parametrize(

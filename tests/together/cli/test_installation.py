@@ -166,12 +166,14 @@ def serve(bare_python: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
 
 async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], tmp_path: Path) -> None:
     async with scripted_upstream.running() as upstream:
-        upstream.respond_with(ScriptedResponse(canned.body()))
+        parts = b",".join(canned.parts(1, range(3), frozenset()))
+        match = b'{"data":{"supMultiMatch":[{"error":null,"hits":3,"parts":[%s]}]}}' % parts
+        upstream.respond_with(ScriptedResponse(match))
         url = await asyncio.to_thread(serve, configuration(tmp_path, upstream.graphql_url, upstream.token_url))
-        target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22SN74S74N%22%7D%5D"
+        target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22TD000001%22%7D%5D"
         async with aiohttp.ClientSession() as session, session.get(target) as response:
             (result,) = (await response.json())["results"]
-    assert [item["mpn"] for item in result["items"]] == ["SN74S74N"] * 3
+    assert [item["mpn"] for item in result["items"]] == ["TD000001"] * 3
 
 
 def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Path) -> None:
