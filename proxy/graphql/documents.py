@@ -1,7 +1,7 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -18,10 +18,8 @@ DEPTH_MAX = 24  # of fields, the root fields included
 ROOTS_MAX = 20  # root fields, aliases included
 FIELDS_MAX = 2_000  # fields and fragments, with those of fragments wherever they are spread
 FRAGMENTS_MAX = 100  # that a document defines
-# A field of introspection has a value in each type, field and argument of the schema. The usual query has 72 fields,
-# and 239 with those of fragments wherever they are spread.
-INTROSPECTED_MAX = 200  # fields of a document with introspection
-INTROSPECTED_SPREAD_MAX = 300  # the same with those of fragments wherever they are spread
+# The same of a document with introspection, where a field has a value in each type, field and argument of the schema.
+INTROSPECTED_MAX = 250  # the usual query has 239
 
 SCHEMA = frozenset({"__schema", "__type"})
 INTROSPECTION = SCHEMA | {"__typename"}
@@ -117,32 +115,31 @@ class DocumentReader:
         return document
 
     def validated(self, node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
-        """Measure and validate a parsed document. Raises InvalidDocumentError, also for one that mixes supply data with
-        what is passed on."""
+        """Measure and validate a parsed document. Raises InvalidDocumentError."""
         document = measured(node, client_names)
-        if document.is_passed_on:
-            for operation in document.operations.values():
-                _check_unmixed(operation, document.fragments)
-            return document
-        problems = graphql.validate(self.schema, node, max_errors=ERRORS_MAX)
-        if problems:
+        if not document.is_passed_on and (problems := graphql.validate(self.schema, node, max_errors=ERRORS_MAX)):
             raise InvalidDocumentError(*problems)
         return document
 
 
 def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
     """Return a document that is not validated yet. Raises InvalidDocumentError for one that would take long to validate
-    or to answer."""
+    or to answer, or mixes supply data with what is passed on."""
     document = _definitions(node, client_names)
+    is_passed_on, supply = False, None
     for operation in document.operations.values():
         measures = _Measures(document.fragments)
         measures.add(operation.selection_set, 1, ())
-        if measures.introspects:
-            _check_introspection(document, measures.fields)
-        roots = sum(1 for _ in root_names(operation.selection_set, document.fragments))
-        if roots > ROOTS_MAX:
+        if measures.introspects and measures.fields > INTROSPECTED_MAX:
+            raise _too_much("A document with __schema or __type has more fields", f"{INTROSPECTED_MAX}")
+        if len(measures.roots) > ROOTS_MAX:
             raise _too_much("The document has more root fields", f"{ROOTS_MAX}; send several requests")
-    is_passed_on = any(_is_passed_on(operation, document.fragments) for operation in document.operations.values())
+        supply = supply or next((name for name in measures.roots if name.startswith(SUPPLY)), None)
+        is_query = operation.operation is graphql.OperationType.QUERY
+        is_passed_on = is_passed_on or not is_query or any(name.startswith(OWN) for name in measures.roots)
+    if is_passed_on and supply:
+        message = f"{supply} is charged to the API key, the other fields are your own data: send them in two requests."
+        raise InvalidDocumentError(graphql.GraphQLError(message))
     return replace(document, is_passed_on=is_passed_on)
 
 
@@ -156,39 +153,6 @@ def parse(text: str) -> ast.DocumentNode:
         raise InvalidDocumentError(error) from error
     except RecursionError as error:
         raise InvalidDocumentError(graphql.GraphQLError("The document is nested too deeply.")) from error
-
-
-def _is_passed_on(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> bool:
-    """Return whether an operation is the caller's own: a mutation, or one for design data or the organization."""
-    return operation.operation is not graphql.OperationType.QUERY or any(
-        name.startswith(OWN) for name in root_names(operation.selection_set, fragments)
-    )
-
-
-def _check_unmixed(operation: ast.OperationDefinitionNode, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
-    supply = [name for name in root_names(operation.selection_set, fragments) if name.startswith(SUPPLY)]
-    if supply:
-        message = (
-            f"{supply[0]} is charged to the API key, the other fields are your own data: send them in two requests."
-        )
-        raise InvalidDocumentError(graphql.GraphQLError(message))
-
-
-def root_names(
-    selections: ast.SelectionSetNode,
-    fragments: dict[str, ast.FragmentDefinitionNode],
-    seen: frozenset[str] = frozenset(),
-) -> Iterator[str]:
-    """Yield the names of the root fields of an operation, also of those in fragments."""
-    for node in selections.selections:
-        if isinstance(node, ast.FieldNode):
-            yield node.name.value
-        elif isinstance(node, ast.InlineFragmentNode):
-            yield from root_names(node.selection_set, fragments, seen)
-        elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in seen:
-            fragment = fragments.get(node.name.value)
-            if fragment is not None:
-                yield from root_names(fragment.selection_set, fragments, seen | {node.name.value})
 
 
 def _definitions(node: ast.DocumentNode, client_names: Mapping[str, str]) -> ClientDocument:
@@ -206,30 +170,12 @@ def _definitions(node: ast.DocumentNode, client_names: Mapping[str, str]) -> Cli
     return ClientDocument(operations, fragments, client_names, len(node.loc.source.body) if node.loc else 0)
 
 
-def _check_introspection(document: ClientDocument, spread: int) -> None:
-    """Raise InvalidDocumentError for an introspection that would take long; `spread` are the fields of its operation
-    with those of fragments."""
-    definitions = [*document.operations.values(), *document.fragments.values()]
-    written = sum(_count_fields(definition.selection_set) for definition in definitions)
-    if written > INTROSPECTED_MAX or spread > INTROSPECTED_SPREAD_MAX:
-        raise _too_much("A document with __schema or __type has more fields", f"{INTROSPECTED_MAX}")
-
-
-def _count_fields(selections: ast.SelectionSetNode | None) -> int:
-    fields = 0
-    for node in selections.selections if selections else ():
-        if isinstance(node, ast.FieldNode):
-            fields += 1 + _count_fields(node.selection_set)
-        elif isinstance(node, ast.InlineFragmentNode):
-            fields += _count_fields(node.selection_set)
-    return fields
-
-
 class _Measures:
     def __init__(self, fragments: dict[str, ast.FragmentDefinitionNode]) -> None:
         self._fragments = fragments
         self.fields = 0
         self.introspects = False
+        self.roots: list[str] = []
 
     def add(self, selections: ast.SelectionSetNode, depth: int, spread: tuple[str, ...]) -> None:
         if depth > DEPTH_MAX:
@@ -248,6 +194,8 @@ class _Measures:
                 self.add(node.selection_set, depth, spread)
             elif isinstance(node, ast.FieldNode):
                 self.introspects = self.introspects or node.name.value in SCHEMA
+                if depth == 1:
+                    self.roots.append(node.name.value)
                 if node.selection_set is not None:
                     self.add(node.selection_set, depth + 1, spread)
 

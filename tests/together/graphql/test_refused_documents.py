@@ -22,7 +22,7 @@ CLIQUE = "query { ...C0 }\n" + "".join(
     f"fragment {name} on Query {{ {' '.join(f'...{other}' for other in NAMES)} }}\n" for name in NAMES
 )
 CHAIN = "query { ...C0 } " + "".join(f"fragment C{n} on Query {{ ...C{n + 1} }}\n" for n in range(1_200))
-TYPES = "{ __schema { types { " + " ".join(f"a{n}: name" for n in range(199)) + " } } }"
+TYPES = "{ __schema { types { " + " ".join(f"a{n}: name" for n in range(249)) + " } } }"
 SPREAD_TYPES = (
     "{ __schema { types { " + "...T " * 4 + "} } } fragment T on __Type { "
     + " ".join(f"a{n}: name" for n in range(99)) + " }"
