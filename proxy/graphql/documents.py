@@ -45,7 +45,8 @@ class ClientDocument:
     """Valid document: its operations by name, and its fragments. `client_names` are those that `__typename` and errors
     show instead of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here.
     `introspected` is the schema that introspection shows, if not the one that executes it. `shapes` are the variables
-    that change what an operation selects, by its name, once they are known. `length` is that of its text."""
+    that change what an operation selects, by its name, once they are known. `length` is that of its text.
+    `sent` are the operations as the client sent them, where these have other names."""
 
     operations: dict[str | None, ast.OperationDefinitionNode]
     fragments: dict[str, ast.FragmentDefinitionNode]
@@ -53,6 +54,7 @@ class ClientDocument:
     length: int
     is_passed_on: bool = False
     introspected: graphql.GraphQLSchema | None = None
+    sent: Mapping[str | None, ast.OperationDefinitionNode] = field(default_factory=dict)
     shapes: dict[str | None, list[str]] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> ast.OperationDefinitionNode:

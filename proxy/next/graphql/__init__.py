@@ -2,5 +2,5 @@
 
 A document is parsed and validated once, and its operations are compiled once (preparation.py, selection.py). Root
 fields for parts become queries of the pipeline (roots.py), whose results are shown in the shape of the selection. What
-these do not cover is an operation of its own (own_operation.py, resolving.py).
+these do not cover is fetched as it stands (service.py).
 """

@@ -1,14 +1,20 @@
 """Preparation of a GraphQL request: its operation is compiled once, its variables coerced, and what it may cost is
 measured, before anything is sent.
+
+What parts and results do not cover is an operation of its own, which fetches a root field as the client asks for it. It
+is stored by its normalized document and variables: one root field alone, without the client's alias.
 """
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import graphql
+import msgspec
 from graphql.execution import values
 from graphql.language import ast
 
+from proxy import model
 from proxy.graphql.documents import (
     ERRORS_MAX,
     INTROSPECTION,
@@ -17,12 +23,52 @@ from proxy.graphql.documents import (
     InvalidDocumentError,
     KeptOfDocuments,
 )
-from proxy.next.graphql import own_operation, roots, selection
-from proxy.next.graphql.own_operation import OwnOperation
+from proxy.next import queries
+from proxy.next.graphql import roots, selection
 from proxy.next.graphql.selection import Compiler, Field
+from proxy.next.queries import PassedOn, Query, Received
+from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
+
+
+class _Envelope(msgspec.Struct):
+    data: dict[str, msgspec.Raw] | None = None
+    errors: list[model.GraphQLError] | None = None
+
+
+class _PartialEnvelope(NamedTuple):
+    data: PartialData
+    errors: list[model.GraphQLError]
+
+
+class OwnOperation:
+    """Operation that fetches a root field; `single` has it alone."""
+
+    def __init__(self, single: ast.DocumentNode, field: Field) -> None:
+        self._field = field
+        self._text = graphql.print_ast(single)
+        definitions = graphql.get_operation_ast(single)
+        declared = definitions.variable_definitions if definitions else None
+        self._variables = [each.variable.name.value for each in declared or ()]
+
+    def query(self, variables: Mapping[str, Any], parts_max: int, *, is_private: bool) -> tuple[Query, PassedOn]:
+        """Return the operation for the values that a client's variables have, and its query of the core."""
+        used = {name: variables[name] for name in self._variables if name in variables}
+        request = {"operationName": self._field.name, "query": self._text, "variables": used}
+        payload = msgspec.json.encode(request, order="deterministic")
+        operation = EncodedOperation(self._field.name, payload, _decode, parts_max)
+        passed_on = PassedOn(operation, self._read, is_private)
+        # A digest: credentials of the caller may be among the variables.
+        return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on
+
+    def _read(self, data: Any) -> Received:
+        data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
+        value = bytes(data.get(self._field.name, b"null"))
+        parts = [*selection.parts_of(msgspec.json.decode(value), self._field)]
+        lost = parts.count(None)
+        return Received(value, reported, len(parts) - lost, lost)
 
 
 class Introspection(NamedTuple):
@@ -122,7 +168,7 @@ class Preparation:
         key: str,
         nodes: list[ast.FieldNode],
     ) -> Introspection | SupplyField:
-        single, query = own_operation.single_root(document, operation, nodes), self._schema.query_type
+        single, query = _single_root(document, operation, nodes), self._schema.query_type
         name = nodes[0].name.value
         if name in INTROSPECTION or query is None:
             return Introspection(key, single)
@@ -140,3 +186,35 @@ def _requested(supply: SupplyField, coerced: values.VariableValues, variables: M
     arguments = values.get_argument_values(supply.definition, supply.node, coerced)
     parts = roots.parts_max(supply.field.name, arguments) if supply.depth else 0
     return Requested(supply, arguments, parts, variables)
+
+
+def _single_root(
+    document: ClientDocument, operation: ast.OperationDefinitionNode, nodes: Sequence[ast.FieldNode]
+) -> ast.DocumentNode:
+    """Return a document with the root field only that some nodes of an operation select, without its alias."""
+    sets = [node.selection_set.selections for node in nodes if node.selection_set]
+    below = ast.SelectionSetNode(selections=tuple(each for selections in sets for each in selections))
+    root = ast.FieldNode(
+        name=nodes[0].name, arguments=nodes[0].arguments, directives=(), selection_set=below if sets else None
+    )
+    used = selection.used(root, document)
+    alone = ast.OperationDefinitionNode(
+        operation=graphql.OperationType.QUERY,
+        name=root.name,
+        variable_definitions=tuple(
+            each for each in operation.variable_definitions or () if each.variable.name.value in used.variables
+        ),
+        directives=(),
+        selection_set=ast.SelectionSetNode(selections=(root,)),
+    )
+    return ast.DocumentNode(definitions=(alone, *(document.fragments[name] for name in sorted(used.fragments))))
+
+
+_envelope = msgspec.json.Decoder(_Envelope).decode
+
+
+def _decode(body: bytes) -> _Envelope | _PartialEnvelope:
+    envelope = _envelope(body)
+    if envelope.errors and envelope.data is not None:
+        return _PartialEnvelope(PartialData(envelope.data, envelope.errors), envelope.errors)
+    return envelope

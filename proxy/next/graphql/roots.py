@@ -78,12 +78,9 @@ def value(name: str, arguments: Mapping[str, Any], asked: Sequence[Query], answe
 
 def _matches(arguments: Mapping[str, Any]) -> list[Query] | None:
     asked = arguments["queries"]
-    is_plain = (
-        not any((arguments.get("options") or {}).values())
-        and 0 < sum(query["limit"] for query in asked) <= PARTS_MAX
-        and all(_is_plain(query) for query in asked)
-    )
-    return [_matching(query) for query in asked] if is_plain else None
+    options = {name: value for name, value in (arguments.get("options") or {}).items() if value}
+    is_plain = 0 < sum(query["limit"] for query in asked) <= PARTS_MAX and all(map(_is_plain, asked))
+    return [_matching(query, options) for query in asked] if is_plain else None
 
 
 def _is_plain(query: Mapping[str, Any]) -> bool:
@@ -93,16 +90,10 @@ def _is_plain(query: Mapping[str, Any]) -> bool:
     return has_number and all(map(queries.fold, given)) and start >= 0 < limit and start + limit <= MATCH_END_MAX
 
 
-def _matching(query: Mapping[str, Any]) -> Query:
-    return queries.matching(
-        query["start"],
-        query["start"] + query["limit"],
-        mpn=query.get("mpn"),
-        mpn_or_sku=query.get("mpnOrSku"),
-        sku=query.get("sku"),
-        manufacturer=query.get("manufacturer"),
-        seller=query.get("seller"),
-    )
+def _matching(query: Mapping[str, Any], options: dict[str, Any]) -> Query:
+    start, criteria = query["start"], {name: query.get(name) for name in _CRITERIA if name != "mpnOrSku"}
+    mpn_or_sku = query.get("mpnOrSku")
+    return queries.matching(start, start + query["limit"], mpn_or_sku=mpn_or_sku, options=options, **criteria)
 
 
 def _match(reference: str | None, query: Query, answer: Answer) -> dict[str, Any]:

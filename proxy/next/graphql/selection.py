@@ -52,7 +52,9 @@ class Compiler:
     def merged(self, *selections: ast.SelectionSetNode | None) -> dict[str, list[ast.FieldNode]]:
         """Return the nodes of each key, in the order of the response."""
         merged: dict[str, list[ast.FieldNode]] = {}
-        self._collect(selections, merged, set())
+        spread: set[str] = set()
+        for each in selections:
+            self._collect(each, merged, spread)
         return merged
 
     def field(self, kind: graphql.GraphQLObjectType, key: str, nodes: Sequence[ast.FieldNode]) -> Field:
@@ -65,43 +67,38 @@ class Compiler:
         if isinstance(inner, graphql.GraphQLObjectType):
             merged = self.merged(*(node.selection_set for node in nodes))
             below = tuple(self.field(inner, *each) for each in merged.items())
-        source: str | None = name
-        sellers = None
-        if nodes[0].arguments or (kind.name, name) == (PART, "sellers"):
-            source, sellers = self._with_arguments(kind, nodes[0])
+        source, sellers = self._source(kind, nodes[0])
         return Field(key, name, source, below, inner.name == PART, sellers=sellers)
 
-    def _with_arguments(
+    def _source(
         self, kind: graphql.GraphQLObjectType, node: ast.FieldNode
     ) -> tuple[str | None, Mapping[str, bool] | None]:
-        """Return the field of a part that a field with arguments is made of, and the flags of sellers."""
+        """Return the field of a part that a field is made of, and the flags of sellers."""
+        name = node.name.value
+        if kind is self._schema.query_type:
+            return name, None
         self._use(*node.arguments or ())
-        if (kind.name, node.name.value) != (PART, "sellers"):
-            return None, None
+        if (kind.name, name) != (PART, "sellers"):
+            return None if node.arguments else name, None
         try:
-            given = values.get_argument_values(kind.fields[node.name.value], node, self._variables)
+            given = values.get_argument_values(kind.fields[name], node, self._variables)
         except graphql.GraphQLError:  # null where it is no value: an error of each part
             return None, None
         is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
         return (None, None) if is_page else (SELLERS, given)
 
     def _collect(
-        self,
-        selections: Sequence[ast.SelectionSetNode | None],
-        merged: dict[str, list[ast.FieldNode]],
-        spread: set[str],
+        self, selections: ast.SelectionSetNode | None, merged: dict[str, list[ast.FieldNode]], spread: set[str]
     ) -> None:
         # The condition of a fragment holds in a valid document: the objects of parts are of no union.
-        for node in (node for each in selections if each is not None for node in each.selections):
-            if not self._is_included(node):
-                continue
+        for node in filter(self._is_included, selections.selections if selections else ()):
             if isinstance(node, ast.FieldNode):
                 merged.setdefault((node.alias or node.name).value, []).append(node)
             elif isinstance(node, ast.InlineFragmentNode):
-                self._collect((node.selection_set,), merged, spread)
+                self._collect(node.selection_set, merged, spread)
             elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
                 spread.add(node.name.value)
-                self._collect((self._document.fragments[node.name.value].selection_set,), merged, spread)
+                self._collect(self._document.fragments[node.name.value].selection_set, merged, spread)
 
     def _is_included(self, node: ast.SelectionNode) -> bool:
         if not node.directives:

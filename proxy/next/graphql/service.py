@@ -3,22 +3,45 @@
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import graphql
 import msgspec
 
-from proxy import errors
+from proxy import errors, model
 from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
+from proxy.next import results
 from proxy.next.applications import Client
 from proxy.next.features import Features
 from proxy.next.free_operations import FreeOperations
-from proxy.next.graphql.preparation import Introspection, Preparation, Requested
-from proxy.next.graphql.resolving import NULL, Resolver, Value, error_of
+from proxy.next.graphql import roots, selection
+from proxy.next.graphql.preparation import Introspection, Preparation, Requested, SupplyField
 from proxy.next.pipeline import Pipeline
+from proxy.next.queries import Query
 from proxy.next.results import Answer
 from proxy.planning.projection_cache import ProjectionCache
+
+NULL = b"null"
+MARKET = ("country", "currency")
+PART_LIMIT = "You have exceeded your part limit"
+# Codes of the upstream where it has one (contract graphql.md §3.2).
+CODES: Mapping[type[errors.BridgeError], str] = {
+    errors.MissingKey: "AuthInvalidToken",
+    errors.ForbiddenKey: "AuthInvalidToken",
+    errors.ExpiredKey: "AuthExpiredToken",
+}
+
+
+class Value(NamedTuple):
+    """Value of a root field as JSON, the errors beside it, and the answers that it is made of; `failure` is why it has
+    none."""
+
+    json: bytes = NULL
+    reported: Sequence[dict[str, Any]] = ()
+    answers: Sequence[Answer] = ()
+    failure: errors.BridgeError | None = None
 
 
 class GraphQLResponse(NamedTuple):
@@ -42,7 +65,9 @@ class GraphQLService:
     ) -> None:
         self.documents = DocumentReader(schema)
         self._preparation = Preparation(schema, projections)
-        self._resolver = Resolver(pipeline, features, free)
+        self._pipeline = pipeline
+        self._features = features
+        self._free = free
         self._schema = schema
 
     async def execute(self, request: DocumentRequest, client: Client, deadline: float) -> GraphQLResponse:
@@ -66,9 +91,45 @@ class GraphQLService:
             result = graphql.execute_sync(schema, field.single, variable_values=dict(request.variables))
             return Value(msgspec.json.encode(next(iter((result.data or {}).values()), None)))
         try:
-            return await self._resolver.value(client, field, deadline)
+            return await self._supplied(client, field, deadline)
         except errors.BridgeError as error:
             return Value(NULL, [error_of(error, [field.key])], failure=error)
+
+    async def _supplied(self, client: Client, requested: Requested, deadline: float) -> Value:
+        """Return the value of a root field. Raises BridgeErrors."""
+        supply, arguments, parts_max, _ = requested
+        asked = roots.of_root(supply.field.name, arguments) if parts_max else None
+        # Where parts and results do not have all that is selected, the response to the field itself says why.
+        if asked and supply.features is not None and supply.features <= self._features.of(client.application):
+            answers = await self._pipeline.resolve(_at_market(client, arguments), asked, deadline)
+            if all(_has_all(answer, supply.features) for answer in answers):
+                return _found(requested, asked, answers)
+        answer = await self._passed_on(client, requested, deadline)
+        answers = [answer] if parts_max else []
+        if isinstance(answer.error, errors.QueryRefused):
+            return Value(NULL, [_placed(supply.key, each) for each in answer.error.reported], answers)
+        if answer.result is None:
+            raise _failure(answer)
+        value = answer.result.details or NULL
+        if supply.other_names:
+            value = _shown(msgspec.json.decode(value), supply, as_sent=True)
+        return Value(value, [_placed(supply.key, each) for each in answer.reported], answers)
+
+    async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
+        """Return the answer to a root field as it stands. Raises BridgeErrors."""
+        supply, arguments, parts_max, variables = requested
+        is_private = roots.is_private(arguments)
+        query, passed_on = supply.own.query(variables, parts_max, is_private=is_private)
+        if supply.depth > 1 and any(account.limit is not None for account in client.charged):
+            raise errors.BadRequest(f"{supply.field.name}: parts within parts are not served under a limit of parts")
+        if parts_max or is_private:
+            (answer,) = await self._pipeline.resolve(client, [query], deadline)
+            return answer
+        try:
+            data = await self._free.execute(client.application, passed_on.operation, deadline)
+        except errors.QueryRefused as error:
+            return Answer(None, error)
+        return results.passed_on(query, passed_on.read(data), 0)
 
 
 def _response(
@@ -92,3 +153,68 @@ def _response(
     answers = [answer for value in values for answer in value.answers]
     failure = next((value.failure for value in values if value.failure), None)
     return GraphQLResponse(b'{%b"data":%b}' % (listed, data), answers, failure)
+
+
+def _has_all(answer: Answer, features: frozenset[str]) -> bool:
+    """Return whether nothing is missing of an answer that the upstream would have for the field itself."""
+    if isinstance(answer.error, errors.QueryRefused):
+        return not answer.error.reported  # the error of one query
+    if answer.error is not None:
+        return not isinstance(answer.error, errors.OversizedOperation)
+    return features <= answer.features and not answer.is_partial
+
+
+def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
+    """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
+    cannot stand without."""
+    key, name, reported = requested.key, requested.supply.field.name, []
+    is_any = any(answer.result for answer in answers)
+    for place, answer in enumerate(answers):
+        is_refused = isinstance(answer.error, errors.QueryRefused)
+        if answer.error is None or (is_refused and name == roots.MULTI_MATCH):
+            continue
+        if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
+            raise _failure(answer)
+        reported.append(error_of(answer.error, [key, place]))
+    value = roots.value(name, requested.arguments, asked, answers)
+    return Value(_shown(value, requested.supply), reported, answers)
+
+
+def _shown(value: Any, supply: SupplyField, *, as_sent: bool = False) -> bytes:
+    try:
+        return msgspec.json.encode(selection.select(value, supply.field.below, as_sent=as_sent))
+    except (KeyError, TypeError) as error:
+        message = f"the upstream sent {supply.field.name} in another form: {error}"
+        raise errors.UpstreamUnreadable(message) from error
+
+
+def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:
+    """Return an error of this service as one of the response. That of exhausted parts begins as the upstream's does:
+    clients recognize it by that (contract graphql.md §3.2)."""
+    message, code = error.message, CODES.get(type(error))
+    if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
+        message = f"{PART_LIMIT}: {message}"
+    placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
+    return placed | {"extensions": {"code": code or type(error).__name__}}
+
+
+def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
+    """Return an error of the upstream with the path that the client knows."""
+    placed: dict[str, Any] = {"message": error.message}
+    if isinstance(error.path, list) and error.path:
+        placed["path"] = [key, *error.path[1:]]
+    if error.extensions:
+        placed["extensions"] = error.extensions
+    return placed
+
+
+def _failure(answer: Answer) -> errors.BridgeError:
+    assert answer.error is not None  # noqa: S101 - an answer without a result has one
+    return answer.error.shared()
+
+
+def _at_market(client: Client, arguments: Mapping[str, Any]) -> Client:
+    context = msgspec.structs.replace(client.application.context, **{name: arguments[name] for name in MARKET})
+    if context == client.application.context:
+        return client
+    return replace(client, application=replace(client.application, context=context))

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import itertools
 import json
-from collections.abc import Callable
 from typing import Any
 
 import graphql
@@ -174,5 +173,4 @@ def messages(response: dict[str, Any]) -> list[tuple[Any, str]]:
     return [(each.get("path"), each["message"]) for each in response.get("errors", ())]
 
 
-Send = Callable[[EncodedOperation, Credentials, float], Any]
 FAULT = errors.UpstreamFault("failed")

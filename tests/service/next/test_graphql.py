@@ -341,3 +341,19 @@ def test_v4_document_has_the_parts_of_others_in_its_names(runs: Runs) -> None:
             assert match["results"][0]["part"]["similar_parts"][0] == {"__typename": "Part"}
 
     runs(Supply(), main)
+
+
+def test_options_of_a_match_are_sent_and_paid_apart_where_they_change_something(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        upstream, graph = world.upstream, dialect(world)
+        for options, billed in (("", 2), ("requireStockAvailable: false", 2), ("requireStockAvailable: true", 4)):
+            given = f", options: {{{options}}}" if options else ""
+            for _ in range(2):
+                await graph.ask(ERP, f'{{ supMultiMatch(queries: [{{mpn: "N2"}}]{given}) {{ parts {{ mpn }} }} }}')
+            assert upstream.billed["erp"] == billed
+        assert [each["variables"].get("options") for each in upstream.operations] == [
+            None,
+            {"requireStockAvailable": True},
+        ]
+
+    runs(Supply(), main)
