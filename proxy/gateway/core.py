@@ -5,8 +5,7 @@ What lies behind it may change as a whole. Only the assembly of the process impo
 
 from proxy.next.applications import Applications, Client
 from proxy.next.gateway import Gateway
-from proxy.next.graphql.resolving import error_of
-from proxy.next.graphql.service import GraphQLService
+from proxy.next.graphql.service import GraphQLService, error_of
 from proxy.next.response_metadata import ResponseMetadata
 from proxy.next.stored_state import StoredState
 from proxy.next.usage import UsageRow
