@@ -195,9 +195,8 @@ class GraphQLRoutes:
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
     def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:
-        if metadata.source is not None or metadata.cost:
-            age = self._clock.monotonic() - metadata.stored
-            response.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
+        age = self._clock.monotonic() - metadata.stored
+        response.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
         return response
 
 

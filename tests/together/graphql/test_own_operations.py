@@ -21,8 +21,6 @@ OWN = {
     "similar parts": SIMILAR,
     "aggregations": """{ supSearch(q: "SN74", limit: 2) {
         hits manufacturerAgg { count company { name } } results { part { mpn } } } }""",
-    "live offers": """{ supParts(ids: ["1"], distributorApi: true, country: "DE") { mpn }
-        supSellers(ids: ["459"]) { name } }""",
     "sellers of a page": """{ supSearchMpn(q: "SN74S74N", limit: 1) {
         results { part { sellers(limit: 1) { company { name } } } } } }""",
     "price breaks": """{ supSearchMpn(q: "SN74S74N", limit: 1) {

@@ -38,7 +38,7 @@ async def test_match_is_that_of_the_upstream(pair: Any, brokers: bool) -> None:
 async def test_null_is_not_a_variable_without_a_value(pair: Any, order: Any) -> None:
     """Null is an error of each part; without a value the argument has its default, in whatever order they come."""
     document = (
-        'query ($brokers: Boolean) { supParts(ids: ["1"]) { mpn sellers(includeBrokers: $brokers) { country } } }'
+        'query ($brokers: Boolean) { supParts(ids: ["1"]) { mpn sellers(includeBrokers: $brokers) { isBroker } } }'
     )
     async with pair() as both:
         for variables in order:
