@@ -128,7 +128,7 @@ def test_unsupported_parameters_are_named(service: Service) -> None:
 
 def test_fields_that_the_plan_turns_out_to_lack_are_named(processes: Processes) -> None:
     upstream = processes.upstream()
-    part = {"v3uid": "4f1c0a9e5b1d7c33", "id": "1", "mpn": "N1", "akaMpns": [], "specs": None}
+    part: dict[str, Any] = {"v3uid": "4f1c0a9e5b1d7c33", "id": "1", "mpn": "N1", "akaMpns": [], "specs": None}
     lacking = {"message": "not in your plan", "path": ["supMultiMatch", 0, "parts", 0, "specs"]}
     found = {"data": {"supMultiMatch": [{"hits": 1, "parts": [part]}]}, "errors": [lacking]}
     upstream.answer = lambda _: found

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +33,7 @@ class ScriptedUpstream:
 
     def __init__(self) -> None:
         self.script: list[ScriptedResponse] = []
+        self.choose: Callable[[Any], Any] | None = None  # the body of the response to a request, instead of the script
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.tokens = 0
@@ -59,6 +60,8 @@ class ScriptedUpstream:
     async def _graphql(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
         self.headers.append({name.lower(): value for name, value in request.headers.items()})
+        if self.choose is not None:
+            return web.json_response(self.choose(self.requests[-1]))
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if answer.cut_after is None:
             return web.Response(

@@ -16,7 +16,7 @@ beside this file, which `pytest tests/service/cases --renew-responses` renews, f
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,7 @@ from support import recorded_responses, running_proxy, scripted_upstream
 from proxy.explain.explanation import Explanation
 from proxy.kit import clock
 
-# Each query has an operation of its own to look at, also where it is the only one.
-SETTINGS = {"coalescing": {"enabled": False}, "translation": {"single_query": "supSearchMpn"}}
+SETTINGS = {"translation": {"single_query": "supSearchMpn"}}
 HERE = Path(__file__).parent
 CASES = sorted(folder for folder in HERE.iterdir() if (folder / "request.txt").exists())
 TARGET = re.compile(r"(?:([A-Z]+) )?(/.+)")
@@ -80,7 +79,10 @@ async def run_case(case: Path, method: str, target: str) -> aiohttp.ClientRespon
     """Check a target of a case by all files of the case; the response has been read."""
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*_answers(case))
+        if len(_searches(case)) > 1:
+            upstream.choose = _by_page(case)
         options = {**SETTINGS, **_read(case, "settings.json", {})}
+        options["application"] = {"features": "all", **options.get("application", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
         async with running_proxy.running(_one_by_one(settings), clock.ManualClock()) as client:
             response = await client.get(_with_key(target), method=method)
@@ -146,12 +148,38 @@ def _check_reply(response: aiohttp.ClientResponse, text: str, expected: Any) -> 
 
 
 def _check_operations(sent: list[Any], expected: list[Any]) -> None:
+    sent = sorted(sent, key=_is_count)  # which are sent beside the page
     assert [operation["operationName"] for operation in sent] == [each["operation"] for each in expected]
     for operation, part in zip(sent, expected, strict=True):
         assert _part_of(operation["variables"], part["variables"], "variables") == []
         words = operation["query"].replace("{", " ").replace("(", " ").split()
         assert [word for word in part.get("asks", []) if word not in words] == []
         assert [word for word in part.get("omits", []) if word in words] == []
+
+
+def _searches(case: Path) -> list[Any]:
+    return [each for each in _answers(case) if isinstance(each, dict) and "supSearch" in (each.get("data") or {})]
+
+
+def _by_page(case: Path) -> Callable[[Any], Any]:
+    """Answer searches by a case: the first answer is that of the page and of what is counted under its filters, but
+    for suggestions; the others are those of other counts, in order."""
+    page, *others = _searches(case)
+    shown = next(each for each in _read(case, "operations.json", []) if each["operation"] == "supSearch")
+    filters = {name: values for name, values in shown["variables"].get("filters", {}).items() if name != "..."}
+
+    def answer(operation: Any) -> Any:
+        variables = operation["variables"]
+        is_own = variables.get("filters", {}) == filters and "inStockOnly" not in variables
+        if not _is_count(operation) or (is_own and variables.get("selection") != "WITH_SUGGESTED"):
+            return page
+        return others.pop(0)
+
+    return answer
+
+
+def _is_count(operation: Any) -> bool:
+    return operation["operationName"] == "supSearch" and " results " not in operation["query"]
 
 
 def _part_of(whole: Any, part: Any, at: str) -> list[str]:
