@@ -101,7 +101,7 @@ class Pipeline:
             for place, flight in flights.items():
                 if flight.done in waited:
                     key = self._lookups.key(client, queries[place])
-                    answers[place] = flight.answer(key, queries[place], client, is_own=flight in own)
+                    answers[place] = flight.answer(key, queries[place], client, is_own=place in own)
             if late or self._clock.monotonic() >= deadline:
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
                 unanswered = [place for place, answer in enumerate(answers) if answer is None]
@@ -110,23 +110,23 @@ class Pipeline:
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
 
-    def _join(self, client: Client, queries: dict[int, Query]) -> tuple[dict[int, Flight], set[Flight]]:
-        """Return the flight that each query is to wait for, and those of them that were begun now.
+    def _join(self, client: Client, queries: dict[int, Query]) -> tuple[dict[int, Flight], set[int]]:
+        """Return the flight that each query is to wait for, and the places of those that have begun one.
 
         A number with its maker waits for the same number alone, whose result may be its own.
         """
         flights: dict[int, Flight] = {}
-        begun: list[Flight] = []
+        own: set[int] = set()
         for place, query in sorted(queries.items(), key=lambda item: item[1].general is not None):
             key = self._lookups.key(client, query)
             general = self._flights.under_way((key[0], query.general)) if query.general else None
             flight = general or self._flights.find(key, query)
             if flight is None:
                 flight = self._flights.begin(key, query, client)
-                begun.append(flight)
+                own.add(place)
             flights[place] = flight
-        self._start(Work(client, begun))
-        return flights, set(begun)
+        self._start(Work(client, [flight for place, flight in flights.items() if place in own]))
+        return flights, own
 
     def _start(self, work: Work) -> None:
         """Begin flights, each group that fits in an operation in a task of its own."""
@@ -180,7 +180,7 @@ class Pipeline:
                 answer = Answer(outcome.result, first=flight.query.first, features=wanted.features)
                 self._end([flight], answer)
             elif isinstance(outcome, protocol.Busy):
-                one = begin._replace(wants=[want])
+                one = begin._replace(id="", wants=[want])  # with its id, a free key would be busy until its end
                 self._spawn(self._wait(work._replace(flights=[flight]), one))
             elif isinstance(outcome, errors.StoreUnavailable):
                 self._end([flight], Answer(None, outcome))

@@ -253,6 +253,18 @@ def test_a_begin_without_confirmation_is_ended(runs: Runs, loses: bool) -> None:
     runs(upstream(), main)
 
 
+def test_a_key_that_another_process_did_not_fetch_is_fetched_at_once(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.seconds, world.upstream.failures = 10.0, [(FAULT, False)]
+        failed = asyncio.create_task(world.resolve(world.process(), ERP, ONE))
+        await asyncio.sleep(1.0)
+        answers = await world.resolve(world.process(), ERP, QUERIES[:2])
+        assert [uids(answer) for answer in answers] == [[uid(0)], [uid(1)]]
+        assert (await failed)[0].error is FAULT
+
+    runs(upstream(), main)
+
+
 def test_what_has_waited_too_long_for_a_connection_is_not_sent(runs: Runs) -> None:
     async def main(world: World) -> None:
         world.upstream.seconds = SECONDS - 1
